@@ -1,0 +1,1 @@
+//! acp-conformance: plays protocol cases, written as text files, against any agent command.

@@ -1,0 +1,135 @@
+//! Client: whoever is at the other end of a session. Asks go to it, events are shown to it.
+
+use futures_util::future::BoxFuture;
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+use turnery_engine::{CallDetail, CallId, Event, SessionId, Timestamp};
+use turnery_tools::{Files, LocalFiles, Terminals};
+
+/// All that a session needs of its client.
+pub struct Ports {
+    /// Who answers asks.
+    pub client: Arc<dyn Client>,
+    /// Where events go.
+    pub outbox: Box<dyn Outbox>,
+    /// How text files are reached: on disk, or through the editor.
+    pub files: Arc<dyn Files>,
+    /// Terminals that the client lends.
+    pub terminals: Option<Arc<dyn Terminals>>,
+}
+
+impl Ports {
+    /// Local files, and this client and outbox.
+    #[must_use]
+    pub fn local(client: Arc<dyn Client>, outbox: Box<dyn Outbox>) -> Self {
+        Self {
+            client,
+            outbox,
+            files: Arc::new(LocalFiles),
+            terminals: None,
+        }
+    }
+}
+
+/// The person at the other end.
+pub trait Client: Send + Sync + 'static {
+    /// May this call run? Waits as long as it takes. Dropping the future takes the question back.
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer>;
+}
+
+/// A question whether a call may run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// The session.
+    pub session_id: SessionId,
+    /// The call.
+    pub call_id: CallId,
+    /// The tool's name.
+    pub tool_name: String,
+    /// The arguments as the model gave them.
+    pub args: Arc<serde_json::Value>,
+    /// How to show it, with the diff where there is one.
+    pub detail: CallDetail,
+    /// What may be answered: at most one of each kind, ids unique.
+    pub options: Vec<AskOption>,
+}
+
+/// One possible answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskOption {
+    /// Its id.
+    pub id: String,
+    /// For the button, for example `Always allow "cargo test"`.
+    pub name: String,
+    /// What it means.
+    pub kind: OptionKind,
+}
+
+/// What an option means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    /// This call.
+    AllowOnce,
+    /// This call, and for the rest of the session all like it.
+    AllowAlways,
+    /// Not this call; the turn goes on.
+    RejectOnce,
+    /// Not this call, nor for the rest of the session any like it.
+    RejectAlways,
+}
+
+/// What the person answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Chose an option. An id that was not offered counts as no.
+    Chose(String),
+    /// Cancelled the prompt instead.
+    Cancelled,
+    /// Nobody can be asked, or the answer made no sense: not allowed. The text says why.
+    NoAnswer(String),
+}
+
+/// Where the items of one session go, in order. A full outbox holds the session back.
+pub trait Outbox: Send + 'static {
+    /// Ready when one more item may be pushed. Also ready when nobody listens any more.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Take one item. Only after `poll_room` was ready.
+    fn push(&mut self, item: Item<'_>);
+}
+
+/// What an outbox is given.
+#[derive(Clone, Copy, Debug)]
+pub enum Item<'a> {
+    /// An event of a running loop.
+    Live(&'a Event),
+    /// A stored event, shown again while a session is loaded. Streaming fragments are not stored:
+    /// the text of a message is in its `MessageEnd`.
+    Replay(&'a Event),
+    /// The session has a new title, or was active.
+    Info {
+        /// Its title.
+        title: Option<&'a str>,
+        /// When it was last active.
+        updated_at: Timestamp,
+    },
+}
+
+/// A client that answers nothing and shows nothing: what the policy does not allow is denied.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Client for Silent {
+    fn ask(&self, _ask: Ask) -> BoxFuture<'_, Answer> {
+        Box::pin(async { Answer::NoAnswer("nobody is there to ask".to_owned()) })
+    }
+}
+
+impl Outbox for Silent {
+    fn poll_room(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+    fn push(&mut self, _item: Item<'_>) {}
+}

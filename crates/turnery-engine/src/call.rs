@@ -1,0 +1,257 @@
+//! Tool calls: what the model asks for, how it is shown, and what comes back.
+
+use crate::{CallId, Content};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{path::PathBuf, sync::Arc};
+
+/// A tool as the model is told of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// The name the model calls it by.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of its arguments: an object schema.
+    pub schema: Arc<Value>,
+}
+
+/// One request of the model to use a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Unique in the session.
+    pub call_id: CallId,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments; a JSON string when what the model wrote was not JSON.
+    pub args: Arc<Value>,
+}
+
+/// How a call is shown to a person.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallDetail {
+    /// One line, for example `Read src/main.rs`.
+    pub title: String,
+    /// What sort of thing it does.
+    pub kind: CallKind,
+    /// Files it touches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+    /// What can be shown beforehand or is known by now: a diff, a terminal, text. The whole list, each time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+}
+
+/// What sort of thing a call does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    /// Reads files or data.
+    Read,
+    /// Changes files.
+    Edit,
+    /// Removes files.
+    Delete,
+    /// Moves or renames files.
+    Move,
+    /// Searches.
+    Search,
+    /// Runs a command.
+    Execute,
+    /// Plans or reasons.
+    Think,
+    /// Gets something from elsewhere.
+    Fetch,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    /// Absolute.
+    pub path: PathBuf,
+    /// 1-based.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// Something that a call has to show.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Artifact {
+    /// Text or an image.
+    Content(Content),
+    /// A change to one file: whole texts, before and after.
+    Diff {
+        /// Absolute.
+        path: PathBuf,
+        /// `None` for a new file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        old: Option<String>,
+        /// The text afterwards.
+        new: String,
+    },
+    /// A terminal that the client shows live.
+    Terminal {
+        /// The client's id for it.
+        terminal_id: String,
+    },
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolEnvelope {
+    /// The result for the model, or the failure.
+    pub result: Result<Vec<Content>, ToolFailure>,
+    /// Structured result for hosts; absent when the content says all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// What to show a person. The whole list; empty means: show the result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// Places it touched; empty means: as announced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+    /// Side effects that the tool asks the host for (JIDO-76); none of the built-in tools has any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Value>,
+}
+
+impl ToolEnvelope {
+    /// A success that says `text`.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::ok(vec![Content::text(text)])
+    }
+
+    /// A success.
+    #[must_use]
+    pub fn ok(content: Vec<Content>) -> Self {
+        Self {
+            result: Ok(content),
+            value: None,
+            artifacts: Vec::new(),
+            locations: Vec::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// A failure.
+    pub fn failed(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            result: Err(ToolFailure {
+                kind,
+                message: message.into(),
+                details: None,
+            }),
+            ..Self::ok(Vec::new())
+        }
+    }
+}
+
+/// Why a call failed. The message is for the model and for people: what, where, what to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolFailure {
+    /// The sort of failure.
+    pub kind: FailureKind,
+    /// One or two sentences.
+    pub message: String,
+    /// More, for hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+}
+
+/// The sort of a tool's failure (JIDO-65, JIDO-68, UP-23).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// No such tool.
+    NotFound,
+    /// It ran too long.
+    Timeout,
+    /// The arguments do not fit the schema, or make no sense.
+    Validation,
+    /// The person or the policy said no.
+    Denied,
+    /// Not run, because something else came first.
+    Skipped,
+    /// Cut short by a cancel.
+    Cancelled,
+    /// The tool broke.
+    Exception,
+    /// The tool ran and reports that it could not do it.
+    ExecutionError,
+}
+
+/// How an execution came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Disposition {
+    /// It ran.
+    Executed,
+    /// No such tool.
+    NotFound,
+    /// The arguments were refused before it ran.
+    Invalid,
+    /// Not permitted.
+    Denied,
+    /// Skipped.
+    Skipped,
+    /// Cancelled, before or while it ran.
+    Cancelled,
+    /// Ran too long.
+    TimedOut,
+}
+
+/// The answer to the question whether a call may run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It may.
+    Allow,
+    /// It may not; the model is told why.
+    Deny(String),
+    /// The person cancelled the whole prompt instead of answering.
+    Cancelled,
+}
+
+/// One entry of the plan that the model keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanEntry {
+    /// What is to be done.
+    pub content: String,
+    /// How much it matters.
+    #[serde(default)]
+    pub priority: PlanPriority,
+    /// How far it is.
+    #[serde(default)]
+    pub status: PlanStatus,
+}
+
+/// How much a plan entry matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanPriority {
+    /// First.
+    High,
+    /// As usual.
+    #[default]
+    Medium,
+    /// Last.
+    Low,
+}
+
+/// How far a plan entry is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanStatus {
+    /// Not begun.
+    #[default]
+    Pending,
+    /// Being done.
+    InProgress,
+    /// Done.
+    Completed,
+}

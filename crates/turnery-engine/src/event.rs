@@ -1,0 +1,208 @@
+//! Event: what has happened. One stream in one order; records, activities and the wire are projections of it.
+
+use crate::{
+    CallDetail, CallId, ConfigSnapshot, ContinuationKind, Detail, Disposition, LlmMessage, LoopId,
+    MessageId, Outcome, PlanEntry, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope,
+    TurnTrigger, Usage, Verdict,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// An event with its place in the stream (engine.md, section 6.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// The session.
+    pub session_id: SessionId,
+    /// The loop.
+    pub loop_id: LoopId,
+    /// Zero-based in the loop; taken before any filter, so a gap marks what was left out (LOOP-80).
+    pub seq: u64,
+    /// The turn, for what lies in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_index: Option<u32>,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum EventKind {
+    /// A loop began.
+    LoopStart {
+        /// The agent that runs it.
+        agent_id: String,
+        /// The host request that it serves.
+        prompt_id: PromptId,
+        /// The loop before it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_loop_id: Option<LoopId>,
+        /// How it follows from that.
+        continuation_kind: ContinuationKind,
+        /// The model's identity, without secrets.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        config: Option<ConfigSnapshot>,
+    },
+    /// The input was refused; no model was called.
+    InputRejected {
+        /// Why.
+        reason: String,
+    },
+    /// A turn began.
+    TurnStart {
+        /// What caused it.
+        trigger: TurnTrigger,
+    },
+    /// A message began.
+    MessageStart {
+        /// Its id.
+        message_id: MessageId,
+    },
+    /// A live fragment of the assistant's message.
+    Delta {
+        /// The message that it belongs to.
+        message_id: MessageId,
+        /// The fragment.
+        delta: StreamDelta,
+    },
+    /// A message is settled.
+    MessageEnd {
+        /// The whole message, shared with history.
+        message: Arc<LlmMessage>,
+    },
+    /// Exactly one per turn (I4).
+    UsageReported {
+        /// Of this turn; `None` when the provider did not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// Of the loop so far.
+        cumulative: Usage,
+    },
+    /// The model asked for a tool; all calls are announced before any runs (ACP-22).
+    ToolCallRequested {
+        /// The call.
+        call: ToolCall,
+        /// How to show it.
+        detail: CallDetail,
+    },
+    /// A person is being asked whether a call may run.
+    PermissionRequested {
+        /// The call.
+        call_id: CallId,
+        /// How to show it, by now perhaps with a diff.
+        detail: CallDetail,
+    },
+    /// The question is settled.
+    PermissionResolved {
+        /// The call.
+        call_id: CallId,
+        /// How.
+        verdict: Verdict,
+    },
+    /// A call's bracket opens (R2: once per call, whatever becomes of it).
+    ToolExecutionStart {
+        /// The call.
+        call_id: CallId,
+        /// The tool's name.
+        tool_name: String,
+        /// True when it really runs; false when the bracket only says that it did not.
+        runs: bool,
+    },
+    /// The running call has something to show: the whole of it, each time.
+    ToolExecutionUpdate {
+        /// The call.
+        call_id: CallId,
+        /// How to show it now.
+        detail: CallDetail,
+    },
+    /// A running call appended text to what it shows.
+    ToolExecutionOutput {
+        /// The call.
+        call_id: CallId,
+        /// The text since the last one.
+        text: String,
+    },
+    /// A call's bracket closes.
+    ToolExecutionEnd {
+        /// The call.
+        call_id: CallId,
+        /// The tool's name (LASH-62: enough to draw the row alone).
+        tool_name: String,
+        /// What came of it.
+        envelope: ToolEnvelope,
+        /// How it ended.
+        disposition: Disposition,
+    },
+    /// The model changed its plan: the whole plan (PLAN-2).
+    PlanUpdated {
+        /// All entries.
+        entries: Vec<PlanEntry>,
+    },
+    /// A turn ended, with everything in it.
+    TurnEnd {
+        /// Its usage (I2).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// The tool-result messages, in call order (TURN-49).
+        tool_results: Vec<MessageId>,
+    },
+    /// The loop ended. Published only after its commit (R4).
+    LoopEnd {
+        /// Why.
+        outcome: Outcome,
+        /// What is known beside it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<Detail>,
+        /// Of all its turns (I3).
+        usage: Usage,
+        /// The refusal, if its input was refused (LOOP-27).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rejection: Option<String>,
+    },
+}
+
+impl Event {
+    /// Events of one logical row share this (R8): a call's id, or one id per content block of a message.
+    #[must_use]
+    pub fn correlation_id(&self) -> Option<String> {
+        match &self.kind {
+            EventKind::ToolCallRequested { call, .. } => Some(call.call_id.to_string()),
+            EventKind::PermissionRequested { call_id, .. }
+            | EventKind::PermissionResolved { call_id, .. }
+            | EventKind::ToolExecutionStart { call_id, .. }
+            | EventKind::ToolExecutionUpdate { call_id, .. }
+            | EventKind::ToolExecutionOutput { call_id, .. }
+            | EventKind::ToolExecutionEnd { call_id, .. } => Some(call_id.to_string()),
+            EventKind::Delta { message_id, delta } => {
+                Some(format!("{message_id}.{}", delta.block()))
+            }
+            EventKind::LoopStart { .. }
+            | EventKind::InputRejected { .. }
+            | EventKind::TurnStart { .. }
+            | EventKind::MessageStart { .. }
+            | EventKind::MessageEnd { .. }
+            | EventKind::UsageReported { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::TurnEnd { .. }
+            | EventKind::LoopEnd { .. } => None,
+        }
+    }
+}
+
+/// A live fragment (TURN-52 to 54).
+pub type StreamDelta = crate::ModelDelta;
+
+impl StreamDelta {
+    /// The content block that it belongs to.
+    #[must_use]
+    pub fn block(&self) -> u32 {
+        match self {
+            Self::Text { block, .. }
+            | Self::Thinking { block, .. }
+            | Self::ToolCallArgs { block, .. } => *block,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Identifiers. All are strings that no one takes apart, but for the loop id, whose form is a promise.
+
+use serde::{Deserialize, Serialize};
+use std::{fmt, sync::Arc};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", &*self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// A session: the durable conversation. Free of dots, so that a loop id can be taken apart (D-13).
+    SessionId
+);
+id!(
+    /// One host request that drives one or more loops.
+    PromptId
+);
+id!(
+    /// One engine execution: `{session_id}.{config_segment}.{N}` (LOOP-10).
+    LoopId
+);
+id!(
+    /// One request of the model to use a tool. Unique in the session.
+    CallId
+);
+id!(
+    /// One message, live and replayed alike.
+    MessageId
+);
+
+/// One accepted model call and the calls it asked for (TURN-6).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TurnId {
+    /// The loop that the turn lies in.
+    pub loop_id: LoopId,
+    /// Zero-based, without gaps (TURN-8).
+    pub turn_index: u32,
+}

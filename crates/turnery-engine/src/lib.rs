@@ -1,0 +1,35 @@
+//! The turn engine: Session, Loop and Turn as pure state machines.
+//!
+//! This crate does no IO. It has no runtime, no clock, no randomness and no file
+//! system, and it knows no wire word. It is fed [`Input`]s and answers with
+//! [`Effect`]s; whoever drives it carries the effects out and feeds back what
+//! happened. Three words, three layers: an **effect** is to be done, an **event**
+//! has happened, a **record** is kept.
+
+pub mod call;
+pub mod event;
+pub mod ids;
+pub mod machine;
+pub mod message;
+pub mod outcome;
+pub mod record;
+pub mod recorder;
+pub mod response;
+pub mod usage;
+
+pub use call::{
+    Artifact, CallDetail, CallKind, Disposition, FailureKind, Location, PlanEntry, PlanPriority,
+    PlanStatus, ToolCall, ToolEnvelope, ToolFailure, ToolSpec, Verdict,
+};
+pub use event::{Event, EventKind, StreamDelta};
+pub use ids::{CallId, LoopId, MessageId, PromptId, SessionId, TurnId};
+pub use machine::{CommitFault, Effect, Finish, Input, Limits, Loop, LoopSpec};
+pub use message::{Content, ImageData, LlmMessage, Message, MessageStop};
+pub use outcome::{Detail, LimitKind, Outcome, StopClass, TurnFinish, TurnStop};
+pub use record::{ConfigSnapshot, ContinuationKind, LoopRecord, LoopStatus, Turn, TurnTrigger};
+pub use recorder::Recorder;
+pub use response::{FaultKind, ModelDelta, ModelFault, ModelStop, Response};
+pub use usage::Usage;
+
+/// A moment on the wall clock, UTC. The engine never reads a clock: every input brings its time.
+pub type Timestamp = chrono::DateTime<chrono::Utc>;

@@ -1,0 +1,157 @@
+//! Outcome: why a loop ended. The wire's stop reasons are somebody else's words.
+
+use crate::{FaultKind, LoopId};
+use serde::{Deserialize, Serialize};
+
+/// Why a loop ended (LASH-3).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It came to its own end.
+    Finished(TurnFinish),
+    /// It goes on in a fresh frame of the same session (LASH-12).
+    FrameSwitch {
+        /// The new frame.
+        frame_id: String,
+        /// What it is to do.
+        task: String,
+    },
+    /// It ended before a terminal value.
+    Stopped(TurnStop),
+}
+
+/// How a loop came to its own end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnFinish {
+    /// The model's prose (LASH-4).
+    AssistantMessage {
+        /// The settled text.
+        text: String,
+    },
+    /// A value that the model submitted (LASH-6).
+    FinalValue {
+        /// The value.
+        value: serde_json::Value,
+    },
+    /// A value that a tool declared final (LASH-7).
+    ToolValue {
+        /// The tool.
+        tool_name: String,
+        /// The value.
+        value: serde_json::Value,
+    },
+}
+
+/// Why a loop was stopped: exactly ten ways (LASH-14).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnStop {
+    /// The token given to it fired (LASH-15).
+    Cancelled,
+    /// The input was refused (LASH-16).
+    InvalidInput,
+    /// The model hit its output limit in mid-message (LASH-17).
+    Incomplete,
+    /// The provider failed, refused, or the context overflowed (LASH-18 to 20).
+    ProviderError,
+    /// A limit of the loop was reached (LASH-21).
+    MaxTurns,
+    /// A tool's failure ended it (LASH-22).
+    ToolFailure,
+    /// A hook said no (LASH-23).
+    PluginAbort,
+    /// The engine or its host broke (LASH-24).
+    RuntimeError,
+    /// The program submitted an error (LASH-26).
+    SubmittedError {
+        /// Its payload.
+        value: serde_json::Value,
+    },
+    /// A tool declared a final error (LASH-27).
+    ToolError {
+        /// The tool.
+        tool_name: String,
+        /// Its payload.
+        value: serde_json::Value,
+    },
+}
+
+/// What a stop means for whoever may try again (LASH-28).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopClass {
+    /// Host-driven: the next request is fine.
+    Host,
+    /// Provider: another model or a shorter context may help.
+    Provider,
+    /// Runtime: change the configuration.
+    Runtime,
+    /// Fatal: the identical input is unlikely to help (LASH-32).
+    Fatal,
+    /// A payload for the host.
+    Rlm,
+}
+
+impl TurnStop {
+    /// The class of the stop.
+    #[must_use]
+    pub fn class(&self) -> StopClass {
+        match self {
+            Self::Cancelled | Self::InvalidInput => StopClass::Host,
+            Self::Incomplete | Self::ProviderError => StopClass::Provider,
+            Self::MaxTurns | Self::ToolFailure | Self::PluginAbort => StopClass::Runtime,
+            Self::RuntimeError => StopClass::Fatal,
+            Self::SubmittedError { .. } | Self::ToolError { .. } => StopClass::Rlm,
+        }
+    }
+}
+
+/// What is known beside the outcome, so that the ten stops stay ten (section 7).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Detail {
+    /// Which limit, and its text, for example `Max turns reached (50/50)`.
+    Limit {
+        /// The limit.
+        kind: LimitKind,
+        /// The sentence.
+        text: String,
+    },
+    /// The provider's failure.
+    Provider {
+        /// The sort.
+        kind: FaultKind,
+        /// For a person.
+        message: String,
+    },
+    /// The model refused or a content filter did.
+    Refusal,
+    /// An input filter's reason.
+    Rejection {
+        /// Its sentence.
+        reason: String,
+    },
+    /// What broke inside.
+    Runtime {
+        /// For a person.
+        message: String,
+    },
+    /// The loop that goes on where this one stopped.
+    Continued {
+        /// Its id.
+        loop_id: LoopId,
+    },
+}
+
+/// The limits of a loop (UP-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// Number of turns.
+    Turns,
+    /// Tokens, in and out.
+    Tokens,
+    /// Wall-clock time.
+    Duration,
+}

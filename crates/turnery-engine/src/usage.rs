@@ -1,0 +1,49 @@
+//! Tokens spent. Unknown usage is `None` of an `Option<Usage>`, never zeros.
+
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// Tokens of one model call, or a sum of such. Unit: tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Uncached input only (LASH-107).
+    pub input: u64,
+    /// All output, reasoning included (LASH-108).
+    pub output: u64,
+    /// The part of `output` spent on reasoning (LASH-111).
+    #[serde(default)]
+    pub reasoning: u64,
+    /// Input read from the provider's cache (LASH-109).
+    #[serde(default)]
+    pub cache_read: u64,
+    /// Input written to the provider's cache (LASH-110).
+    #[serde(default)]
+    pub cache_write: u64,
+}
+
+impl Usage {
+    /// Derived, never taken from the provider (identity I1).
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.input
+            .saturating_add(self.output)
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
+    }
+
+    /// Tokens that the model has read: what fills its context window.
+    #[must_use]
+    pub fn context(&self) -> u64 {
+        self.total()
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+    }
+}

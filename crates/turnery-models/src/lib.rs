@@ -1,0 +1,7 @@
+//! Models: one file per model API, all behind one trait, and the ones that need no network.
+
+pub mod catalogue;
+pub mod model;
+
+pub use catalogue::{Api, Catalogue, ModelName, ProviderConfig, UnknownModel};
+pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Thinking};

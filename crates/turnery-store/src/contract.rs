@@ -1,0 +1,220 @@
+//! The contract that every store keeps (engine.md, section 6.4, S1 to S8).
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use std::{path::PathBuf, sync::Arc};
+use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
+
+/// A store of sessions. Cheap to clone behind an `Arc`; all methods may be called at once.
+pub trait Store: Send + Sync + 'static {
+    /// Make a session. It is on disk when this returns, so that another process finds it.
+    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>>;
+
+    /// One session, without its history.
+    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>>;
+
+    /// Sessions, the one last active first, in pages with stable cursors.
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>>;
+
+    /// Remove a session and all that belongs to it. True if there was one.
+    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// The history of a session: its loops, oldest first, with the messages and events of each.
+    /// `after` leaves out those that were committed at or before that head version.
+    fn loops(
+        &self,
+        id: &SessionId,
+        after: u64,
+    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>>;
+
+    /// Claim the lane: the right to commit. Under the new lane, journals that a dead holder left
+    /// become loops with status Aborted, off chain (S5). Reclaims at once from a holder whose
+    /// process is gone, else only after its time has run out.
+    fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>>;
+
+    /// Hold the lane for another period.
+    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Give the lane back. Idempotent; never clears a newer holder.
+    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Journal events of a running loop: evidence against a crash, not history. Returns when
+    /// queued; a fault shows at the commit.
+    fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>);
+
+    /// Store a loop and all that belongs to it, in one transaction, and drop its journal.
+    /// Fence and head are checked in the same transaction (S1). Returns the new head version.
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>>;
+
+    /// Change what a session is called or how it is set. Needs no lane.
+    fn patch(
+        &self,
+        id: &SessionId,
+        patch: SessionPatch,
+    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>>;
+}
+
+/// A session to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Absolute.
+    pub cwd: PathBuf,
+    /// Further roots, absolute.
+    pub roots: Vec<PathBuf>,
+    /// `provider/model`.
+    pub model: String,
+    /// `ask`, `edit`, `plan` or `auto`.
+    pub mode: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A session without its history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionInfo {
+    /// Its id.
+    pub id: SessionId,
+    /// Absolute.
+    pub cwd: PathBuf,
+    /// Further roots.
+    #[serde(default)]
+    pub roots: Vec<PathBuf>,
+    /// Chosen, or made from the first prompt.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// `provider/model`.
+    pub model: String,
+    /// `ask`, `edit`, `plan` or `auto`.
+    pub mode: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last prompted.
+    pub updated_at: Timestamp,
+    /// Rises by one with each commit (S3).
+    pub head_version: u64,
+    /// The loop that the next prompt follows.
+    #[serde(default)]
+    pub tip_loop_id: Option<LoopId>,
+}
+
+/// Which sessions to list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ListQuery {
+    /// Only those of exactly this folder.
+    pub cwd: Option<PathBuf>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+    /// At most this many; 0 means the store's page size.
+    pub limit: usize,
+}
+
+/// A page of sessions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ListPage {
+    /// The sessions.
+    pub sessions: Vec<SessionInfo>,
+    /// For the next page; absent at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// What to change of a session; `None` leaves it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionPatch {
+    /// Its title; `Some(None)` clears it.
+    pub title: Option<Option<String>>,
+    /// `provider/model`.
+    pub model: Option<String>,
+    /// `ask`, `edit`, `plan` or `auto`.
+    pub mode: Option<String>,
+    /// Working directory and roots, as the client gave them when it opened the session.
+    pub roots: Option<Vec<PathBuf>>,
+    /// When it was last prompted.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// Who claims a lane.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// This handle: unique in the world.
+    pub id: String,
+    /// The process that it lives in, so that a dead holder is known at once on the same machine.
+    pub process: String,
+}
+
+/// The right to commit to a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// The session.
+    pub session_id: SessionId,
+    /// The holder.
+    pub owner_id: String,
+    /// Rises with every acquisition, not with renewal (UP-27).
+    pub fence: u64,
+}
+
+/// A claimed lane, and how the session stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    /// The lane.
+    pub lane: Lane,
+    /// The session as it stands now; its `head_version` tells whether what the caller knows is stale.
+    pub info: SessionInfo,
+    /// The next `N` of a loop id for this configuration segment is one more than this many loops.
+    pub loop_count: u64,
+}
+
+/// All that one loop leaves behind.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// The lane.
+    pub lane: Lane,
+    /// What the head must still be.
+    pub expected_head: u64,
+    /// The loop.
+    pub record: Arc<LoopRecord>,
+    /// The title to set if the session has none.
+    pub title: Option<String>,
+    /// Give the lane back in the same transaction.
+    pub release: bool,
+}
+
+/// Why the store could not do it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// No such session.
+    #[error("there is no session {0}; list the sessions to see which there are")]
+    NotFound(SessionId),
+    /// A session of that id exists already.
+    #[error("session {0} exists already")]
+    Exists(SessionId),
+    /// Somebody else is at work in the session.
+    #[error("session {session} is busy: {holder} is at work in it")]
+    Busy {
+        /// The session.
+        session: SessionId,
+        /// Who.
+        holder: String,
+    },
+    /// The lane went to somebody else.
+    #[error("somebody else has taken over session {0}")]
+    LaneLost(SessionId),
+    /// The head is not what was expected.
+    #[error("session has changed: expected version {expected}, found {actual}")]
+    HeadConflict {
+        /// What the caller knew.
+        expected: u64,
+        /// What it is.
+        actual: u64,
+    },
+    /// The same loop was committed with other content.
+    #[error("loop {0} was stored already, with other content")]
+    CommitMismatch(LoopId),
+    /// The cursor is not one of ours.
+    #[error("{0:?} is not a cursor of this list; start again without one")]
+    BadCursor(String),
+    /// The database is broken, full, locked, or of a newer version: with its path and what to do.
+    #[error("{0}")]
+    Broken(String),
+}

@@ -1,0 +1,88 @@
+//! The trait that every tool is behind.
+
+use crate::Workspace;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use turnery_engine::{CallDetail, CallId, PlanEntry, ToolEnvelope, ToolFailure, ToolSpec};
+
+/// A tool that the model may call.
+///
+/// Arguments have been normalised against the schema before any method sees them.
+pub trait Tool: Send + Sync + 'static {
+    /// What the model is told.
+    fn spec(&self) -> &ToolSpec;
+
+    /// How to show a call, from its arguments alone: no IO. Paths are absolute.
+    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail;
+
+    /// What the call is going to touch, and how to show it, by now perhaps with a diff. May read,
+    /// changes nothing. A failure here ends the call without asking anybody.
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>>;
+
+    /// Do it. Called only after permission. Dropping the future, or `cx.cancel`, stops it and
+    /// everything that it started.
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope>;
+
+    /// How long `run` may take with these arguments (JIDO-70: 30 s unless the tool says otherwise).
+    fn timeout(&self, _args: &Value) -> Duration {
+        Duration::from_secs(30)
+    }
+}
+
+/// A call, ready to be judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prepared {
+    /// What it is going to touch.
+    pub access: Access,
+    /// How to show it.
+    pub detail: CallDetail,
+}
+
+/// What a call is going to touch: the subject of permission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing outside the conversation.
+    Nothing,
+    /// Reads these files or folders. Absolute, links resolved, inside the roots.
+    Read(Vec<PathBuf>),
+    /// Changes these files. Absolute, links resolved, inside the roots.
+    Edit(Vec<PathBuf>),
+    /// Runs a shell command.
+    Run {
+        /// The whole command line.
+        command: String,
+        /// Where.
+        cwd: PathBuf,
+    },
+}
+
+/// What a running tool has at hand.
+#[derive(Clone, Debug)]
+pub struct ToolCx {
+    /// The call.
+    pub call_id: CallId,
+    /// Files and folders that it may touch.
+    pub workspace: Arc<Workspace>,
+    /// Where it reports. Bounded: a slow client slows the tool.
+    pub progress: mpsc::Sender<Progress>,
+    /// Fires when the call is to stop.
+    pub cancel: CancellationToken,
+}
+
+/// What a running tool reports.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    /// Show this now: the whole of it.
+    Shows(CallDetail),
+    /// Text printed since the last one.
+    Printed(String),
+    /// The plan, whole.
+    Planned(Vec<PlanEntry>),
+}

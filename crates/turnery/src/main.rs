@@ -1,0 +1,2 @@
+//! The `turnery` binary.
+fn main() {}

@@ -1,0 +1,2 @@
+//! `cargo xtask`: the repository's own commands.
+fn main() {}
