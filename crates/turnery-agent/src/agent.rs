@@ -1,11 +1,17 @@
 //! Agent: opens sessions, lists them, deletes them.
 
-use crate::{Ports, Projects, Session};
-use std::{path::PathBuf, sync::Arc};
-use turnery_engine::SessionId;
-use turnery_models::Catalogue;
-use turnery_store::{ListPage, ListQuery, Store, StoreError};
-use turnery_tools::{PathRefused, Toolbox};
+use crate::{
+    Item, Outbox, Ports, Projects, Session, SessionOptions, Settings,
+    session::{History, MAILBOX, Task, chain, offered},
+};
+use std::{collections::VecDeque, future::poll_fn, path::PathBuf, sync::Arc};
+use tokio::sync::{mpsc, watch};
+use turnery_engine::{LoopRecord, SessionId};
+use turnery_models::{Catalogue, Model};
+use turnery_store::{
+    ListPage, ListQuery, NewSession, Owner, SessionInfo, SessionPatch, Store, StoreError,
+};
+use turnery_tools::{Mode, PathRefused, Policy, Toolbox, Workspace};
 
 /// Opens sessions over one store, one catalogue of models and one toolbox.
 pub struct Agent {
@@ -84,8 +90,30 @@ impl Agent {
         request: OpenRequest,
         ports: impl FnOnce(&SessionId) -> Ports + Send,
     ) -> Result<Session, OpenError> {
-        let _ = (request, ports, &self.projects);
-        Err(OpenError::Store(StoreError::Broken(String::new())))
+        let (roots, settings) = self.settings(&request)?;
+        let model = self.models.model(&settings.model)?;
+        let id = SessionId::from(uuid::Uuid::now_v7().to_string());
+        let ports = ports(&id);
+        let workspace = workspace(&request, &ports)?;
+        let new = NewSession {
+            id,
+            cwd: roots[0].clone(),
+            roots: roots[1..].to_vec(),
+            model: settings.model.to_string(),
+            mode: settings.mode.as_str().to_owned(),
+            at: chrono::Utc::now(),
+        };
+        let info = self.store.create(new).await?;
+        let mode = settings.mode;
+        Ok(self.spawn(
+            info,
+            mode,
+            History::default(),
+            settings,
+            model,
+            ports,
+            workspace,
+        ))
     }
 
     /// Open a session that exists. With `replay`, its whole conversation goes to the outbox as
@@ -97,8 +125,100 @@ impl Agent {
         replay: bool,
         ports: impl FnOnce(&SessionId) -> Ports + Send,
     ) -> Result<Session, OpenError> {
-        let _ = (id, request, ports, replay);
-        Err(OpenError::Store(StoreError::Broken(String::new())))
+        let info = self.store.info(id).await?;
+        let (roots, settings) = self.settings(&request)?;
+        let mut ports = ports(id);
+        let workspace = workspace(&request, &ports)?;
+        if info.cwd != request.cwd && info.cwd != workspace.cwd() {
+            return Err(OpenError::OtherFolder {
+                session: id.clone(),
+                expected: info.cwd,
+            });
+        }
+        // A model may be gone since the session was last open: then the configured one takes over.
+        let known = info.model.parse().and_then(|name| self.models.model(&name));
+        let model = match known {
+            Ok(model) => model,
+            Err(gone) => {
+                tracing::warn!("{gone}; using {} instead", settings.model);
+                self.models.model(&settings.model)?
+            }
+        };
+        let mode = Mode::ALL
+            .into_iter()
+            .find(|mode| mode.as_str() == info.mode)
+            .unwrap_or(settings.mode);
+        let patch = SessionPatch {
+            roots: Some(roots[1..].to_vec()),
+            ..SessionPatch::default()
+        };
+        let info = if info.roots == roots[1..] {
+            info
+        } else {
+            self.store.patch(id, patch).await?
+        };
+        let loops = self.store.loops(id, 0).await?;
+        let chain = chain(&loops, info.tip_loop_id.as_ref());
+        if replay {
+            show(&chain, &mut *ports.outbox).await;
+        }
+        let history = History::of(&chain);
+        Ok(self.spawn(info, mode, history, settings, model, ports, workspace))
+    }
+
+    fn settings(&self, request: &OpenRequest) -> Result<(Vec<PathBuf>, Settings), OpenError> {
+        let mut roots = vec![request.cwd.clone()];
+        roots.extend(request.roots.iter().cloned());
+        let settings = self.projects.settings(&roots)?;
+        Ok((roots, settings))
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one task, named once"
+    )]
+    fn spawn(
+        &self,
+        info: SessionInfo,
+        mode: Mode,
+        history: History,
+        settings: Settings,
+        model: Arc<dyn Model>,
+        ports: Ports,
+        workspace: Workspace,
+    ) -> Session {
+        let options = SessionOptions {
+            mode,
+            model: model.info().name.to_string(),
+            models: offered(&self.models, &*model),
+            thinking: settings.thinking,
+        };
+        let (options, seen) = watch::channel(options);
+        let (sender, mailbox) = mpsc::channel(MAILBOX);
+        let session = Session::new(info.id.clone(), sender, seen);
+        let policy = Policy::new(mode, settings.allow.clone(), settings.deny.clone());
+        let task = Task {
+            store: Arc::clone(&self.store),
+            models: Arc::clone(&self.models),
+            toolbox: self.toolbox.clone(),
+            workspace: Arc::new(workspace),
+            ports,
+            settings,
+            model,
+            policy,
+            info,
+            history,
+            owner: Owner {
+                id: uuid::Uuid::now_v7().to_string(),
+                process: std::process::id().to_string(),
+            },
+            options,
+            mailbox,
+            waiting: VecDeque::new(),
+            closing: Vec::new(),
+        };
+        tokio::spawn(task.serve());
+        session
     }
 
     /// The sessions of the store.
@@ -109,5 +229,22 @@ impl Agent {
     /// Remove a session from the store. True if there was one. Close it first if it is open.
     pub async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {
         self.store.delete(id).await
+    }
+}
+
+fn workspace(request: &OpenRequest, ports: &Ports) -> Result<Workspace, PathRefused> {
+    Workspace::new(
+        request.cwd.clone(),
+        request.roots.clone(),
+        Arc::clone(&ports.files),
+        ports.terminals.clone(),
+    )
+}
+
+/// Show a stored conversation, in order, as fast as the client takes it.
+async fn show(chain: &[Arc<LoopRecord>], outbox: &mut dyn Outbox) {
+    for event in chain.iter().flat_map(|record| &record.events) {
+        poll_fn(|cx| outbox.poll_room(cx)).await;
+        outbox.push(Item::Replay(event));
     }
 }

@@ -10,6 +10,9 @@ pub mod settings;
 
 pub use agent::{Agent, OpenError, OpenRequest};
 pub use client::{Answer, Ask, AskOption, Client, Item, OptionKind, Outbox, Ports, Silent};
-pub use session::{PromptResult, QueueFull, SetError, Session, SessionOptions, Ticket};
+pub use session::{
+    PROMPTS_WAITING, PromptError, PromptResult, Session, SessionOptions, SetError, StartError,
+    Ticket,
+};
 pub use settings::{Projects, Settings, SettingsError};
 pub use tokio_util::sync::CancellationToken;

@@ -1,0 +1,160 @@
+//! Gate: may this call run? Prepared by its tool, judged by the policy, and where that says so, asked about.
+
+use crate::{Answer, Ask, AskOption, Client, OptionKind};
+use futures_util::future::BoxFuture;
+use std::{
+    path::Path,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use turnery_engine::{CallDetail, CallId, SessionId, ToolCall, ToolFailure, Verdict};
+use turnery_tools::{Judgement, Policy, Prepared, Rule, ToolCx, Toolbox};
+
+/// A call that waits for its verdict.
+pub(crate) struct Gate {
+    call_id: CallId,
+    found: BoxFuture<'static, Found>,
+}
+
+/// A question, and what "always" would mean.
+pub(crate) struct Question {
+    pub(crate) ask: Ask,
+    pub(crate) always: Option<Rule>,
+}
+
+/// What a gate has found out.
+pub(crate) enum Found {
+    /// What the call touches, or why it cannot be run at all.
+    Prepared(ToolCall, Result<Prepared, ToolFailure>),
+    /// What the person said.
+    Answered(Box<Question>, Answer),
+}
+
+impl Gate {
+    /// Begin with what the call touches.
+    pub(crate) fn prepare(call: ToolCall, toolbox: Toolbox, cx: ToolCx) -> Self {
+        Self {
+            call_id: call.call_id.clone(),
+            found: Box::pin(async move {
+                let prepared = toolbox.prepare(&call, &cx).await;
+                Found::Prepared(call, prepared)
+            }),
+        }
+    }
+
+    /// Ask the person.
+    pub(crate) fn ask(question: Box<Question>, client: Arc<dyn Client>) -> Self {
+        Self {
+            call_id: question.ask.call_id.clone(),
+            found: Box::pin(async move {
+                let answer = client.ask(question.ask.clone()).await;
+                Found::Answered(question, answer)
+            }),
+        }
+    }
+
+    pub(crate) fn call_id(&self) -> &CallId {
+        &self.call_id
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Found> {
+        self.found.as_mut().poll(cx)
+    }
+}
+
+/// What the policy makes of a prepared call.
+pub(crate) enum Judged {
+    Settled(Verdict),
+    Ask(Box<Question>),
+}
+
+/// Judge a prepared call.
+pub(crate) fn judge(
+    policy: &Policy,
+    session_id: &SessionId,
+    call: &ToolCall,
+    prepared: Prepared,
+    cwd: &Path,
+) -> Judged {
+    match policy.judge(&call.name, &prepared.access, cwd) {
+        Judgement::Allow => Judged::Settled(Verdict::Allow),
+        Judgement::Deny(reason) => Judged::Settled(Verdict::Deny(reason)),
+        Judgement::Ask { always } => Judged::Ask(Box::new(Question {
+            ask: ask(session_id, call, prepared.detail, always.as_ref()),
+            always,
+        })),
+    }
+}
+
+fn ask(session_id: &SessionId, call: &ToolCall, detail: CallDetail, always: Option<&Rule>) -> Ask {
+    let option = |id: &str, name: String, kind| AskOption {
+        id: id.to_owned(),
+        name,
+        kind,
+    };
+    let mut options = vec![option(
+        "allow_once",
+        "Allow".to_owned(),
+        OptionKind::AllowOnce,
+    )];
+    if let Some(rule) = always {
+        options.push(option(
+            "allow_always",
+            format!("Always allow {rule} in this session"),
+            OptionKind::AllowAlways,
+        ));
+    }
+    options.push(option(
+        "reject_once",
+        "Reject".to_owned(),
+        OptionKind::RejectOnce,
+    ));
+    if let Some(rule) = always {
+        options.push(option(
+            "reject_always",
+            format!("Always reject {rule} in this session"),
+            OptionKind::RejectAlways,
+        ));
+    }
+    Ask {
+        session_id: session_id.clone(),
+        call_id: call.call_id.clone(),
+        tool_name: call.name.clone(),
+        args: Arc::clone(&call.args),
+        detail,
+        options,
+    }
+}
+
+/// What an answer means. Only an option that was offered and means allow allows (PERM-3); an
+/// "always" is remembered (PERM-6).
+pub(crate) fn settle(policy: &mut Policy, question: &Question, answer: Answer) -> Verdict {
+    let id = match answer {
+        Answer::Chose(id) => id,
+        Answer::Cancelled => return Verdict::Cancelled,
+        Answer::NoAnswer(why) => {
+            return Verdict::Deny(format!("the call was not allowed: {why}"));
+        }
+    };
+    let Some(chosen) = question.ask.options.iter().find(|option| option.id == id) else {
+        return Verdict::Deny(format!(
+            "the call was not allowed: the client answered {id:?}, which was not offered"
+        ));
+    };
+    match chosen.kind {
+        OptionKind::AllowOnce => Verdict::Allow,
+        OptionKind::AllowAlways => {
+            if let Some(rule) = &question.always {
+                policy.allow(rule.clone());
+            }
+            Verdict::Allow
+        }
+        OptionKind::RejectOnce => Verdict::Deny("the user rejected this call".to_owned()),
+        OptionKind::RejectAlways => {
+            if let Some(rule) = &question.always {
+                policy.deny(rule.clone());
+            }
+            Verdict::Deny("the user rejected this call and all like it".to_owned())
+        }
+    }
+}

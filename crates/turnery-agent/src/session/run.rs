@@ -1,0 +1,512 @@
+//! Run: one prompt from its first effect to its last.
+//!
+//! Everything that can happen to it is polled in one place, in a fixed order: cancel, grace and
+//! limits, mail, the store, room in the outbox, verdicts, tool output, model output. The last two
+//! are read only while few steps wait, so a slow client slows the model's stream, memory stays
+//! bounded, and a cancel is heard at once all the same.
+
+use super::{
+    gate::{self, Found, Gate, Judged},
+    leaf::{REPORTS_WAITING, RunningModel, RunningTool, Said},
+    mail::Mail,
+    steps::{self, Sorted, Step, Steps, Urgent},
+    task::{PromptEnd, Task},
+};
+use crate::{CancellationToken, PromptError, PromptResult};
+use chrono::Utc;
+use futures_util::future::BoxFuture;
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, Sleep, sleep_until},
+};
+use turnery_engine::{
+    CallId, CommitFault, Content, ContinuationKind, Effect, Event, EventKind, FailureKind, Finish,
+    Input, Loop, LoopId, LoopSpec, ModelDelta, ModelFault, PromptId, Recorder, Response, ToolCall,
+    ToolEnvelope, TurnTrigger,
+};
+use turnery_models::ModelRequest;
+use turnery_store::{Commit, Lane, Opened, StoreError};
+use turnery_tools::{Progress, ToolCx};
+
+/// How long a cancelled tool may take to end by itself.
+const GRACE: Duration = Duration::from_secs(1);
+/// How often the lane is renewed; it is held for three times as long.
+const RENEW: Duration = Duration::from_secs(10);
+/// The agent's name in records.
+const AGENT_ID: &str = "turnery";
+
+/// One running prompt.
+pub(crate) struct Run<'t> {
+    task: &'t mut Task,
+    machine: Loop,
+    recorder: Recorder,
+    lane: Lane,
+    steps: Steps,
+    out: Vec<Effect>,
+    inputs: VecDeque<Input>,
+    journal: Vec<Event>,
+    cancelled: Option<BoxFuture<'static, ()>>,
+    grace: Option<Pin<Box<Sleep>>>,
+    deadline: Option<Pin<Box<Sleep>>>,
+    renew: Pin<Box<Sleep>>,
+    renewing: Option<BoxFuture<'static, Result<(), StoreError>>>,
+    committing: Option<BoxFuture<'static, Result<u64, StoreError>>>,
+    gate: Option<Gate>,
+    tool: Option<RunningTool>,
+    model: Option<RunningModel>,
+    title_is_new: bool,
+}
+
+/// What happened next.
+enum Happened {
+    Cancelled,
+    GraceOver,
+    TimeUp,
+    Mail(Option<Mail>),
+    RenewDue,
+    Renewed(Result<(), StoreError>),
+    Committed(Result<u64, StoreError>),
+    Step(Step),
+    Found(Found),
+    Tool(CallId, Said<Progress, ToolEnvelope>),
+    Model(Said<ModelDelta, Result<Response, ModelFault>>),
+}
+
+impl<'t> Run<'t> {
+    /// Begin a loop for a prompt.
+    pub(crate) fn begin(
+        task: &'t mut Task,
+        opened: Opened,
+        input: Vec<Content>,
+        cancel: CancellationToken,
+        cancel_all: CancellationToken,
+    ) -> Self {
+        let config = task.model.info().snapshot(task.settings.thinking);
+        let segment = task.model.info().name.segment();
+        let session_id = task.info.id.clone();
+        let limits = task.settings.limits;
+        let spec = LoopSpec {
+            loop_id: LoopId::from(format!("{session_id}.{segment}.{}", opened.loop_count + 1)),
+            session_id,
+            agent_id: AGENT_ID.to_owned(),
+            prompt_id: PromptId::from(uuid::Uuid::now_v7().to_string()),
+            parent_loop_id: task.info.tip_loop_id.clone(),
+            continuation_kind: ContinuationKind::Initial,
+            trigger: TurnTrigger::User,
+            config,
+            input,
+            limits,
+        };
+        task.history.mark();
+        let now = Instant::now();
+        let mut out = Vec::new();
+        let machine = Loop::start(spec, Utc::now(), &mut out);
+        let mut run = Self {
+            task,
+            machine,
+            recorder: Recorder::new(),
+            lane: opened.lane,
+            steps: Steps::default(),
+            out,
+            inputs: VecDeque::new(),
+            journal: Vec::new(),
+            cancelled: Some(Box::pin(async move {
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = cancel_all.cancelled() => {}
+                }
+            })),
+            grace: None,
+            deadline: now
+                .checked_add(limits.duration)
+                .map(|at| Box::pin(sleep_until(at))),
+            renew: Box::pin(sleep_until(now + RENEW)),
+            renewing: None,
+            committing: None,
+            gate: None,
+            tool: None,
+            model: None,
+            title_is_new: false,
+        };
+        run.absorb();
+        run
+    }
+
+    /// Drive the loop to its end.
+    pub(crate) async fn finish(mut self) -> PromptEnd {
+        loop {
+            let finish = match poll_fn(|cx| self.poll_next(cx)).await {
+                Happened::Step(Step::Finish(finish)) => finish,
+                Happened::Mail(Some(mail)) => {
+                    self.task.mail(mail).await;
+                    continue;
+                }
+                happened => {
+                    self.take(happened);
+                    continue;
+                }
+            };
+            return match finish {
+                Finish::Done {
+                    outcome,
+                    detail,
+                    usage,
+                } => Ok(PromptResult {
+                    outcome,
+                    detail,
+                    usage,
+                }),
+                Finish::Lost(fault) => {
+                    self.task.history.rewind();
+                    // The lane may be gone already; a release never clears a newer holder.
+                    let _ = self.task.store.release(&self.lane).await;
+                    Err(PromptError::Lost(fault))
+                }
+            };
+        }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
+        if let Some(cancelled) = &mut self.cancelled
+            && cancelled.as_mut().poll(cx).is_ready()
+        {
+            self.cancelled = None;
+            return Poll::Ready(Happened::Cancelled);
+        }
+        if let Some(grace) = &mut self.grace
+            && grace.as_mut().poll(cx).is_ready()
+        {
+            self.grace = None;
+            return Poll::Ready(Happened::GraceOver);
+        }
+        if let Some(deadline) = &mut self.deadline
+            && deadline.as_mut().poll(cx).is_ready()
+        {
+            self.deadline = None;
+            return Poll::Ready(Happened::TimeUp);
+        }
+        if !self.task.mailbox.is_closed()
+            && let Poll::Ready(mail) = self.task.mailbox.poll_recv(cx)
+            && mail.is_some()
+        {
+            return Poll::Ready(Happened::Mail(mail));
+        }
+        if let Some(renewing) = &mut self.renewing {
+            if let Poll::Ready(renewed) = renewing.as_mut().poll(cx) {
+                self.renewing = None;
+                return Poll::Ready(Happened::Renewed(renewed));
+            }
+        } else if self.renew.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Happened::RenewDue);
+        }
+        if let Some(committing) = &mut self.committing
+            && let Poll::Ready(committed) = committing.as_mut().poll(cx)
+        {
+            self.committing = None;
+            return Poll::Ready(Happened::Committed(committed));
+        }
+        let outbox = &mut *self.task.ports.outbox;
+        if let Poll::Ready(step) = self.steps.poll_next(cx, outbox, &self.task.info) {
+            return Poll::Ready(Happened::Step(step));
+        }
+        if let Some(gate) = &mut self.gate
+            && let Poll::Ready(found) = gate.poll(cx)
+        {
+            self.gate = None;
+            return Poll::Ready(Happened::Found(found));
+        }
+        if let Some(tool) = &mut self.tool
+            && let Poll::Ready(said) = tool.poll(cx, self.steps.few())
+        {
+            let call_id = tool.call_id.clone();
+            if let Said::End(_) = said {
+                self.tool = None;
+            }
+            return Poll::Ready(Happened::Tool(call_id, said));
+        }
+        if let Some(model) = &mut self.model
+            && let Poll::Ready(said) = model.poll(cx, self.steps.few())
+        {
+            if let Said::End(_) = said {
+                self.model = None;
+            }
+            return Poll::Ready(Happened::Model(said));
+        }
+        Poll::Pending
+    }
+
+    fn take(&mut self, happened: Happened) {
+        match happened {
+            Happened::Cancelled => self.feed(Input::Cancel),
+            Happened::GraceOver => self.feed(Input::GraceOver),
+            Happened::TimeUp => self.feed(Input::TimeUp),
+            Happened::Mail(_) => {}
+            Happened::RenewDue => {
+                self.renew.as_mut().reset(Instant::now() + RENEW);
+                let (store, lane) = (Arc::clone(&self.task.store), self.lane.clone());
+                self.renewing = Some(Box::pin(async move { store.renew(&lane).await }));
+            }
+            // Any other fault of the store shows at the commit.
+            Happened::Renewed(Err(StoreError::LaneLost(_))) => self.feed(Input::LaneLost),
+            Happened::Renewed(_) => {}
+            Happened::Committed(committed) => self.committed(committed),
+            Happened::Step(step) => self.step(step),
+            Happened::Found(found) => self.found(found),
+            Happened::Tool(call_id, Said::Item(report)) => self.feed(match report {
+                Progress::Shows(detail) => Input::Shows { call_id, detail },
+                Progress::Printed(text) => Input::Printed { call_id, text },
+                Progress::Planned(entries) => Input::Planned { call_id, entries },
+            }),
+            Happened::Tool(call_id, Said::End(envelope)) => {
+                self.feed(Input::Ended { call_id, envelope });
+            }
+            Happened::Model(Said::Item(delta)) => self.feed(Input::Delta(delta)),
+            Happened::Model(Said::End(Ok(mut response))) => {
+                self.task.history.distinguish_calls(&mut response);
+                let describe = |call| self.task.toolbox.describe(call, &self.task.workspace);
+                let details = response.calls().map(describe).collect();
+                self.feed(Input::Answered { response, details });
+            }
+            Happened::Model(Said::End(Err(fault))) => self.feed(Input::ModelFailed(fault)),
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Show(_) | Step::Info | Step::Finish(_) => {}
+            Step::CallModel { tools } => self.model = Some(self.call_model(tools)),
+            Step::Gate(call) => {
+                let (cx, _) = self.tool_cx(&call);
+                self.gate = Some(Gate::prepare(call, self.task.toolbox.clone(), cx));
+            }
+            Step::Ask(question) => {
+                let client = Arc::clone(&self.task.ports.client);
+                self.gate = Some(Gate::ask(question, client));
+            }
+            Step::Run(call) => {
+                let (cx, reports) = self.tool_cx(&call);
+                let toolbox = self.task.toolbox.clone();
+                self.tool = Some(RunningTool::run(toolbox, call, cx, reports));
+            }
+        }
+    }
+
+    fn found(&mut self, found: Found) {
+        match found {
+            Found::Prepared(call, Err(failure)) => self.feed(Input::Ended {
+                call_id: call.call_id,
+                envelope: ToolEnvelope {
+                    result: Err(failure),
+                    ..ToolEnvelope::ok(Vec::new())
+                },
+            }),
+            Found::Prepared(call, Ok(prepared)) => {
+                let detail = prepared.detail.clone();
+                let cwd = self.task.workspace.cwd();
+                let judged =
+                    gate::judge(&self.task.policy, &self.task.info.id, &call, prepared, cwd);
+                let call_id = call.call_id;
+                match judged {
+                    Judged::Settled(verdict) => self.feed(Input::Verdict { call_id, verdict }),
+                    Judged::Ask(question) => {
+                        self.feed(Input::Asking { call_id, detail });
+                        self.steps.push(Step::Ask(question));
+                    }
+                }
+            }
+            Found::Answered(question, answer) => {
+                let verdict = gate::settle(&mut self.task.policy, &question, answer);
+                let call_id = question.ask.call_id;
+                self.feed(Input::Verdict { call_id, verdict });
+            }
+        }
+    }
+
+    fn committed(&mut self, committed: Result<u64, StoreError>) {
+        let input = match committed {
+            Ok(head) => {
+                let record = self.recorder.record();
+                self.task.info.head_version = head;
+                self.task.info.updated_at = Utc::now();
+                if record.is_some_and(|record| record.on_chain) {
+                    self.task.info.tip_loop_id = Some(self.machine.spec().loop_id.clone());
+                } else {
+                    self.task.history.rewind();
+                }
+                if self.title_is_new {
+                    self.steps.push(Step::Info);
+                }
+                Input::Committed
+            }
+            Err(StoreError::LaneLost(_)) => Input::CommitFailed(CommitFault::LaneLost),
+            Err(StoreError::HeadConflict { .. }) => Input::CommitFailed(CommitFault::HeadConflict),
+            Err(error) => Input::CommitFailed(CommitFault::Store(error.to_string())),
+        };
+        self.feed(input);
+    }
+
+    fn feed(&mut self, input: Input) {
+        self.machine.on(Utc::now(), input, &mut self.out);
+        self.absorb();
+        while let Some(input) = self.inputs.pop_front() {
+            self.machine.on(Utc::now(), input, &mut self.out);
+            self.absorb();
+        }
+    }
+
+    /// Fold what happened, do what cannot wait, and line up the rest.
+    fn absorb(&mut self) {
+        let mut out = std::mem::take(&mut self.out);
+        let mut commits = false;
+        for effect in out.drain(..) {
+            if let Effect::Emit(event) = &effect {
+                self.fold(event);
+            }
+            match steps::sort(effect) {
+                Sorted::Later(step) => self.steps.push(step),
+                Sorted::Now(Urgent::Commit(end)) => {
+                    commits = true;
+                    self.commit(&end);
+                }
+                Sorted::Now(urgent) => self.urgent(urgent),
+            }
+        }
+        // The commit holds all that the journal would.
+        if !commits && !self.journal.is_empty() {
+            let events = std::mem::take(&mut self.journal);
+            let loop_id = &self.machine.spec().loop_id;
+            self.task.store.append(&self.lane, loop_id, events);
+        }
+        self.out = out;
+    }
+
+    fn fold(&mut self, event: &Event) {
+        self.recorder.fold(event);
+        match &event.kind {
+            EventKind::Delta { .. } | EventKind::ToolExecutionOutput { .. } => return,
+            EventKind::MessageEnd { message } => self.task.history.push(Arc::clone(message)),
+            EventKind::LoopStart { .. }
+            | EventKind::InputRejected { .. }
+            | EventKind::TurnStart { .. }
+            | EventKind::MessageStart { .. }
+            | EventKind::UsageReported { .. }
+            | EventKind::ToolCallRequested { .. }
+            | EventKind::PermissionRequested { .. }
+            | EventKind::PermissionResolved { .. }
+            | EventKind::ToolExecutionStart { .. }
+            | EventKind::ToolExecutionUpdate { .. }
+            | EventKind::ToolExecutionEnd { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::TurnEnd { .. }
+            | EventKind::LoopEnd { .. } => {}
+        }
+        self.journal.push(event.clone());
+    }
+
+    fn urgent(&mut self, urgent: Urgent) {
+        match urgent {
+            Urgent::StopModel => {
+                self.model = None;
+                self.steps.forget_model();
+            }
+            Urgent::Withdraw(call_id) => {
+                self.steps.forget_gate(&call_id);
+                if self
+                    .gate
+                    .as_ref()
+                    .is_some_and(|gate| *gate.call_id() == call_id)
+                {
+                    self.gate = None;
+                }
+            }
+            Urgent::StopTool(call_id) => {
+                if self.steps.forget_run(&call_id) {
+                    let envelope =
+                        ToolEnvelope::failed(FailureKind::Cancelled, "cancelled before it began");
+                    self.inputs.push_back(Input::Ended { call_id, envelope });
+                } else if let Some(tool) = self.tool.as_ref().filter(|tool| tool.call_id == call_id)
+                {
+                    tool.stop();
+                }
+            }
+            Urgent::AbortTool(call_id) => {
+                self.steps.forget_run(&call_id);
+                if self
+                    .tool
+                    .as_ref()
+                    .is_some_and(|tool| tool.call_id == call_id)
+                {
+                    self.tool = None;
+                }
+            }
+            Urgent::StartGrace => {
+                self.grace = Some(Box::pin(sleep_until(Instant::now() + GRACE)));
+            }
+            Urgent::Commit(_) => {}
+        }
+    }
+
+    fn commit(&mut self, end: &Event) {
+        self.recorder.fold(end);
+        self.journal.clear();
+        let Some(record) = self.recorder.record().cloned() else {
+            self.inputs
+                .push_back(Input::CommitFailed(CommitFault::Store(
+                    "no record".to_owned(),
+                )));
+            return;
+        };
+        let title = match &self.task.info.title {
+            Some(_) => None,
+            None => super::history::title(&record.messages),
+        };
+        self.title_is_new = title.is_some() && record.on_chain;
+        if self.title_is_new {
+            self.task.info.title.clone_from(&title);
+        }
+        let commit = Commit {
+            lane: self.lane.clone(),
+            expected_head: self.task.info.head_version,
+            record: Arc::new(record),
+            title: title.filter(|_| self.title_is_new),
+            release: true,
+        };
+        let store = Arc::clone(&self.task.store);
+        self.committing = Some(Box::pin(async move { store.commit(commit).await }));
+    }
+
+    fn call_model(&self, tools: bool) -> RunningModel {
+        let task = &*self.task;
+        let request = ModelRequest {
+            session_id: task.info.id.clone(),
+            system: Arc::clone(&task.settings.system),
+            messages: task.history.messages(),
+            tools: if tools {
+                task.toolbox.specs()
+            } else {
+                Arc::new([])
+            },
+            thinking: task.settings.thinking,
+        };
+        RunningModel::call(Arc::clone(&task.model), request)
+    }
+
+    fn tool_cx(&self, call: &ToolCall) -> (ToolCx, mpsc::Receiver<Progress>) {
+        let (progress, reports) = mpsc::channel(REPORTS_WAITING);
+        let cx = ToolCx {
+            call_id: call.call_id.clone(),
+            workspace: Arc::clone(&self.task.workspace),
+            progress,
+            cancel: CancellationToken::new(),
+        };
+        (cx, reports)
+    }
+}

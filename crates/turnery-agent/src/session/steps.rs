@@ -1,0 +1,144 @@
+//! Steps: the effects of a loop that wait their turn, in order, until the client has taken those before them.
+
+use super::gate::Question;
+use std::{
+    collections::VecDeque,
+    task::{Context, Poll},
+};
+use turnery_engine::{CallId, Effect, Event, Finish, ToolCall};
+
+use crate::{Item, Outbox};
+
+/// How many steps may wait before tools and models are no longer listened to.
+const FEW: usize = 8;
+
+/// One thing to be done in its turn.
+pub(crate) enum Step {
+    /// Show an event.
+    Show(Event),
+    /// Show the session's title.
+    Info,
+    /// Call the model.
+    CallModel { tools: bool },
+    /// Find out whether a call may run.
+    Gate(ToolCall),
+    /// Ask the person.
+    Ask(Box<Question>),
+    /// Run a call.
+    Run(ToolCall),
+    /// The loop is over.
+    Finish(Finish),
+}
+
+/// Steps in order.
+#[derive(Default)]
+pub(crate) struct Steps(VecDeque<Step>);
+
+impl Steps {
+    pub(crate) fn push(&mut self, step: Step) {
+        self.0.push_back(step);
+    }
+
+    /// True while tools and models may be listened to.
+    pub(crate) fn few(&self) -> bool {
+        self.0.len() < FEW
+    }
+
+    /// Show what can be shown; ready with the first step that is something else.
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        outbox: &mut dyn Outbox,
+        info: &turnery_store::SessionInfo,
+    ) -> Poll<Step> {
+        loop {
+            match self.0.front() {
+                None => return Poll::Pending,
+                Some(Step::Show(_) | Step::Info) => {
+                    if outbox.poll_room(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+                Some(
+                    Step::CallModel { .. }
+                    | Step::Gate(_)
+                    | Step::Ask(_)
+                    | Step::Run(_)
+                    | Step::Finish(_),
+                ) => {}
+            }
+            match self.0.pop_front() {
+                Some(Step::Show(event)) => outbox.push(Item::Live(&event)),
+                Some(Step::Info) => outbox.push(Item::Info {
+                    title: info.title.as_deref(),
+                    updated_at: info.updated_at,
+                }),
+                Some(other) => return Poll::Ready(other),
+                None => return Poll::Pending,
+            }
+        }
+    }
+
+    /// The model is not to be called after all.
+    pub(crate) fn forget_model(&mut self) {
+        self.0
+            .retain(|step| !matches!(step, Step::CallModel { .. }));
+    }
+
+    /// The call is not to be judged after all.
+    pub(crate) fn forget_gate(&mut self, call_id: &CallId) {
+        self.0.retain(|step| match step {
+            Step::Gate(call) => call.call_id != *call_id,
+            Step::Ask(question) => question.ask.call_id != *call_id,
+            Step::Show(_)
+            | Step::Info
+            | Step::CallModel { .. }
+            | Step::Run(_)
+            | Step::Finish(_) => true,
+        });
+    }
+
+    /// The call is not to run after all. True if it had not begun.
+    pub(crate) fn forget_run(&mut self, call_id: &CallId) -> bool {
+        let before = self.0.len();
+        self.0
+            .retain(|step| !matches!(step, Step::Run(call) if call.call_id == *call_id));
+        self.0.len() < before
+    }
+}
+
+/// What to do with an effect: now, or in its turn.
+pub(crate) enum Sorted {
+    /// In its turn.
+    Later(Step),
+    /// Now: stopping never waits behind a slow client.
+    Now(Urgent),
+}
+
+/// What is done at once.
+pub(crate) enum Urgent {
+    StopModel,
+    Withdraw(CallId),
+    StopTool(CallId),
+    AbortTool(CallId),
+    StartGrace,
+    /// Storing does not depend on the client (LASH-85).
+    Commit(Box<Event>),
+}
+
+/// Sort an effect. Events have been folded by then.
+pub(crate) fn sort(effect: Effect) -> Sorted {
+    match effect {
+        Effect::Emit(event) | Effect::Publish(event) => Sorted::Later(Step::Show(event)),
+        Effect::CallModel { tools, .. } => Sorted::Later(Step::CallModel { tools }),
+        Effect::Gate(call) => Sorted::Later(Step::Gate(call)),
+        Effect::Run(call) => Sorted::Later(Step::Run(call)),
+        Effect::Finish(finish) => Sorted::Later(Step::Finish(finish)),
+        Effect::StopModel => Sorted::Now(Urgent::StopModel),
+        Effect::Withdraw(call_id) => Sorted::Now(Urgent::Withdraw(call_id)),
+        Effect::StopTool(call_id) => Sorted::Now(Urgent::StopTool(call_id)),
+        Effect::AbortTool(call_id) => Sorted::Now(Urgent::AbortTool(call_id)),
+        Effect::StartGrace => Sorted::Now(Urgent::StartGrace),
+        Effect::Commit(event) => Sorted::Now(Urgent::Commit(Box::new(event))),
+    }
+}

@@ -1,0 +1,163 @@
+//! The session task: the one owner of a session's state. Prompts run one after the other.
+
+use super::{History, Mail, Prompt, PromptError, PromptResult, SessionOptions, Set, SetError};
+use crate::{Ports, Settings, session::run::Run};
+use std::{collections::VecDeque, sync::Arc};
+use tokio::sync::{mpsc, oneshot, watch};
+use turnery_engine::CommitFault;
+use turnery_models::{Catalogue, Model};
+use turnery_store::{Opened, Owner, SessionInfo, SessionPatch, Store, StoreError};
+use turnery_tools::{Policy, Toolbox, Workspace};
+
+/// The state of one open session.
+pub(crate) struct Task {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) models: Arc<Catalogue>,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) ports: Ports,
+    pub(crate) settings: Settings,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) policy: Policy,
+    pub(crate) info: SessionInfo,
+    pub(crate) history: History,
+    pub(crate) owner: Owner,
+    pub(crate) options: watch::Sender<SessionOptions>,
+    pub(crate) mailbox: mpsc::Receiver<Mail>,
+    /// Prompts that arrived while one ran.
+    pub(crate) waiting: VecDeque<Prompt>,
+    /// Set once the session is to end: who wants to know.
+    pub(crate) closing: Vec<oneshot::Sender<()>>,
+}
+
+impl Task {
+    /// Serve the mailbox until the session is closed, or every handle is gone and all prompts are done.
+    pub(crate) async fn serve(mut self) {
+        loop {
+            if let Some(prompt) = self.waiting.pop_front() {
+                self.prompt(prompt).await;
+                continue;
+            }
+            if !self.closing.is_empty() {
+                break;
+            }
+            match self.mailbox.recv().await {
+                Some(mail) => self.mail(mail).await,
+                None => break,
+            }
+        }
+        // Whatever still comes in is refused by the closed mailbox; prompts that made it in before
+        // are dropped here, which answers their tickets.
+        self.mailbox.close();
+        while let Ok(mail) = self.mailbox.try_recv() {
+            if let Mail::Close(reply) = mail {
+                self.closing.push(reply);
+            }
+        }
+        let closing = std::mem::take(&mut self.closing);
+        drop(self);
+        for reply in closing {
+            let _ = reply.send(());
+        }
+    }
+
+    /// Take in one piece of mail, between prompts or in the middle of one.
+    pub(crate) async fn mail(&mut self, mail: Mail) {
+        match mail {
+            Mail::Prompt(prompt) => self.waiting.push_back(prompt),
+            Mail::Set { what, reply } => {
+                let _ = reply.send(self.set(what).await);
+            }
+            Mail::Close(reply) => self.closing.push(reply),
+        }
+    }
+
+    async fn set(&mut self, what: Set) -> Result<(), SetError> {
+        let mut patch = SessionPatch::default();
+        match what {
+            Set::Mode(mode) => {
+                patch.mode = Some(mode.as_str().to_owned());
+                self.policy.mode = mode;
+                self.options.send_modify(|options| options.mode = mode);
+            }
+            Set::Model(name) => {
+                let model = self.models.model(&name)?;
+                patch.model = Some(name.to_string());
+                self.model = model;
+                let models = offered(&self.models, &*self.model);
+                self.options.send_modify(|options| {
+                    options.model = name.to_string();
+                    options.models = models;
+                });
+            }
+            Set::Thinking(thinking) => {
+                self.settings.thinking = thinking;
+                self.options
+                    .send_modify(|options| options.thinking = thinking);
+                return Ok(());
+            }
+        }
+        self.info = self.store.patch(&self.info.id, patch).await?;
+        Ok(())
+    }
+
+    async fn prompt(&mut self, prompt: Prompt) {
+        let Prompt {
+            input,
+            cancel,
+            cancel_all,
+            reply,
+            _open: open,
+        } = prompt;
+        let result = match self.claim().await {
+            Ok(opened) => {
+                Run::begin(self, opened, input, cancel, cancel_all)
+                    .finish()
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        // The prompt counts as open until its answer is on its way.
+        let _ = reply.send(result);
+        drop(open);
+    }
+
+    /// Take the lane, and catch up if somebody else has been at work in the session.
+    async fn claim(&mut self) -> Result<Opened, PromptError> {
+        let opened =
+            self.store
+                .claim(&self.info.id, &self.owner)
+                .await
+                .map_err(|error| match error {
+                    StoreError::Busy { holder, .. } => PromptError::Busy { holder },
+                    other => PromptError::Lost(CommitFault::Store(other.to_string())),
+                })?;
+        let stale = opened.info.head_version != self.info.head_version
+            || opened.info.tip_loop_id != self.info.tip_loop_id;
+        self.info = opened.info.clone();
+        if stale && let Err(error) = self.reload().await {
+            let _ = self.store.release(&opened.lane).await;
+            return Err(PromptError::Lost(CommitFault::Store(error.to_string())));
+        }
+        Ok(opened)
+    }
+
+    async fn reload(&mut self) -> Result<(), StoreError> {
+        let loops = self.store.loops(&self.info.id, 0).await?;
+        let chain = super::history::chain(&loops, self.info.tip_loop_id.as_ref());
+        self.history = History::of(&chain);
+        Ok(())
+    }
+}
+
+/// The models to offer: those within reach, and the one in use.
+pub(crate) fn offered(models: &Catalogue, current: &dyn Model) -> Vec<turnery_models::ModelInfo> {
+    let mut list = models.list();
+    if !list.iter().any(|info| info.name == current.info().name) {
+        list.insert(0, current.info().clone());
+    }
+    list
+}
+
+/// What a prompt came to, or why it left nothing behind.
+pub(crate) type PromptEnd = Result<PromptResult, PromptError>;
