@@ -1,11 +1,13 @@
 //! Policy: whether a call may run, must be asked about, or may not. Unknown means ask.
 
-use crate::Access;
+use crate::{Access, Workspace};
 use serde::{Deserialize, Serialize};
-use std::{fmt, path::Path, str::FromStr};
+use std::{fmt, str::FromStr};
 
 /// How freely the agent may act.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Reads by itself, asks before anything else.
@@ -104,9 +106,10 @@ impl Policy {
         Self { mode, allow, deny }
     }
 
-    /// Judge a call of `tool` that touches `access`; `cwd` is the base of relative patterns.
+    /// Judge a call of `tool` that touches `access`. Relative patterns start at the working directory;
+    /// what a command line reads must lie inside the roots to go unasked.
     #[must_use]
-    pub fn judge(&self, _tool: &str, _access: &Access, _cwd: &Path) -> Judgement {
+    pub fn judge(&self, _tool: &str, _access: &Access, _workspace: &Workspace) -> Judgement {
         Judgement::Ask { always: None }
     }
 
