@@ -3,12 +3,11 @@
 use crate::{Answer, Ask, AskOption, Client, OptionKind};
 use futures_util::future::BoxFuture;
 use std::{
-    path::Path,
     sync::Arc,
     task::{Context, Poll},
 };
 use turnery_engine::{CallDetail, CallId, SessionId, ToolCall, ToolFailure, Verdict};
-use turnery_tools::{Judgement, Policy, Prepared, Rule, ToolCx, Toolbox};
+use turnery_tools::{Judgement, Policy, Prepared, Rule, ToolCx, Toolbox, Workspace};
 
 /// A call that waits for its verdict.
 pub(crate) struct Gate {
@@ -74,9 +73,9 @@ pub(crate) fn judge(
     session_id: &SessionId,
     call: &ToolCall,
     prepared: Prepared,
-    cwd: &Path,
+    workspace: &Workspace,
 ) -> Judged {
-    match policy.judge(&call.name, &prepared.access, cwd) {
+    match policy.judge(&call.name, &prepared.access, workspace) {
         Judgement::Allow => Judged::Settled(Verdict::Allow),
         Judgement::Deny(reason) => Judged::Settled(Verdict::Deny(reason)),
         Judgement::Ask { always } => Judged::Ask(Box::new(Question {

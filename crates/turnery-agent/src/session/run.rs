@@ -310,9 +310,13 @@ impl<'t> Run<'t> {
             }),
             Found::Prepared(call, Ok(prepared)) => {
                 let detail = prepared.detail.clone();
-                let cwd = self.task.workspace.cwd();
-                let judged =
-                    gate::judge(&self.task.policy, &self.task.info.id, &call, prepared, cwd);
+                let judged = gate::judge(
+                    &self.task.policy,
+                    &self.task.info.id,
+                    &call,
+                    prepared,
+                    &self.task.workspace,
+                );
                 let call_id = call.call_id;
                 match judged {
                     Judged::Settled(verdict) => self.feed(Input::Verdict { call_id, verdict }),
