@@ -1,0 +1,149 @@
+//! Which crate may know which: the picture of ARCHITECTURE.md, held against the manifests.
+
+use std::{collections::BTreeSet, fs};
+
+/// Our crates, and those of ours that each may depend on.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("turnery-engine", &[]),
+    ("turnery-models", &["turnery-engine"]),
+    ("turnery-tools", &["turnery-engine"]),
+    ("turnery-store", &["turnery-engine"]),
+    (
+        "turnery-agent",
+        &[
+            "turnery-engine",
+            "turnery-models",
+            "turnery-tools",
+            "turnery-store",
+        ],
+    ),
+    (
+        "turnery-acp",
+        &[
+            "turnery-engine",
+            "turnery-models",
+            "turnery-tools",
+            "turnery-store",
+            "turnery-agent",
+        ],
+    ),
+    (
+        "turnery",
+        &[
+            "turnery-engine",
+            "turnery-models",
+            "turnery-tools",
+            "turnery-store",
+            "turnery-agent",
+            "turnery-acp",
+        ],
+    ),
+    ("acp-conformance", &[]),
+    ("tidy", &[]),
+    ("xtask", &[]),
+];
+
+/// All that the engine may use: data, no runtime, no clock, no randomness, no IO.
+const ENGINE: &[&str] = &["chrono", "serde", "serde_json", "thiserror"];
+
+fn manifest(name: &str) -> toml::Table {
+    let path = tidy::root().join("crates").join(name).join("Cargo.toml");
+    let text = fs::read_to_string(&path).expect("a manifest");
+    text.parse().expect("a manifest is TOML")
+}
+
+fn dependencies(name: &str, table: &str) -> BTreeSet<String> {
+    let manifest = manifest(name);
+    match manifest.get(table) {
+        Some(found) => found.as_table().expect("a table").keys().cloned().collect(),
+        None => BTreeSet::new(),
+    }
+}
+
+#[test]
+fn crates_depend_only_on_the_layers_below() {
+    let ours: BTreeSet<&str> = LAYERS.iter().map(|(name, _)| *name).collect();
+    for (name, below) in LAYERS {
+        for table in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            for dependency in dependencies(name, table) {
+                assert!(
+                    !ours.contains(&*dependency)
+                        || below.contains(&&*dependency)
+                        || dependency == *name,
+                    "{name} may not depend on {dependency} ({table})"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_crate_has_its_layer() {
+    let crates = fs::read_dir(tidy::root().join("crates")).expect("crates/");
+    let found: BTreeSet<String> = crates
+        .filter_map(Result::ok)
+        .filter(|entry| entry.path().join("Cargo.toml").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    let drawn: BTreeSet<String> = LAYERS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(found, drawn);
+}
+
+#[test]
+fn the_engine_has_no_runtime_clock_randomness_or_io() {
+    let used = dependencies("turnery-engine", "dependencies");
+    let allowed: BTreeSet<String> = ENGINE.iter().map(|name| (*name).to_owned()).collect();
+    assert!(
+        used.is_subset(&allowed),
+        "the engine may not use {:?}",
+        used.difference(&allowed)
+    );
+    for file in tidy::rust_files() {
+        if !file.path.starts_with("crates/turnery-engine/src/") {
+            continue;
+        }
+        for word in [
+            "std::fs",
+            "std::net",
+            "std::process",
+            "std::env",
+            "std::thread",
+            "Utc::now",
+            "SystemTime",
+            "Instant::now",
+        ] {
+            assert!(!file.text.contains(word), "{} uses {word}", file.path);
+        }
+    }
+}
+
+#[test]
+fn the_engine_knows_no_wire_word() {
+    // Whole words of the protocol. `ACP-22` in a docstring is a requirement's id, not a wire word.
+    const WIRE: &[&str] = &[
+        "session/update",
+        "session/prompt",
+        "request_permission",
+        "agent_message_chunk",
+        "stopReason",
+        "end_turn",
+        "max_turn_requests",
+        "jsonrpc",
+        "toolCallId",
+    ];
+    for file in tidy::rust_files() {
+        if file.path.starts_with("crates/turnery-engine/src/") {
+            for word in WIRE {
+                assert!(!file.text.contains(word), "{} says {word}", file.path);
+            }
+        }
+    }
+}
+
+#[test]
+fn only_the_front_end_knows_the_wire_types() {
+    for (name, _) in LAYERS {
+        let knows = dependencies(name, "dependencies").contains("agent-client-protocol-schema");
+        assert_eq!(knows, *name == "turnery-acp", "{name}");
+    }
+}

@@ -1,0 +1,177 @@
+//! steps: what each step of `cargo xtask ci` does.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// The top of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("could not start {:?}", command.get_program()))?;
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(())
+}
+
+pub(crate) fn fmt() -> Result<()> {
+    succeed(cargo().args(["fmt", "--all", "--check"]))
+}
+
+pub(crate) fn clippy() -> Result<()> {
+    succeed(cargo().args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "--deny",
+        "warnings",
+    ]))
+}
+
+pub(crate) fn doc() -> Result<()> {
+    succeed(
+        cargo()
+            .args([
+                "doc",
+                "--workspace",
+                "--no-deps",
+                "--document-private-items",
+                "--locked",
+            ])
+            .env("RUSTDOCFLAGS", "--deny warnings"),
+    )
+}
+
+pub(crate) fn test() -> Result<()> {
+    succeed(cargo().args(["test", "--workspace", "--locked"]))
+}
+
+/// Write `schemas/` anew: the tests that compare them write instead when told to.
+pub(crate) fn write_schemas() -> Result<()> {
+    succeed(
+        cargo()
+            .args(["test", "--workspace", "--locked", "schema"])
+            .env("TURNERY_WRITE_SCHEMAS", "1"),
+    )
+}
+
+/// The official TypeScript client, installed by npm, against the binary.
+pub(crate) fn clients() -> Result<()> {
+    succeed(cargo().args(["build", "--locked", "--package", "turnery"]))?;
+    let folder = root().join("conformance/clients/typescript");
+    require("npm", "nodejs npm")?;
+    succeed(
+        Command::new("npm")
+            .args([
+                "ci",
+                "--no-audit",
+                "--no-fund",
+                "--ignore-scripts",
+                "--loglevel=error",
+            ])
+            .current_dir(&folder),
+    )?;
+    let binary = target().join("debug/turnery");
+    succeed(
+        Command::new("node")
+            .args(["--test", "--test-reporter=spec"])
+            .current_dir(&folder)
+            .env("TURNERY", binary),
+    )
+}
+
+/// The README's first command, as it stands there, in an empty home.
+pub(crate) fn readme() -> Result<()> {
+    let readme = fs::read_to_string(root().join("README.md")).context("README.md")?;
+    let line = readme
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with("cargo run --release"))
+        .context("README.md has no line that starts with `cargo run --release`")?;
+    succeed(cargo().args(["build", "--release", "--locked"]))?;
+    let home = target().join("empty-home");
+    let _ = fs::remove_dir_all(&home);
+    fs::create_dir_all(&home)?;
+    // Only cargo itself keeps its home, so that nothing is fetched twice.
+    let cargo_home = env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")))
+        .context("neither CARGO_HOME nor HOME is set")?;
+    let rustup_home = env::var_os("RUSTUP_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".rustup")))
+        .context("neither RUSTUP_HOME nor HOME is set")?;
+    let output = Command::new("sh")
+        .args(["-c", line])
+        .current_dir(root())
+        .env_clear()
+        .env("PATH", env::var_os("PATH").unwrap_or_default())
+        .env("HOME", &home)
+        .env("CARGO_HOME", cargo_home)
+        .env("RUSTUP_HOME", rustup_home)
+        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_NET_OFFLINE", "true")
+        .stdin(Stdio::null())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    print!("{said}");
+    ensure!(
+        output.status.success(),
+        "{line:?} ended with {}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    // The command asks where something is; the answer must name the file and come from tools.
+    for expected in ["crates/turnery-engine/src/", "struct Loop"] {
+        ensure!(said.contains(expected), "{line:?} did not say {expected:?}");
+    }
+    Ok(())
+}
+
+/// Where cargo puts what it builds.
+fn target() -> PathBuf {
+    match env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root().join(folder),
+        None => root().join("target"),
+    }
+}
+
+/// Make sure that a program is there; install it from Debian's packages where that is allowed.
+fn require(program: &str, packages: &str) -> Result<()> {
+    let found = |name: &str| {
+        let path = env::var_os("PATH").unwrap_or_default();
+        env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    };
+    if found(program) {
+        return Ok(());
+    }
+    if found("apt-get") {
+        let install = format!("apt-get update && apt-get install --yes {packages}");
+        let installed = Command::new("sh")
+            .args(["-c", &install])
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
+            .status();
+        if installed.is_ok_and(|status| status.success()) && found(program) {
+            return Ok(());
+        }
+    }
+    bail!(
+        "{program} is missing and could not be installed: install {packages}, then run this again"
+    )
+}
