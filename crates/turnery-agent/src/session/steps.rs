@@ -108,6 +108,10 @@ impl Steps {
 }
 
 /// What to do with an effect: now, or in its turn.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved once, at once; a box would cost an allocation per delta"
+)]
 pub(crate) enum Sorted {
     /// In its turn.
     Later(Step),
