@@ -2,6 +2,8 @@
 
 pub mod catalogue;
 pub mod model;
+pub mod scripted;
 
 pub use catalogue::{Api, Catalogue, ModelName, ProviderConfig, UnknownModel};
 pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Thinking};
+pub use scripted::{Scenario, ScenarioError, Scripted, scenario_schema};

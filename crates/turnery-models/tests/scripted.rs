@@ -1,0 +1,254 @@
+//! The scripted model: what it plays, where it goes on, and what it says of a broken file.
+
+use serde_json::{Value, json};
+use std::{path::Path, sync::Arc, time::Duration};
+use turnery_engine::{
+    CallId, Content, FaultKind, LlmMessage, Message, MessageStop, ModelDelta, ModelFault,
+    ModelStop, Response, SessionId, Usage,
+};
+use turnery_models::{DeltaSender, Model, ModelRequest, Scenario, Scripted, Thinking};
+
+fn scenario(value: &Value) -> Scenario {
+    Scenario::parse(&value.to_string(), Path::new("s.json")).expect("a scenario")
+}
+
+fn user(text: &str) -> Message {
+    Message::User {
+        content: vec![Content::text(text)],
+    }
+}
+
+fn assistant(text: &str) -> Message {
+    Message::Assistant {
+        content: vec![Content::text(text)],
+        stop: MessageStop::Stop,
+        model: "s".into(),
+        provider: "scripted".into(),
+        usage: None,
+        error: None,
+    }
+}
+
+fn result(text: &str) -> Message {
+    Message::ToolResult {
+        call_id: CallId::from("c"),
+        tool_name: "read_file".into(),
+        content: vec![Content::text(text)],
+        is_error: false,
+    }
+}
+
+fn request(messages: Vec<Message>) -> ModelRequest {
+    let kept = messages.into_iter().enumerate().map(|(at, message)| {
+        Arc::new(LlmMessage {
+            message_id: format!("m{at}").into(),
+            turn_id: None,
+            message,
+        })
+    });
+    ModelRequest {
+        session_id: SessionId::from("s"),
+        system: "".into(),
+        messages: Arc::new(kept.collect()),
+        tools: Arc::new([]),
+        thinking: Thinking::Default,
+    }
+}
+
+async fn call(
+    model: &Scripted,
+    messages: Vec<Message>,
+) -> (Vec<ModelDelta>, Result<Response, ModelFault>) {
+    let (out, mut deltas) = DeltaSender::new(100);
+    let answer = model.call(request(messages), out).await;
+    let mut seen = Vec::new();
+    while let Some(delta) = deltas.recv().await {
+        seen.push(delta);
+    }
+    (seen, answer)
+}
+
+async fn text(model: &Scripted, messages: Vec<Message>) -> String {
+    let (_, answer) = call(model, messages).await;
+    match answer {
+        Ok(response) => response
+            .content
+            .iter()
+            .filter_map(Content::as_text)
+            .collect(),
+        Err(fault) => format!("fault: {fault}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_streamed_and_settled() {
+    let model = Scripted::new(scenario(&json!({"answers": [{
+        "steps": [
+            {"thinking": "hm", "chunks": 2},
+            {"text": ["Let me ", "", "look"]},
+            {"delay_ms": 5000},
+            {"text": "."},
+            {"tool_call": {"name": "read_file", "args": {"path": "a"}}, "chunks": 2}
+        ],
+        "usage": {"input": 3, "output": 4}
+    }]})));
+    let before = tokio::time::Instant::now();
+    let (deltas, answer) = call(&model, vec![user("hi")]).await;
+    assert_eq!(before.elapsed(), Duration::from_secs(5));
+    let thinking = |text: &str| ModelDelta::Thinking {
+        block: 0,
+        text: text.into(),
+    };
+    let prose = |text: &str| ModelDelta::Text {
+        block: 1,
+        text: text.into(),
+    };
+    let args = |fragment: &str| ModelDelta::ToolCallArgs {
+        block: 2,
+        name: "read_file".into(),
+        fragment: fragment.into(),
+    };
+    assert_eq!(
+        deltas,
+        [
+            thinking("h"),
+            thinking("m"),
+            prose("Let me "),
+            prose("look"),
+            prose("."),
+            args(r#"{"path"#),
+            args(r#"":"a"}"#),
+        ]
+    );
+    let answer = answer.expect("an answer");
+    assert_eq!(answer.stop, ModelStop::ToolUse);
+    assert_eq!(answer.content.len(), 3);
+    assert_eq!(answer.content[1], Content::text("Let me look."));
+    let calls: Vec<_> = answer.calls().collect();
+    assert_eq!(calls[0].call_id.as_str(), "scripted-0-2");
+    assert_eq!(*calls[0].args, json!({"path": "a"}));
+    let usage = Usage {
+        input: 3,
+        output: 4,
+        ..Usage::default()
+    };
+    assert_eq!(answer.usage, Some(usage));
+}
+
+#[tokio::test]
+async fn the_history_says_which_answer_is_next() {
+    let value = json!({"answers": [{"steps": [{"text": "one"}]}, {"steps": [{"text": "two"}]}]});
+    let model = Scripted::new(scenario(&value));
+    let second = vec![user("a"), assistant("one"), user("b")];
+    // A fresh process, and a parallel session: both go by their own history.
+    assert_eq!(text(&model, second.clone()).await, "two");
+    assert_eq!(text(&model, vec![user("a")]).await, "one");
+    assert_eq!(text(&model, second).await, "two");
+    let after = vec![user("a"), assistant("one"), user("b"), assistant("two")];
+    let (_, over) = call(&model, after).await;
+    let over = over.expect_err("over");
+    assert_eq!(over.kind, FaultKind::BadRequest);
+    assert!(over.message.contains("is over"), "{over}");
+    assert!(over.message.contains("2 answers"), "{over}");
+}
+
+#[tokio::test]
+async fn calls_can_be_counted_instead_and_repeated() {
+    let value = json!({"by_history": false, "repeat": true,
+        "answers": [{"steps": [{"text": "one"}]}, {"steps": [{"text": "two"}]}]});
+    let model = Scripted::new(scenario(&value));
+    let mut said = Vec::new();
+    for _ in 0..3 {
+        said.push(text(&model, vec![user("a")]).await);
+    }
+    assert_eq!(said, ["one", "two", "one"]);
+}
+
+#[tokio::test]
+async fn conditions_come_first_and_do_not_use_up_the_order() {
+    let value = json!({"answers": [
+        {"steps": [{"text": "one"}]},
+        {"when": {"last_user_contains": "edit"}, "steps": [{"text": "editing"}]},
+        {"when": {"last_user_contains": "edit", "last_tool_result_contains": "done"},
+         "steps": [{"text": "edited"}]},
+        {"steps": [{"text": "two"}]}
+    ]});
+    let model = Scripted::new(scenario(&value));
+    let mut history = vec![user("please edit")];
+    assert_eq!(text(&model, history.clone()).await, "editing");
+    history.extend([assistant("editing"), result("all done")]);
+    assert_eq!(text(&model, history.clone()).await, "edited");
+    history.extend([assistant("edited"), user("hello")]);
+    assert_eq!(text(&model, history.clone()).await, "one");
+    history.extend([assistant("one"), user("hello")]);
+    assert_eq!(text(&model, history).await, "two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_cancel_never_ends_by_itself() {
+    let value = json!({"answers": [{"steps": [{"text": "hm"}, {"wait_for_cancel": true}]}]});
+    let model = Scripted::new(scenario(&value));
+    let waiting = call(&model, vec![user("a")]);
+    let ended = tokio::time::timeout(Duration::from_secs(86_400), waiting).await;
+    assert!(ended.is_err());
+}
+
+#[tokio::test]
+async fn each_end_is_told() {
+    for (end, stop) in [
+        ("stop", ModelStop::EndTurn),
+        ("length", ModelStop::Length),
+        ("refusal", ModelStop::Refusal),
+        ("tool_use", ModelStop::ToolUse),
+    ] {
+        let model = Scripted::new(scenario(&json!({"answers": [{"end": end}]})));
+        let (_, answer) = call(&model, vec![user("a")]).await;
+        assert_eq!(answer.expect("an answer").stop, stop, "{end}");
+    }
+    let fault = json!({"error": {"kind": "rate_limit", "message": "slow down", "status": 429, "retry_after_ms": 1500}});
+    let model = Scripted::new(scenario(
+        &json!({"answers": [{"steps": [{"text": "x"}], "end": fault}]}),
+    ));
+    let (deltas, answer) = call(&model, vec![user("a")]).await;
+    assert_eq!(deltas.len(), 1);
+    let fault = answer.expect_err("a fault");
+    assert_eq!(fault.kind, FaultKind::RateLimit);
+    assert_eq!(fault.message, "slow down");
+    assert_eq!(fault.status, Some(429));
+    assert_eq!(fault.retry_after, Some(Duration::from_millis(1500)));
+}
+
+#[test]
+fn a_broken_file_is_explained() {
+    let cases = [
+        (
+            "{\n \"answers\": [\n  {\"step\": []}]}",
+            "s.json:3:9: unknown field `step`, expected one of `when`, `steps`, `end`, `usage`; did you mean `steps`?",
+        ),
+        (
+            "{\"answers\": [{\"steps\": [{\"txt\": \"a\"}]}]}",
+            "did you mean `text`?",
+        ),
+        (
+            "{\"answers\": [{\"steps\": [\n{\"text\": \"a\", \"delay_ms\": 1}]}]}",
+            ": a step has exactly one of `text`, `thinking`, `tool_call`, `delay_ms` and `wait_for_cancel`; this one has 2",
+        ),
+        (
+            "{\"answers\": [{\"steps\": [{\"text\": 5}]}]}",
+            "expected a string or a list of strings",
+        ),
+        (
+            "{\"answers\": [{\"end\": \"refused\"}]}",
+            "did you mean `refusal`?",
+        ),
+        ("{\"answers\": [", "s.json:1:13: EOF"),
+        ("{}", "missing field `answers`"),
+    ];
+    for (text, wanted) in cases {
+        let error = Scenario::parse(text, Path::new("s.json")).expect_err(text);
+        assert!(error.to_string().contains(wanted), "{error}\n{wanted}");
+    }
+    let missing = Scripted::open(Path::new("no-such-scenario.json")).expect_err("no file");
+    let wanted = "cannot read the scenario no-such-scenario.json: ";
+    assert!(missing.to_string().starts_with(wanted), "{missing}");
+}
