@@ -5,7 +5,7 @@ pub mod tool;
 pub mod toolbox;
 pub mod workspace;
 
-pub use policy::{Judgement, Mode, Policy, Rule, RuleError};
+pub use policy::{Ignored, Judgement, Mode, Narrowing, Policy, Rule, RuleError};
 pub use tool::{Access, Prepared, Progress, Tool, ToolCx};
 pub use toolbox::Toolbox;
 pub use workspace::{FileError, Files, LocalFiles, PathRefused, TerminalRun, Terminals, Workspace};

@@ -1,0 +1,239 @@
+//! Carriers: programs that run what their arguments, their input or their environment say, and
+//! variables that change what a program does. Rules for single commands do not cover them.
+
+use super::word::Word;
+
+/// Programs that run another program, or shell text; and builtins that change what later words mean.
+const CARRIERS: &[&str] = &[
+    ".",
+    "alias",
+    "at",
+    "awk",
+    "batch",
+    "builtin",
+    "busybox",
+    "chroot",
+    "chrt",
+    "command",
+    "coproc",
+    "crontab",
+    "declare",
+    "doas",
+    "dtach",
+    "ed",
+    "emacs",
+    "enable",
+    "entr",
+    "env",
+    "eval",
+    "ex",
+    "exec",
+    "expect",
+    "export",
+    "fc",
+    "flock",
+    "gawk",
+    "gdb",
+    "getopts",
+    "hash",
+    "ionice",
+    "let",
+    "lldb",
+    "local",
+    "ltrace",
+    "mapfile",
+    "mawk",
+    "nawk",
+    "nice",
+    "nohup",
+    "nsenter",
+    "nvim",
+    "parallel",
+    "pkexec",
+    "popd",
+    "proot",
+    "pushd",
+    "read",
+    "readarray",
+    "readonly",
+    "runuser",
+    "screen",
+    "script",
+    "select",
+    "set",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "shopt",
+    "source",
+    "ssh",
+    "sshpass",
+    "start-stop-daemon",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "taskset",
+    "tclsh",
+    "time",
+    "timeout",
+    "tmux",
+    "toybox",
+    "trap",
+    "typeset",
+    "unalias",
+    "unbuffer",
+    "unset",
+    "unshare",
+    "vi",
+    "view",
+    "vim",
+    "watch",
+    "xargs",
+];
+
+/// Programs that run a script: understood when the script is a file that is named first.
+const INTERPRETERS: &[&str] = &[
+    "ash",
+    "bash",
+    "bun",
+    "csh",
+    "dash",
+    "deno",
+    "fish",
+    "ksh",
+    "lua",
+    "luajit",
+    "mksh",
+    "node",
+    "nodejs",
+    "osascript",
+    "perl",
+    "php",
+    "pwsh",
+    "pypy",
+    "pypy3",
+    "python",
+    "python2",
+    "python3",
+    "R",
+    "Rscript",
+    "ruby",
+    "sh",
+    "tcsh",
+    "ts-node",
+    "tsx",
+    "zsh",
+];
+
+/// Words of the shell that no program is called by: seen as a command, the parser misread the line.
+const KEYWORDS: &[&str] = &[
+    "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "then",
+    "until", "while",
+];
+
+/// Whether the words of this command do not tell what it does.
+pub(crate) fn is_opaque(name: &str, args: &[Word]) -> bool {
+    let program = base_name(name);
+    if program.is_empty() || KEYWORDS.contains(&program) {
+        return true;
+    }
+    if CARRIERS.contains(&program) {
+        let first = args.first().and_then(Word::literal);
+        return !(program == "command" && matches!(first, Some("-v" | "-V")));
+    }
+    if INTERPRETERS.contains(&program) || is_versioned_python(program) {
+        let words: Vec<Option<&str>> = args.iter().map(Word::literal).collect();
+        return match words.as_slice() {
+            [Some("--version" | "-V" | "-v")] => false,
+            [Some("-m"), Some(module), ..] if program.starts_with('p') => module.starts_with('-'),
+            [Some("run" | "test" | "install"), ..] if matches!(program, "bun" | "deno") => false,
+            [Some(script), ..] => script.starts_with('-') || script.is_empty(),
+            _ => true,
+        };
+    }
+    match program {
+        "find" => args.iter().any(|arg| match arg.literal() {
+            Some(word) => {
+                word.starts_with("-exec")
+                    || word.starts_with("-ok")
+                    || word.starts_with("-fprint")
+                    || matches!(word, "-delete" | "-fls")
+            }
+            None => true,
+        }),
+        // `git -c core.pager=...`, `git --exec-path=...`: options before the subcommand.
+        "git" => args
+            .first()
+            .and_then(Word::literal)
+            .is_none_or(|first| first.starts_with('-') && first != "--version"),
+        "fd" | "fdfind" => args.iter().any(|arg| {
+            arg.literal().is_some_and(|word| {
+                word.starts_with("--exec")
+                    || (word.starts_with('-')
+                        && !word.starts_with("--")
+                        && word.contains(['x', 'X']))
+            })
+        }),
+        "rg" => args
+            .iter()
+            .any(|arg| arg.literal().is_some_and(|word| word.starts_with("--pre"))),
+        _ => false,
+    }
+}
+
+/// The program without its folder: `/bin/rm` is `rm`.
+pub(crate) fn base_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+fn is_versioned_python(program: &str) -> bool {
+    program
+        .strip_prefix("python")
+        .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+}
+
+/// Whether setting this variable changes only how a program talks.
+pub(crate) fn is_harmless_variable(name: &str) -> bool {
+    matches!(
+        name,
+        "CARGO_TERM_COLOR"
+            | "CI"
+            | "CLICOLOR"
+            | "CLICOLOR_FORCE"
+            | "COLUMNS"
+            | "FORCE_COLOR"
+            | "LANG"
+            | "LC_ALL"
+            | "NO_COLOR"
+            | "RUST_BACKTRACE"
+            | "RUST_LOG"
+            | "TERM"
+            | "TZ"
+    )
+}
+
+/// Whether a loop may set this variable: short names of small letters; `PATH` and `IFS` are not
+/// such names, nor are `path` and `cdpath`, which some shells tie to the big ones.
+pub(crate) fn is_harmless_loop_variable(name: &str) -> bool {
+    name.chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && !name.ends_with("path")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_sorted_sets() {
+        let folded = |list: &[&str]| -> Vec<String> {
+            list.iter().map(|word| word.to_lowercase()).collect()
+        };
+        for list in [CARRIERS, INTERPRETERS, KEYWORDS] {
+            let words = folded(list);
+            assert!(words.windows(2).all(|pair| pair[0] < pair[1]), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Judge: what a policy says of a call.
+
+use super::{
+    Mode, Rule, harmless,
+    line::{Command, Line},
+    proposal,
+    rule::{EDIT, Fit, Pattern, READ, SHELL},
+};
+use crate::{Access, Workspace};
+use std::path::{Path, PathBuf};
+
+/// What a policy says of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// It may run.
+    Allow,
+    /// It may not; the sentence is for the model and for people.
+    Deny(String),
+    /// Ask. `always` is the rule that "always allow" would add for the session, in words for the button too;
+    /// `None` when no single rule can stand for it (the command was not understood).
+    Ask {
+        /// The rule that "always" would add.
+        always: Option<Rule>,
+    },
+}
+
+/// The rules in force for a session.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// How freely.
+    pub mode: Mode,
+    allow: Vec<Rule>,
+    deny: Vec<Rule>,
+}
+
+impl Policy {
+    /// A policy. A deny rule always wins.
+    #[must_use]
+    pub fn new(mode: Mode, allow: Vec<Rule>, deny: Vec<Rule>) -> Self {
+        Self { mode, allow, deny }
+    }
+
+    /// Remember for the session (PERM-6).
+    pub fn allow(&mut self, rule: Rule) {
+        if !self.allow.contains(&rule) {
+            self.allow.push(rule);
+        }
+    }
+
+    /// Remember for the session (PERM-6).
+    pub fn deny(&mut self, rule: Rule) {
+        if !self.deny.contains(&rule) {
+            self.deny.push(rule);
+        }
+    }
+
+    /// The rules that allow.
+    #[must_use]
+    pub fn allowed(&self) -> &[Rule] {
+        &self.allow
+    }
+
+    /// The rules that deny.
+    #[must_use]
+    pub fn denied(&self) -> &[Rule] {
+        &self.deny
+    }
+
+    /// Judge a call of `tool` that touches `access`. Relative patterns start at the working directory;
+    /// what a command line reads must lie inside the roots to go unasked.
+    #[must_use]
+    pub fn judge(&self, tool: &str, access: &Access, workspace: &Workspace) -> Judgement {
+        match access {
+            Access::Nothing => match self.deny.iter().find(|rule| rule.tool == tool) {
+                Some(rule) => denied_by(rule),
+                None => Judgement::Allow,
+            },
+            Access::Read(paths) => match self.read_denied(tool, paths, workspace) {
+                Some(rule) => denied_by(rule),
+                None => Judgement::Allow,
+            },
+            Access::Edit(paths) => self.judge_edit(tool, paths, workspace),
+            Access::Run { command, cwd } => self.judge_run(tool, command, cwd, workspace),
+        }
+    }
+
+    fn judge_edit(&self, tool: &str, paths: &[PathBuf], workspace: &Workspace) -> Judgement {
+        if let Some(rule) = self.edit_denied(tool, paths, workspace) {
+            return denied_by(rule);
+        }
+        match self.mode {
+            Mode::Plan => Judgement::Deny(
+                "plan mode only reads: describe the change instead, or ask for another mode"
+                    .to_owned(),
+            ),
+            Mode::Auto => Judgement::Allow,
+            Mode::Ask | Mode::Edit if paths.iter().any(|path| is_guarded(path)) => {
+                Judgement::Ask { always: None }
+            }
+            Mode::Edit => Judgement::Allow,
+            Mode::Ask if self.edit_allowed(tool, paths, workspace) => Judgement::Allow,
+            Mode::Ask => Judgement::Ask {
+                always: EDIT.parse().ok(),
+            },
+        }
+    }
+
+    fn judge_run(&self, tool: &str, command: &str, cwd: &Path, workspace: &Workspace) -> Judgement {
+        let line = Line::parse(command);
+        let found = Found::new(&line, cwd, workspace);
+        if let Some(judgement) = self.run_denied(tool, &line, &found, workspace) {
+            return judgement;
+        }
+        let harmless = found.only_reads(&line) && !self.hides_from(&found);
+        match self.mode {
+            Mode::Auto => return Judgement::Allow,
+            Mode::Plan if harmless && line.writes.is_empty() => return Judgement::Allow,
+            Mode::Plan => {
+                return Judgement::Deny(
+                    "plan mode only runs commands that are known to only read inside the folders of this session: describe what you would run instead, or ask for another mode"
+                        .to_owned(),
+                );
+            }
+            Mode::Ask | Mode::Edit => {}
+        }
+        let about_run = |rule: &&Rule| rule.is_about(tool, SHELL);
+        if self
+            .allow
+            .iter()
+            .filter(about_run)
+            .any(|rule| rule.pattern.is_none())
+        {
+            return Judgement::Allow;
+        }
+        if line.doubtful || found.outside {
+            return Judgement::Ask { always: None };
+        }
+        if !line.writes.is_empty() {
+            // A rule for a command says nothing about the files that its output goes to.
+            return match self.judge_edit(tool, &found.writes, workspace) {
+                judgement if harmless => judgement,
+                _ => Judgement::Ask { always: None },
+            };
+        }
+        let mut open = line
+            .commands
+            .iter()
+            .zip(&found.reads)
+            .filter(|(command, reads)| {
+                let harmless = reads.as_ref().is_some_and(|reads| !self.hides(reads));
+                !harmless
+                    && !self
+                        .allow
+                        .iter()
+                        .filter(about_run)
+                        .any(|rule| rule.allows(command))
+            });
+        let Some((first, _)) = open.next() else {
+            return match line.commands.is_empty() {
+                true => Judgement::Ask { always: None },
+                false => Judgement::Allow,
+            };
+        };
+        let always = proposal::for_command(first)
+            .filter(|rule| open.all(|(command, _)| rule.allows(command)));
+        Judgement::Ask { always }
+    }
+
+    /// The denial of a command line, or the question that a rule that denies makes of a line which
+    /// may or may not be what it means.
+    fn run_denied(
+        &self,
+        tool: &str,
+        line: &Line,
+        found: &Found,
+        workspace: &Workspace,
+    ) -> Option<Judgement> {
+        let mut unsure = false;
+        for rule in self.deny.iter().filter(|rule| rule.is_about(tool, SHELL)) {
+            if rule.pattern.is_none() {
+                return Some(denied_by(rule));
+            }
+            unsure |= line.doubtful && matches!(rule.pattern, Some(Pattern::Command { .. }));
+            for command in &line.commands {
+                match rule.denies(command) {
+                    Fit::Yes => return Some(denied_by(rule)),
+                    Fit::Perhaps => unsure = true,
+                    Fit::No => unsure |= command.opaque,
+                }
+            }
+        }
+        let rule = self
+            .edit_denied("", &found.writes, workspace)
+            .or_else(|| self.naming_denied(found, workspace));
+        if let Some(rule) = rule {
+            return Some(denied_by(rule));
+        }
+        unsure
+            .then_some(Judgement::Ask { always: None })
+            .filter(|_| self.mode != Mode::Plan)
+    }
+
+    /// The rule against a file that some word of a command names.
+    fn naming_denied(&self, found: &Found, workspace: &Workspace) -> Option<&Rule> {
+        self.deny.iter().find(|rule| {
+            let paths = match rule.tool.as_str() {
+                READ => &found.named_to_read,
+                EDIT => &found.named_to_edit,
+                _ => return false,
+            };
+            rule.pattern.is_some() && denies_any(rule, paths, workspace)
+        })
+    }
+
+    /// Whether a rule hides files that a command reads without naming them.
+    fn hides(&self, reads: &harmless::Reads) -> bool {
+        self.deny
+            .iter()
+            .any(|rule| rule.tool == READ && (reads.widely || rule.pattern.is_none()))
+    }
+
+    fn hides_from(&self, found: &Found) -> bool {
+        found.reads.iter().flatten().any(|reads| self.hides(reads))
+    }
+
+    fn read_denied(&self, tool: &str, paths: &[PathBuf], workspace: &Workspace) -> Option<&Rule> {
+        self.deny
+            .iter()
+            .find(|rule| rule.is_about(tool, READ) && denies_any(rule, paths, workspace))
+    }
+
+    /// The rule against changing one of these: what may not be read may not be changed either.
+    fn edit_denied(&self, tool: &str, paths: &[PathBuf], workspace: &Workspace) -> Option<&Rule> {
+        self.deny.iter().find(|rule| {
+            let hidden = rule.tool == READ && rule.pattern.is_some();
+            (hidden || rule.is_about(tool, EDIT)) && denies_any(rule, paths, workspace)
+        })
+    }
+
+    fn edit_allowed(&self, tool: &str, paths: &[PathBuf], workspace: &Workspace) -> bool {
+        paths.iter().all(|path| {
+            let mut rules = self.allow.iter().filter(|rule| rule.is_about(tool, EDIT));
+            rules.any(|rule| rule.allows_file(path, workspace.cwd()))
+        })
+    }
+}
+
+fn denies_any(rule: &Rule, paths: &[PathBuf], workspace: &Workspace) -> bool {
+    paths
+        .iter()
+        .any(|path| rule.denies_file(path, workspace.roots()))
+}
+
+fn denied_by(rule: &Rule) -> Judgement {
+    Judgement::Deny(format!(
+        "the rule {rule} denies this: do it another way, or ask the user to change the rule"
+    ))
+}
+
+/// Files that make programs run things: nobody edits them without being seen.
+fn is_guarded(path: &Path) -> bool {
+    path.components()
+        .any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
+}
+
+/// What a line touches, as far as can be seen.
+struct Found {
+    /// For each command, what it reads if it only reads.
+    reads: Vec<Option<harmless::Reads>>,
+    /// Where redirections write, resolved.
+    writes: Vec<PathBuf>,
+    /// A redirection or a change of folder leads outside the roots.
+    outside: bool,
+    /// Paths that words name, for rules against reading.
+    named_to_read: Vec<PathBuf>,
+    /// Paths that words of commands name which may change them.
+    named_to_edit: Vec<PathBuf>,
+}
+
+impl Found {
+    fn new(line: &Line, cwd: &Path, workspace: &Workspace) -> Self {
+        let mut bases = vec![cwd.to_owned()];
+        for folder in &line.folders {
+            let changed: Vec<PathBuf> = bases.iter().map(|base| base.join(folder)).collect();
+            bases.extend(changed);
+        }
+        let texts = |texts: &[String]| -> Option<Vec<PathBuf>> {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            harmless::resolved(&texts, &bases, workspace)
+        };
+        let reads: Vec<Option<harmless::Reads>> = line
+            .commands
+            .iter()
+            .map(|command| harmless::reads(command, &bases, workspace))
+            .collect();
+        let (writes, inputs, folders) = (
+            texts(&line.writes),
+            texts(&line.reads),
+            texts(&line.folders),
+        );
+        let outside = writes.is_none() || inputs.is_none() || folders.is_none();
+        let writes = writes.unwrap_or_default();
+        let mut named_to_read = inputs.unwrap_or_default();
+        let mut named_to_edit = writes.clone();
+        for (command, reads) in line.commands.iter().zip(&reads) {
+            let named = named_paths(command, &bases, workspace);
+            if reads.is_none() {
+                named_to_edit.extend(named.iter().cloned());
+            }
+            if !matches!(command.name.as_str(), "echo" | "printf") {
+                named_to_read.extend(named);
+            }
+        }
+        Self {
+            reads,
+            writes,
+            outside,
+            named_to_read,
+            named_to_edit,
+        }
+    }
+
+    fn only_reads(&self, line: &Line) -> bool {
+        !line.doubtful
+            && !self.outside
+            && !self.reads.is_empty()
+            && self.reads.iter().all(Option::is_some)
+    }
+}
+
+/// Every path that a certain word of the command may name: as a whole, and after `=`, `:` or `@`.
+fn named_paths(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for word in command.args.iter().filter_map(|arg| arg.literal()) {
+        let tail = word.rsplit(['=', ':', '@']).next().unwrap_or(word);
+        for part in [word, tail] {
+            for base in bases {
+                let path = base.join(part);
+                let resolved = path.to_str().and_then(|path| workspace.resolve(path).ok());
+                found.push(resolved.unwrap_or(path));
+            }
+        }
+    }
+    found
+}

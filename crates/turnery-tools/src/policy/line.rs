@@ -1,0 +1,281 @@
+//! Line: a shell command line taken apart: every single command in it, wherever it hides, the files
+//! that redirections touch, and whether anything in it was not understood.
+
+use super::{
+    carriers,
+    word::{self, Word},
+};
+use tree_sitter::{Node, Parser};
+
+/// Longer lines are not looked into.
+const LONGEST: usize = 8 * 1024;
+/// Nor what is nested deeper than this.
+const DEEPEST: usize = 64;
+/// Nor lines that change folder more often, since each time doubles where they may be.
+const MOST_FOLDER_CHANGES: usize = 3;
+
+/// A command line, taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// Every single command, also those inside substitutions, loops and functions.
+    pub(crate) commands: Vec<Command>,
+    /// Files that redirections write, as written.
+    pub(crate) writes: Vec<String>,
+    /// Files that redirections read, as written.
+    pub(crate) reads: Vec<String>,
+    /// Folders that `cd` changes to, as written, in order.
+    pub(crate) folders: Vec<String>,
+    /// Something in it was not understood: what was found is not all that it does.
+    pub(crate) doubtful: bool,
+}
+
+/// One single command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Command {
+    /// Its name. Plain, or the whole line is doubtful and the name may be empty.
+    pub(crate) name: String,
+    /// Its arguments.
+    pub(crate) args: Vec<Word>,
+    /// It runs what other text says, so its own words do not tell what it does.
+    pub(crate) opaque: bool,
+}
+
+impl Command {
+    /// Name and arguments, when all are certain.
+    pub(crate) fn literal(&self) -> Option<Vec<&str>> {
+        let args = self.args.iter().map(Word::literal);
+        std::iter::once(Some(&*self.name)).chain(args).collect()
+    }
+}
+
+impl Line {
+    /// Take a command line apart. The parser is made here, so that nobody pays for it who runs no commands.
+    pub(crate) fn parse(source: &str) -> Self {
+        let mut line = Self {
+            doubtful: source.len() > LONGEST || source.chars().any(is_hidden) || ends_open(source),
+            ..Self::default()
+        };
+        if source.len() > LONGEST {
+            return line;
+        }
+        let mut parser = Parser::new();
+        let language = tree_sitter_bash::LANGUAGE.into();
+        let tree = match parser.set_language(&language) {
+            Ok(()) => parser.parse(source, None),
+            Err(_) => None,
+        };
+        let Some(tree) = tree else {
+            line.doubtful = true;
+            return line;
+        };
+        let root = tree.root_node();
+        line.doubtful |= root.has_error();
+        let mut covered = 0;
+        line.walk(root, source, Place::default(), &mut covered);
+        line.doubtful |= !is_blank(source, covered, source.len());
+        line.doubtful |= line.commands.iter().any(|command| command.name.is_empty());
+        line
+    }
+
+    /// Visit a node and all below it. `covered` is how far leaves have been seen: text between
+    /// leaves that is not blank means that the parser skipped something.
+    fn walk(&mut self, node: Node<'_>, source: &str, place: Place, covered: &mut usize) {
+        if place.depth > DEEPEST {
+            self.doubtful = true;
+            *covered = node.end_byte();
+            return;
+        }
+        if node.child_count() == 0 {
+            self.doubtful |= node.is_missing() || !is_blank(source, *covered, node.start_byte());
+            *covered = node.end_byte();
+        }
+        let mut within = place.below();
+        match node.kind() {
+            "program" | "list" | "redirected_statement" | "subshell" => {
+                within.straight = place.straight
+            }
+            "command" => self.command(node, source, place),
+            "file_redirect" => self.redirect(node, source),
+            "command_substitution" => {
+                // Inside backticks a backslash is read twice by the shell and once by the parser.
+                let text = source.get(node.byte_range()).unwrap_or_default();
+                self.doubtful |= text.starts_with('`') && text.contains('\\');
+            }
+            "for_statement" => {
+                let name = node.child_by_field_name("variable");
+                let name = name.and_then(|name| source.get(name.byte_range()));
+                self.doubtful |= !name.is_some_and(carriers::is_harmless_loop_variable);
+                let mut cursor = node.walk();
+                for value in node.children_by_field_name("value", &mut cursor) {
+                    self.doubtful |= word::value(value, source).is_err();
+                }
+            }
+            "variable_assignment" => {
+                let name = node.child_by_field_name("name");
+                let name = name.and_then(|name| source.get(name.byte_range()));
+                self.doubtful |= !name.is_some_and(carriers::is_harmless_variable);
+                if let Some(value) = node.child_by_field_name("value") {
+                    self.doubtful |= word::value(value, source).is_err();
+                }
+            }
+            "pipeline"
+            | "compound_statement"
+            | "do_group"
+            | "while_statement"
+            | "if_statement"
+            | "elif_clause"
+            | "else_clause"
+            | "negated_command"
+            | "process_substitution"
+            | "function_definition"
+            | "command_name"
+            | "word"
+            | "number"
+            | "raw_string"
+            | "string"
+            | "string_content"
+            | "concatenation"
+            | "simple_expansion"
+            | "expansion"
+            | "variable_name"
+            | "special_variable_name"
+            | "file_descriptor"
+            | "variable_assignments" => {}
+            _ if !node.is_named() => {}
+            // Heredocs, tests, arithmetic, arrays, comments and whatever a later grammar brings.
+            _ => self.doubtful = true,
+        }
+        let mut cursor = node.walk();
+        for child in node.children(&mut cursor) {
+            self.walk(child, source, within, covered);
+        }
+    }
+
+    fn command(&mut self, node: Node<'_>, source: &str, place: Place) {
+        let name = node
+            .child_by_field_name("name")
+            .and_then(|name| name.named_child(0))
+            .filter(|name| name.kind() == "word")
+            .and_then(|name| source.get(name.byte_range()))
+            .filter(|name| is_plain_name(name))
+            .unwrap_or_default();
+        let mut args = Vec::new();
+        let mut cursor = node.walk();
+        for arg in node.children_by_field_name("argument", &mut cursor) {
+            match word::value(arg, source) {
+                Ok(word) => args.push(word),
+                Err(word::Unclear) => {
+                    self.doubtful = true;
+                    args.push(Word::Dynamic);
+                }
+            }
+        }
+        if name == "cd" {
+            match args.as_slice() {
+                [Word::Literal(folder)] if place.straight && !folder.starts_with('-') => {
+                    self.folders.push(folder.clone());
+                }
+                _ => self.doubtful = true,
+            }
+            self.doubtful |= self.folders.len() > MOST_FOLDER_CHANGES;
+        }
+        self.commands.push(Command {
+            opaque: carriers::is_opaque(name, &args),
+            name: name.to_owned(),
+            args,
+        });
+    }
+
+    fn redirect(&mut self, node: Node<'_>, source: &str) {
+        let mut cursor = node.walk();
+        let operator = node
+            .children(&mut cursor)
+            .find(|child| !child.is_named())
+            .map_or("", |operator| operator.kind());
+        let mut cursor = node.walk();
+        let targets: Vec<Node<'_>> = node
+            .children_by_field_name("destination", &mut cursor)
+            .collect();
+        // More than one: the grammar counts words as targets that the shell takes as a command.
+        let target = match targets.as_slice() {
+            [] if matches!(operator, "<&-" | ">&-") => return,
+            [target] => word::value(*target, source),
+            _ => Err(word::Unclear),
+        };
+        let Ok(Word::Literal(target)) = target else {
+            self.doubtful = true;
+            return;
+        };
+        let is_descriptor = target == "-" || target.chars().all(|c| c.is_ascii_digit());
+        match operator {
+            ">&" | "<&" if is_descriptor => {}
+            ">" | ">>" | ">|" | "&>" | "&>>" | ">&" => {
+                if target != "/dev/null" {
+                    self.writes.push(target);
+                }
+            }
+            "<" => {
+                if target != "/dev/null" {
+                    self.reads.push(target);
+                }
+            }
+            _ => self.doubtful = true,
+        }
+    }
+}
+
+/// Where a node is.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: usize,
+    /// On the line itself, run once, so that a `cd` here is one change of folder.
+    straight: bool,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            depth: 0,
+            straight: true,
+        }
+    }
+}
+
+impl Place {
+    fn below(self) -> Self {
+        Self {
+            depth: self.depth + 1,
+            straight: false,
+        }
+    }
+}
+
+fn is_blank(source: &str, from: usize, to: usize) -> bool {
+    from >= to
+        || source
+            .get(from..to)
+            .is_some_and(|gap| gap.chars().all(|c| c == ' ' || c == '\t'))
+}
+
+/// A line that would swallow what is written after it.
+fn ends_open(source: &str) -> bool {
+    source.trim_end_matches([' ', '\t']).ends_with('\\') || source.ends_with('\\')
+}
+
+/// The name of a program as an honest line has it: no quotes, no escapes, no patterns.
+fn is_plain_name(name: &str) -> bool {
+    name.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_-./+:@".contains(c))
+}
+
+/// Characters that a person does not see, or sees as something else; and line breaks, after which
+/// the shell begins a new command.
+pub(crate) fn is_hidden(c: char) -> bool {
+    (c.is_control() && c != '\t')
+        || (c.is_whitespace() && !c.is_ascii())
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}

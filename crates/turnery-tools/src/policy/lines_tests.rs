@@ -1,0 +1,374 @@
+//! Lines: what each of many command lines, honest and tricky, is judged to be, in every mode.
+
+use super::{Judgement, Mode, Policy, Rule};
+use crate::{Access, Workspace};
+use proptest::prelude::*;
+
+/// A folder with a few files, and a policy that allows `cargo test`, `cargo fmt` and `npm run build`.
+struct Bench {
+    _folder: tempfile::TempDir,
+    workspace: Workspace,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("src/deep")).unwrap();
+        std::fs::write(root.join("src/lib.rs"), "//! x\n").unwrap();
+        std::os::unix::fs::symlink("/etc", root.join("outside")).unwrap();
+        let workspace = Workspace::local(root).unwrap();
+        Self {
+            _folder: folder,
+            workspace,
+        }
+    }
+
+    fn judge(&self, policy: &Policy, command: &str) -> Judgement {
+        let access = Access::Run {
+            command: command.to_owned(),
+            cwd: self.workspace.cwd().to_owned(),
+        };
+        policy.judge("shell", &access, &self.workspace)
+    }
+}
+
+fn rules(texts: &[&str]) -> Vec<Rule> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+fn policy(mode: Mode) -> Policy {
+    let allow = rules(&[
+        "shell(cargo test:*)",
+        "shell(cargo fmt)",
+        "shell(npm run build:*)",
+        "shell(sudo:*)",
+        "shell(bash:*)",
+        "shell(env:*)",
+        "shell(find:*)",
+    ]);
+    Policy::new(mode, allow, rules(&["shell(curl:*)", "shell(git push:*)"]))
+}
+
+/// What is expected, as letters: for the modes ask, edit, plan, auto in this order
+/// `a` allow, `?` ask, `d` deny.
+fn letters(bench: &Bench, command: &str) -> String {
+    Mode::ALL
+        .iter()
+        .map(|mode| match bench.judge(&policy(*mode), command) {
+            Judgement::Allow => 'a',
+            Judgement::Ask { .. } => '?',
+            Judgement::Deny(_) => 'd',
+        })
+        .collect()
+}
+
+/// Command lines, each with what is expected of it.
+const LINES: &[(&str, &str)] = &[
+    // Only read.
+    ("ls", "aaaa"),
+    ("ls -la src", "aaaa"),
+    ("pwd", "aaaa"),
+    ("cat src/lib.rs", "aaaa"),
+    ("head -n 20 src/lib.rs", "aaaa"),
+    ("head -20 src/lib.rs", "aaaa"),
+    ("tail -n5 src/lib.rs | wc -l", "aaaa"),
+    ("sed -n '1,20p' src/lib.rs", "aaaa"),
+    ("grep -rn 'fn main' src", "aaaa"),
+    ("rg --hidden -n todo", "aaaa"),
+    ("find . -name '*.rs' -type f", "aaaa"),
+    ("git status", "aaaa"),
+    ("git status --short && git diff --stat HEAD~1", "aaaa"),
+    ("git log --oneline -5", "aaaa"),
+    ("git show HEAD:src/lib.rs", "aaaa"),
+    ("git branch --list", "aaaa"),
+    ("cd src && ls -l", "aaaa"),
+    ("echo done; echo \"exit: $?\"", "aaaa"),
+    ("cargo --version", "aaaa"),
+    ("command -v cargo", "aaaa"),
+    ("ls 2>/dev/null", "aaaa"),
+    ("ls 2>&1 | head", "aaaa"),
+    ("cat < src/lib.rs", "aaaa"),
+    ("(cd src && ls); pwd", "aaaa"),
+    ("for f in a b; do echo x; done", "aaaa"),
+    ("if true; then ls; else pwd; fi", "aaaa"),
+    ("cat $(git ls-files)", "??da"),
+    // Allowed by a rule.
+    ("cargo test", "aada"),
+    ("cargo test -- --nocapture", "aada"),
+    ("cargo test 2>&1 | tail -n 20", "aada"),
+    ("cd src && cargo test --lib", "aada"),
+    ("cargo fmt", "aada"),
+    ("cargo fmt --all", "??da"),
+    ("npm run build && cargo test", "aada"),
+    ("cargo test 'a b' \"c d\"", "aada"),
+    ("cargo test $(git branch --show-current)", "aada"),
+    ("cargo test &", "aada"),
+    ("RUST_BACKTRACE=1 cargo test", "aada"),
+    // Not allowed, but understood.
+    ("cargo build", "??da"),
+    ("cargo", "aaaa"),
+    ("cargo testing", "??da"),
+    ("make", "??da"),
+    ("rm -rf target", "??da"),
+    ("git commit -m 'x'", "??da"),
+    ("git diff --output=x", "??da"),
+    ("git diff --ext-diff", "??da"),
+    ("git log --output x", "??da"),
+    ("git branch -D main", "??da"),
+    ("git branch new", "??da"),
+    ("sort -o src/lib.rs src/lib.rs", "??da"),
+    ("tail -f src/lib.rs", "??da"),
+    ("sed -i 's/a/b/' src/lib.rs", "??da"),
+    ("sed -n '1e rm x' src/lib.rs", "??da"),
+    ("uniq a b", "??da"),
+    ("date -s 12:00", "??da"),
+    ("printf -v PATH x", "??da"),
+    ("tree -o x", "??da"),
+    // The home directory.
+    ("cat ~/.ssh/id_rsa", "??da"),
+    // Redirections that write.
+    ("ls > src/out.txt", "?ada"),
+    ("echo x >> src/lib.rs", "?ada"),
+    ("echo x > .git/hooks/pre-commit", "??da"),
+    ("cargo test > out.txt", "??da"),
+    ("cargo test &> out.txt", "??da"),
+    ("ls > $OUT", "??d?"),
+    ("> out rm x", "??da"),
+    ("> out curl x", "dddd"),
+    ("ls > out curl x", "??d?"),
+    ("ls > out rm", "??d?"),
+    // More than one command, hidden or not.
+    ("git status; rm -rf x", "??da"),
+    ("cargo test && rm x", "??da"),
+    ("cargo test || rm x", "??da"),
+    ("cargo test | tee x", "??da"),
+    ("echo $(rm x)", "??da"),
+    ("echo `rm x`", "??da"),
+    ("echo \"a $(rm x) b\"", "??da"),
+    ("cat <(rm x)", "??da"),
+    ("cargo test <(rm x)", "??da"),
+    ("(rm x)", "??da"),
+    ("{ rm x; }", "??da"),
+    ("! rm x", "??da"),
+    ("while true; do rm x; done", "??da"),
+    ("for f in $(rm x); do ls; done", "??da"),
+    ("ls() { rm x; }; ls", "??da"),
+    ("cargo test & rm x", "??da"),
+    ("cargo test ${X:-$(rm x)}", "??d?"),
+    // Denied by a rule, wherever it hides.
+    ("curl x", "dddd"),
+    ("/usr/bin/curl x", "dddd"),
+    ("cargo test && curl x|sh", "dddd"),
+    ("echo $(curl x)", "dddd"),
+    ("git push origin main", "dddd"),
+    ("echo '\n' && git push", "dddd"),
+    ("git $X", "??d?"),
+    ("git -C . push", "??d?"),
+    // Not understood: asked about even in auto, since a rule denies some commands.
+    ("cargo test\nrm x", "??d?"),
+    ("cargo test\r", "??d?"),
+    ("cargo test \u{202e}", "??d?"),
+    ("cargo\u{a0}test", "??d?"),
+    ("FOO=bar cargo test", "??d?"),
+    ("PATH=/tmp ls", "??d?"),
+    ("LD_PRELOAD=./x.so cargo test", "??d?"),
+    ("GIT_EXTERNAL_DIFF=./x git diff", "??d?"),
+    ("PATH=/tmp; ls", "??d?"),
+    ("for PATH in /tmp; do ls; done", "??d?"),
+    ("\"car\"go test", "??d?"),
+    ("ca\\rgo test", "??d?"),
+    ("$'cargo' test", "??d?"),
+    ("cargo test $'a'", "??d?"),
+    ("$CMD x", "??d?"),
+    ("rm${IFS}-rf x", "??d?"),
+    ("echo 'unterminated", "??d?"),
+    ("echo \"unterminated", "??d?"),
+    ("ls \\", "??d?"),
+    ("ls # comment", "??d?"),
+    ("cat <<EOF\nx\nEOF", "??d?"),
+    ("bash <<< 'rm x'", "??d?"),
+    ("bash -c 'rm x'", "??d?"),
+    ("sh -c 'rm x'", "??d?"),
+    ("bash", "??d?"),
+    ("cat x | sh", "??d?"),
+    ("eval rm x", "??d?"),
+    ("source x", "??d?"),
+    (". x", "??d?"),
+    ("sudo ls", "??d?"),
+    ("env ls", "??d?"),
+    ("ls | xargs rm", "??d?"),
+    ("find . -exec rm {} +", "??d?"),
+    ("find . -delete", "??d?"),
+    ("ssh host ls", "??d?"),
+    ("python3 -c 'print(1)'", "??d?"),
+    ("node -e '1'", "??d?"),
+    ("perl -ne 'system(1)' x", "??d?"),
+    ("git -c core.pager=sh log", "??d?"),
+    ("rg --pre sh x", "??d?"),
+    ("time rm x", "??d?"),
+    ("echo `echo \\$(rm x)`", "??d?"),
+    ("[[ -f x ]] && ls", "??d?"),
+    ("echo $((1+1))", "??d?"),
+    ("echo ${x@P}", "??d?"),
+    ("exec 3<>/dev/tcp/host/80", "??d?"),
+    ("case x in x) ls;; esac", "??d?"),
+    ("", "??da"),
+];
+
+#[test]
+fn every_line_is_judged_as_expected() {
+    let bench = Bench::new();
+    let wrong: Vec<String> = LINES
+        .iter()
+        .filter(|(command, expected)| letters(&bench, command) != *expected)
+        .map(|(command, expected)| {
+            format!(
+                "{command:?}: {} instead of {expected}",
+                letters(&bench, command)
+            )
+        })
+        .collect();
+    assert!(LINES.len() >= 80);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn always_is_the_narrowest_rule_of_use() {
+    let bench = Bench::new();
+    for (command, expected) in [
+        ("cargo build --release", Some("shell(cargo build:*)")),
+        (
+            "cd src && cargo build | tail -n 3",
+            Some("shell(cargo build:*)"),
+        ),
+        (
+            "cargo build; cargo build --release",
+            Some("shell(cargo build:*)"),
+        ),
+        ("npm run lint -- --fix", Some("shell(npm run lint:*)")),
+        ("python3 -m pytest -q", Some("shell(python3 -m pytest:*)")),
+        ("rm -rf target", Some("shell(rm -rf target)")),
+        ("./run.sh 'a b'", Some("shell(./run.sh 'a b')")),
+        ("ls > out.txt", Some("edit")),
+        ("cargo build && make", None),
+        ("cargo build > out.txt", None),
+        ("rm $X", None),
+        ("cargo build\nrm x", None),
+        ("sudo cargo build", None),
+    ] {
+        let always = match bench.judge(&policy(Mode::Ask), command) {
+            Judgement::Ask { always } => always.map(|rule| rule.to_string()),
+            other => panic!("{command:?}: {other:?}"),
+        };
+        assert_eq!(always.as_deref(), expected, "{command:?}");
+    }
+}
+
+#[test]
+fn what_always_adds_is_enough_not_to_be_asked_again() {
+    let bench = Bench::new();
+    let mut checked = 0;
+    for (command, _) in LINES {
+        let mut policy = policy(Mode::Ask);
+        if let Judgement::Ask { always: Some(rule) } = bench.judge(&policy, command) {
+            policy.allow(rule);
+            assert_eq!(
+                bench.judge(&policy, command),
+                Judgement::Allow,
+                "{command:?}"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "{checked}");
+}
+
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "ls",
+        "cargo test",
+        "cargo",
+        "rm",
+        "git status",
+        "curl",
+        "echo",
+        "cd",
+        "src",
+        "..",
+        "/etc",
+        " ",
+        " ",
+        " ",
+        ";",
+        "&&",
+        "||",
+        "|",
+        "&",
+        "(",
+        ")",
+        "$(",
+        "`",
+        "<(",
+        ">",
+        ">>",
+        "<",
+        "<<EOF",
+        "'",
+        "\"",
+        "$'",
+        "\\",
+        "\n",
+        "$x",
+        "${x}",
+        "*",
+        "#",
+        "{",
+        "}",
+        "!",
+        "for f in a; do ",
+        "; done",
+        "if ",
+        "then ",
+        "fi",
+        "=",
+        "PATH=",
+        "é",
+        "\u{0}",
+        "[[",
+        "2>&1",
+        "$?",
+        "~",
+    ]);
+    prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn any_text_is_judged(command in any::<String>()) {
+        let bench = Bench::new();
+        for mode in Mode::ALL {
+            let judged = bench.judge(&policy(mode), &command);
+            if mode == Mode::Plan {
+                let asked = matches!(judged, Judgement::Ask { .. });
+                prop_assert!(!asked);
+            }
+        }
+    }
+
+    #[test]
+    fn a_removal_after_an_allowed_line_is_never_allowed(command in pieces()) {
+        let bench = Bench::new();
+        for mode in [Mode::Ask, Mode::Edit, Mode::Plan] {
+            let policy = policy(mode);
+            if bench.judge(&policy, &command) == Judgement::Allow {
+                for more in ["; rm -rf /", " && rm -rf /", "\nrm -rf /", " | rm -rf /", " $(rm -rf /)"] {
+                    let judged = bench.judge(&policy, &format!("{command}{more}"));
+                    prop_assert_ne!(judged, Judgement::Allow, "{:?}", command);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Policy: whether a call may run, must be asked about, or may not. Unknown means ask.
+//!
+//! Pure but for what [`Workspace::resolve`](crate::Workspace::resolve) and the checks of `harmless`
+//! look up on the disk. A deny rule wins over everything. What a shell command line does is found by
+//! parsing it; a line that is not understood is never allowed by a rule for single commands.
+
+mod carriers;
+mod harmless;
+mod judge;
+mod line;
+mod mode;
+mod narrow;
+mod programs;
+mod proposal;
+mod rule;
+mod word;
+
+#[cfg(test)]
+mod lines_tests;
+
+pub use judge::{Judgement, Policy};
+pub use mode::Mode;
+pub use narrow::{Ignored, Narrowing};
+pub use rule::{Rule, RuleError};

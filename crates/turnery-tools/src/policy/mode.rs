@@ -1,0 +1,69 @@
+//! Mode: how freely the agent may act.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How freely the agent may act.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Reads by itself, asks before anything else.
+    #[default]
+    Ask,
+    /// Also edits files inside the roots by itself.
+    Edit,
+    /// Only reads.
+    Plan,
+    /// Does everything by itself, but for what a rule denies.
+    Auto,
+}
+
+impl Mode {
+    /// All, in the order in which they are offered.
+    pub const ALL: [Self; 4] = [Self::Ask, Self::Edit, Self::Plan, Self::Auto];
+
+    /// The word for it in configuration and on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Edit => "edit",
+            Self::Plan => "plan",
+            Self::Auto => "auto",
+        }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Ask => "Reads by itself, asks before it changes or runs anything",
+            Self::Edit => "Also edits files by itself, asks before it runs commands",
+            Self::Plan => "Only reads: no changes, no commands but those that only read",
+            Self::Auto => "Does everything by itself, but for what a rule denies",
+        }
+    }
+
+    /// Whether this mode lets more happen unasked than `other`.
+    #[must_use]
+    pub fn is_freer_than(self, other: Self) -> bool {
+        self.freedom() > other.freedom()
+    }
+
+    fn freedom(self) -> u8 {
+        match self {
+            Self::Plan => 0,
+            Self::Ask => 1,
+            Self::Edit => 2,
+            Self::Auto => 3,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

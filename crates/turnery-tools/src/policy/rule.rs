@@ -1,0 +1,371 @@
+//! Rule: what a person allows or denies in advance, for example `shell(cargo test:*)`.
+
+use super::{
+    line::{Command, Line},
+    word::Word,
+};
+use globset::{GlobBuilder, GlobMatcher};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+/// One rule: a tool, or a group of tools, and perhaps a pattern.
+///
+/// - `shell`, `edit`, `read`: all commands, all changes to files, all reading of files;
+/// - `shell(cargo test)`: exactly this command; `shell(cargo test:*)`: with any further arguments;
+/// - `edit(src/**)`, `read(**/.env)`: files by glob, relative to the working directory, or absolute;
+/// - `write_file`, `write_file(src/**)`: one tool by its name.
+///
+/// As a rule that denies, a pattern for files also covers what lies below a folder that it matches.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    text: String,
+    pub(crate) tool: String,
+    pub(crate) pattern: Option<Pattern>,
+}
+
+/// What stands in the brackets of a rule.
+#[derive(Clone, Debug)]
+pub(crate) enum Pattern {
+    /// A command.
+    Command {
+        /// Name and arguments.
+        words: Vec<String>,
+        /// Any further arguments may follow.
+        more: bool,
+    },
+    /// Files.
+    Files {
+        glob: GlobMatcher,
+        /// Matched against the path from the working directory.
+        relative: bool,
+    },
+}
+
+/// The group of tools that run commands.
+pub(crate) const SHELL: &str = "shell";
+/// The group of tools that change files.
+pub(crate) const EDIT: &str = "edit";
+/// The group of tools that read files.
+pub(crate) const READ: &str = "read";
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Rule {}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A rule that cannot be read: what is wrong and how it should look.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{rule:?} is no rule: {reason}")]
+pub struct RuleError {
+    /// As it was written.
+    pub rule: String,
+    /// What is wrong and how it should look.
+    pub reason: String,
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let text = text.trim();
+        parse(text).map_err(|reason| RuleError {
+            rule: text.to_owned(),
+            reason,
+        })
+    }
+}
+
+fn parse(text: &str) -> Result<Rule, String> {
+    let (tool, inside) = match text.split_once('(') {
+        None => (text, None),
+        Some((tool, rest)) => match rest.strip_suffix(')') {
+            Some(inside) => (tool, Some(inside.trim())),
+            None => {
+                return Err(
+                    "the bracket is not closed: write it like shell(cargo test:*)".to_owned(),
+                );
+            }
+        },
+    };
+    if tool.is_empty() {
+        return Err("the tool is missing: write it like edit or shell(cargo test:*)".to_owned());
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
+    if let Some(bad) = tool.chars().find(|c| !is_name(*c)) {
+        return Err(format!(
+            "{bad:?} cannot be in a tool's name: write it like edit(src/**)"
+        ));
+    }
+    let pattern = match inside {
+        None => None,
+        Some("" | "*" | ":*") => {
+            return Err(format!("nothing to compare with: for all, write {tool}"));
+        }
+        Some(inside) if tool == SHELL => Some(command(inside)?),
+        Some(inside) => Some(files(inside)?),
+    };
+    Ok(Rule {
+        text: text.to_owned(),
+        tool: tool.to_owned(),
+        pattern,
+    })
+}
+
+fn command(inside: &str) -> Result<Pattern, String> {
+    let (plain, more) = match inside.strip_suffix(":*") {
+        Some(plain) => (plain, true),
+        None => (inside, false),
+    };
+    let line = Line::parse(plain);
+    let [command] = line.commands.as_slice() else {
+        return Err(
+            "it must be a single command: one rule for each, like shell(cargo test:*)".to_owned(),
+        );
+    };
+    let clear = !line.doubtful && line.writes.is_empty() && line.reads.is_empty();
+    match command.literal().filter(|_| clear) {
+        Some(words) => Ok(Pattern::Command {
+            words: words.into_iter().map(str::to_owned).collect(),
+            more,
+        }),
+        None => Err(
+            "it must be plain words, without variables, patterns or redirections; `:*` at the end stands for any further arguments, like shell(cargo test:*)"
+                .to_owned(),
+        ),
+    }
+}
+
+fn files(inside: &str) -> Result<Pattern, String> {
+    if inside.starts_with('~') {
+        return Err(
+            "`~` is not known here: write the whole path, like read(/home/me/.ssh/**)".to_owned(),
+        );
+    }
+    let inside = inside.strip_prefix("./").unwrap_or(inside);
+    let whole = match inside.strip_suffix('/') {
+        Some(folder) => format!("{folder}/**"),
+        None => inside.to_owned(),
+    };
+    let glob = GlobBuilder::new(&whole)
+        .literal_separator(true)
+        .build()
+        .map_err(|error| format!("{}: write it like edit(src/**)", error.kind()))?;
+    Ok(Pattern::Files {
+        glob: glob.compile_matcher(),
+        relative: !inside.starts_with('/'),
+    })
+}
+
+/// How a rule for commands fits a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+    /// That is known only when it runs.
+    Perhaps,
+}
+
+impl Rule {
+    /// Whether this rule is about `tool`, which belongs to `group`.
+    pub(crate) fn is_about(&self, tool: &str, group: &str) -> bool {
+        self.tool == group || self.tool == tool
+    }
+
+    /// Whether it allows the command: only what is certain counts.
+    pub(crate) fn allows(&self, command: &Command) -> bool {
+        let Some(Pattern::Command { words, more }) = &self.pattern else {
+            return false;
+        };
+        if command.opaque && *more {
+            return false;
+        }
+        command.name == words.first().map_or("", String::as_str)
+            && fit(&words[1..], *more, &command.args) == Fit::Yes
+    }
+
+    /// Whether it denies the command, by whatever folder the program is called from.
+    pub(crate) fn denies(&self, command: &Command) -> Fit {
+        let Some(Pattern::Command { words, more }) = &self.pattern else {
+            return Fit::No;
+        };
+        let name = words.first().map_or("", String::as_str);
+        let program = super::carriers::base_name(&command.name);
+        if command.name != name && program != name {
+            return Fit::No;
+        }
+        fit(&words[1..], *more, &command.args)
+    }
+
+    /// Whether it allows touching the file.
+    pub(crate) fn allows_file(&self, path: &Path, cwd: &Path) -> bool {
+        match &self.pattern {
+            None => true,
+            Some(Pattern::Command { .. }) => false,
+            Some(Pattern::Files {
+                glob,
+                relative: true,
+            }) => path.strip_prefix(cwd).is_ok_and(|path| glob.is_match(path)),
+            Some(Pattern::Files {
+                glob,
+                relative: false,
+            }) => glob.is_match(path),
+        }
+    }
+
+    /// Whether it denies touching the file: itself or a folder above it, from whichever root.
+    pub(crate) fn denies_file(&self, path: &Path, roots: &[PathBuf]) -> bool {
+        match &self.pattern {
+            None => true,
+            Some(Pattern::Command { .. }) => false,
+            Some(Pattern::Files {
+                glob,
+                relative: true,
+            }) => roots
+                .iter()
+                .filter_map(|root| path.strip_prefix(root).ok())
+                .any(|path| is_within(glob, path)),
+            Some(Pattern::Files {
+                glob,
+                relative: false,
+            }) => is_within(glob, path),
+        }
+    }
+}
+
+fn is_within(glob: &GlobMatcher, path: &Path) -> bool {
+    path.ancestors()
+        .take_while(|above| !above.as_os_str().is_empty())
+        .any(|above| glob.is_match(above))
+}
+
+fn fit(words: &[String], more: bool, args: &[Word]) -> Fit {
+    let mut certain = Fit::Yes;
+    let mut args = args.iter();
+    for word in words {
+        match args.next() {
+            Some(Word::Literal(arg)) if arg == word => {}
+            Some(Word::Literal(_)) | None => {
+                return match certain {
+                    // A pattern before this may have become several words, or none.
+                    Fit::Perhaps => Fit::Perhaps,
+                    Fit::Yes | Fit::No => Fit::No,
+                };
+            }
+            Some(Word::Dynamic) => certain = Fit::Perhaps,
+        }
+    }
+    if !more {
+        for arg in args {
+            match arg {
+                Word::Literal(_) if certain == Fit::Yes => return Fit::No,
+                Word::Literal(_) => {}
+                Word::Dynamic => certain = Fit::Perhaps,
+            }
+        }
+    }
+    certain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_shown_as_written() {
+        for text in [
+            "shell",
+            "edit",
+            "shell(cargo test:*)",
+            "shell(git commit -m 'x y')",
+            "edit(src/**)",
+            "read(**/.env)",
+            "read(/etc/**)",
+            "write_file(a.txt)",
+            "mcp__github__create_issue",
+        ] {
+            assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn errors_say_how_it_should_look() {
+        let reason = |text: &str| text.parse::<Rule>().unwrap_err().to_string();
+        for (text, expected) in [
+            (
+                "",
+                "\"\" is no rule: the tool is missing: write it like edit or shell(cargo test:*)",
+            ),
+            (
+                "(x)",
+                "\"(x)\" is no rule: the tool is missing: write it like edit or shell(cargo test:*)",
+            ),
+            (
+                "shell(ls",
+                "\"shell(ls\" is no rule: the bracket is not closed: write it like shell(cargo test:*)",
+            ),
+            (
+                "shell(*)",
+                "\"shell(*)\" is no rule: nothing to compare with: for all, write shell",
+            ),
+            (
+                "edit()",
+                "\"edit()\" is no rule: nothing to compare with: for all, write edit",
+            ),
+            (
+                "my tool",
+                "\"my tool\" is no rule: ' ' cannot be in a tool's name: write it like edit(src/**)",
+            ),
+            (
+                "shell(a && b)",
+                "\"shell(a && b)\" is no rule: it must be a single command: one rule for each, like shell(cargo test:*)",
+            ),
+            (
+                "read(~/.ssh)",
+                "\"read(~/.ssh)\" is no rule: `~` is not known here: write the whole path, like read(/home/me/.ssh/**)",
+            ),
+        ] {
+            assert_eq!(reason(text), expected);
+        }
+        assert!(reason("shell(ls > x)").contains("plain words"));
+        assert!(reason("shell(ls $x)").contains("plain words"));
+        assert!(reason("edit(src/[)").contains("write it like edit(src/**)"));
+    }
+
+    #[test]
+    fn files_are_matched_from_the_working_directory() {
+        let cwd = Path::new("/w");
+        let roots = [PathBuf::from("/w"), PathBuf::from("/other")];
+        let rule = |text: &str| text.parse::<Rule>().unwrap();
+        let src = rule("edit(src/**)");
+        assert!(src.allows_file(Path::new("/w/src/a/b.rs"), cwd));
+        assert!(!src.allows_file(Path::new("/w/a.rs"), cwd));
+        assert!(!src.allows_file(Path::new("/other/src/a.rs"), cwd));
+        assert!(src.denies_file(Path::new("/other/src/a.rs"), &roots));
+        let top = rule("edit(*.rs)");
+        assert!(top.allows_file(Path::new("/w/a.rs"), cwd));
+        assert!(!top.allows_file(Path::new("/w/src/a.rs"), cwd));
+        let env = rule("read(**/.env)");
+        assert!(env.denies_file(Path::new("/w/.env"), &roots));
+        assert!(env.denies_file(Path::new("/w/a/b/.env"), &roots));
+        assert!(!env.denies_file(Path::new("/w/a/env"), &roots));
+        let folder = rule("read(secret)");
+        assert!(folder.denies_file(Path::new("/w/secret/deep/key"), &roots));
+        assert!(!folder.allows_file(Path::new("/w/secret/deep/key"), cwd));
+        let absolute = rule("read(/etc/**)");
+        assert!(absolute.denies_file(Path::new("/etc/passwd"), &roots));
+    }
+}

@@ -1,0 +1,169 @@
+//! Word: what one word of a command line says once the shell has read it, as far as that is certain.
+
+use tree_sitter::Node;
+
+/// One word of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Exactly this.
+    Literal(String),
+    /// Known only when it runs: a variable, a pattern, the output of a command.
+    Dynamic,
+}
+
+impl Word {
+    pub(crate) fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Literal(text) => Some(text),
+            Self::Dynamic => None,
+        }
+    }
+}
+
+/// A word that cannot be read with certainty.
+pub(crate) struct Unclear;
+
+/// The value of a word node. Commands inside it are found elsewhere.
+pub(crate) fn value(node: Node<'_>, source: &str) -> Result<Word, Unclear> {
+    let text = source.get(node.byte_range()).ok_or(Unclear)?;
+    match node.kind() {
+        "word" | "number" => bare(text),
+        "raw_string" => text
+            .strip_prefix('\'')
+            .and_then(|rest| rest.strip_suffix('\''))
+            .filter(|inside| !inside.contains('\''))
+            .map(|inside| Word::Literal(inside.to_owned()))
+            .ok_or(Unclear),
+        "string" => quoted(node, text),
+        "simple_expansion" => Ok(match text {
+            // The exit code of the last command: digits, whatever happened.
+            "$?" => Word::Literal("0".to_owned()),
+            _ => Word::Dynamic,
+        }),
+        "expansion" => expansion(text),
+        "command_substitution" | "process_substitution" => Ok(Word::Dynamic),
+        "concatenation" => {
+            let mut whole = Some(String::new());
+            let mut cursor = node.walk();
+            for part in node.children(&mut cursor) {
+                match value(part, source)? {
+                    Word::Literal(text) => {
+                        if let Some(whole) = &mut whole {
+                            whole.push_str(&text);
+                        }
+                    }
+                    Word::Dynamic => whole = None,
+                }
+            }
+            Ok(whole.map_or(Word::Dynamic, Word::Literal))
+        }
+        _ => Err(Unclear),
+    }
+}
+
+/// A word without quotes. Anything here that could mean something to the shell and was not seen
+/// as such by the parser makes the word unclear: the parser is not the shell.
+fn bare(text: &str) -> Result<Word, Unclear> {
+    let mut literal = String::with_capacity(text.len());
+    let mut dynamic = text.starts_with('~');
+    let mut chars = text.chars().enumerate();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some((_, escaped)) if escaped.is_ascii_graphic() => literal.push(escaped),
+                _ => return Err(Unclear),
+            },
+            '*' | '?' | '[' | ']' | '{' | '}' => dynamic = true,
+            '~' => literal.push(c),
+            '#' if at == 0 => return Err(Unclear),
+            ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`' | '"' | '\'' => {
+                return Err(Unclear);
+            }
+            _ if c.is_whitespace() || c.is_control() => return Err(Unclear),
+            _ => literal.push(c),
+        }
+    }
+    Ok(if dynamic {
+        Word::Dynamic
+    } else {
+        Word::Literal(literal)
+    })
+}
+
+fn quoted(node: Node<'_>, text: &str) -> Result<Word, Unclear> {
+    let mut cursor = node.walk();
+    let plain = node
+        .named_children(&mut cursor)
+        .all(|child| child.kind() == "string_content" || is_exit_code(child, node, text));
+    if !plain {
+        return match parts(node, text) {
+            true => Ok(Word::Dynamic),
+            false => Err(Unclear),
+        };
+    }
+    let inside = text
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .ok_or(Unclear)?;
+    let mut literal = String::with_capacity(inside.len());
+    let mut chars = inside.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '$' if chars.next_if_eq(&'?').is_some() => literal.push('0'),
+            '\\' => match chars.next() {
+                Some(escaped @ ('\\' | '"' | '$' | '`')) => literal.push(escaped),
+                Some(other) => literal.extend(['\\', other]),
+                None => return Err(Unclear),
+            },
+            '"' | '$' | '`' => return Err(Unclear),
+            _ => literal.push(c),
+        }
+    }
+    Ok(Word::Literal(literal))
+}
+
+/// `$?` inside the string `whole` with the text `text`.
+fn is_exit_code(child: Node<'_>, whole: Node<'_>, text: &str) -> bool {
+    let start = whole.start_byte();
+    let part = text.get(child.start_byte() - start..child.end_byte() - start);
+    child.kind() == "simple_expansion" && part == Some("$?")
+}
+
+/// Whether every part of a string with expansions in it is of a kind that is understood.
+fn parts(node: Node<'_>, text: &str) -> bool {
+    let start = node.start_byte();
+    let mut cursor = node.walk();
+    node.named_children(&mut cursor).all(|child| {
+        let part = text.get(child.start_byte() - start..child.end_byte() - start);
+        match (child.kind(), part) {
+            ("string_content" | "simple_expansion" | "command_substitution", Some(_)) => true,
+            ("expansion", Some(part)) => expansion(part).is_ok(),
+            _ => false,
+        }
+    })
+}
+
+/// `${name}` and nothing cleverer: `${x@P}` runs commands, `${x:=y}` assigns.
+fn expansion(text: &str) -> Result<Word, Unclear> {
+    text.strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'))
+        .filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+        .map(|_| Word::Dynamic)
+        .ok_or(Unclear)
+}
+
+/// Words as they would be typed: quoted where the shell would read them otherwise.
+pub(crate) fn quote(words: &[&str]) -> String {
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+            if !word.is_empty() && word.chars().all(plain) {
+                (*word).to_owned()
+            } else {
+                format!("'{}'", word.replace('\'', r#"'"'"'"#))
+            }
+        })
+        .collect();
+    quoted.join(" ")
+}
