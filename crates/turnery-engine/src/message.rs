@@ -68,10 +68,7 @@ impl Message {
             Self::System { text } => text.clone(),
             Self::User { content }
             | Self::Assistant { content, .. }
-            | Self::ToolResult { content, .. } => {
-                let texts: Vec<&str> = content.iter().filter_map(Content::as_text).collect();
-                texts.join("\n")
-            }
+            | Self::ToolResult { content, .. } => joined_text(content),
         }
     }
 
@@ -89,6 +86,12 @@ impl Message {
             | Content::Opaque { .. } => None,
         })
     }
+}
+
+/// The text blocks, joined by newlines (C-19).
+pub(crate) fn joined_text(content: &[Content]) -> String {
+    let texts: Vec<&str> = content.iter().filter_map(Content::as_text).collect();
+    texts.join("\n")
 }
 
 /// Why one model message stopped.

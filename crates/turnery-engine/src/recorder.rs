@@ -1,6 +1,10 @@
 //! Recorder: a pure fold over the event stream. Replaying a stored stream gives an equal record (TURN-5).
 
-use crate::{Event, LoopRecord};
+use crate::{
+    ConfigSnapshot, Detail, Event, EventKind, LlmMessage, LoopRecord, LoopStatus, Message, Outcome,
+    Turn, TurnId, TurnStop, Usage,
+};
+use std::sync::Arc;
 
 /// Folds the events of one loop into its record.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +20,22 @@ impl Recorder {
     }
 
     /// Take in one event. Streaming fragments leave no trace but the gap in `seq`.
-    pub fn fold(&mut self, _event: &Event) {}
+    /// The first one must be `LoopStart`; whatever follows `LoopEnd` is left out (R5).
+    pub fn fold(&mut self, event: &Event) {
+        let Some(record) = &mut self.record else {
+            self.record = open(event);
+            return;
+        };
+        let is_streaming = matches!(
+            event.kind,
+            EventKind::Delta { .. } | EventKind::ToolExecutionOutput { .. }
+        );
+        if is_streaming || record.status != LoopStatus::Running || event.loop_id != record.loop_id {
+            return;
+        }
+        apply(record, event);
+        record.events.push(event.clone());
+    }
 
     /// The record so far; `None` before `LoopStart`.
     #[must_use]
@@ -28,5 +47,170 @@ impl Recorder {
     #[must_use]
     pub fn into_record(self) -> Option<LoopRecord> {
         self.record
+    }
+
+    /// The record of a loop whose process went away: `Aborted` unless its `LoopEnd` was seen
+    /// (LOOP-54). It has no outcome, and calls that never ended have no results.
+    #[must_use]
+    pub fn aborted(self) -> Option<LoopRecord> {
+        self.record.map(|mut record| {
+            if record.status == LoopStatus::Running {
+                record.status = LoopStatus::Aborted;
+            }
+            record
+        })
+    }
+}
+
+/// The record of a loop that has just begun. Off the chain until its end says otherwise.
+fn open(event: &Event) -> Option<LoopRecord> {
+    let EventKind::LoopStart {
+        agent_id,
+        prompt_id,
+        parent_loop_id,
+        continuation_kind,
+        config,
+    } = &event.kind
+    else {
+        return None;
+    };
+    Some(LoopRecord {
+        loop_id: event.loop_id.clone(),
+        session_id: event.session_id.clone(),
+        agent_id: agent_id.clone(),
+        prompt_id: Some(prompt_id.clone()),
+        status: LoopStatus::Running,
+        outcome: None,
+        detail: None,
+        continuation_kind: *continuation_kind,
+        parent_loop_id: parent_loop_id.clone(),
+        started_at: event.at,
+        ended_at: None,
+        rejection: None,
+        config: config.clone(),
+        usage: Usage::default(),
+        turns: Vec::new(),
+        messages: Vec::new(),
+        events: vec![event.clone()],
+        on_chain: false,
+    })
+}
+
+fn apply(record: &mut LoopRecord, event: &Event) {
+    match &event.kind {
+        EventKind::TurnStart { trigger } => record.turns.push(Turn {
+            turn_id: TurnId {
+                loop_id: record.loop_id.clone(),
+                turn_index: event.turn_index.unwrap_or_default(),
+            },
+            triggered_by: *trigger,
+            usage: None,
+            input_messages: Vec::new(),
+            output_message: None,
+            tool_results: Vec::new(),
+            started_at: event.at,
+            ended_at: None,
+        }),
+        EventKind::MessageEnd { message } => keep(record, message),
+        EventKind::UsageReported { usage, cumulative } => {
+            record.usage = *cumulative;
+            if let Some(turn) = record.turns.last_mut() {
+                turn.usage = *usage;
+            }
+        }
+        EventKind::TurnEnd { .. } => {
+            if let Some(turn) = record.turns.last_mut() {
+                turn.ended_at = Some(event.at);
+            }
+        }
+        EventKind::LoopEnd {
+            outcome,
+            detail,
+            usage,
+            rejection,
+        } => {
+            record.status = match rejection {
+                Some(_) => LoopStatus::Rejected,
+                None => LoopStatus::Completed,
+            };
+            record.on_chain = rejection.is_none() && stays(outcome, detail.as_ref());
+            record.outcome = Some(outcome.clone());
+            record.detail.clone_from(detail);
+            record.usage = *usage;
+            record.rejection.clone_from(rejection);
+            record.ended_at = Some(event.at);
+        }
+        EventKind::LoopStart { .. }
+        | EventKind::InputRejected { .. }
+        | EventKind::MessageStart { .. }
+        | EventKind::Delta { .. }
+        | EventKind::ToolCallRequested { .. }
+        | EventKind::PermissionRequested { .. }
+        | EventKind::PermissionResolved { .. }
+        | EventKind::ToolExecutionStart { .. }
+        | EventKind::ToolExecutionUpdate { .. }
+        | EventKind::ToolExecutionOutput { .. }
+        | EventKind::ToolExecutionEnd { .. }
+        | EventKind::PlanUpdated { .. } => {}
+    }
+}
+
+/// Keep a message once; its turn only refers to it (C-13, D-4).
+fn keep(record: &mut LoopRecord, message: &Arc<LlmMessage>) {
+    record.messages.push(Arc::clone(message));
+    if record.config.is_none() {
+        record.config = config_of(&message.message);
+    }
+    if message.turn_id.is_none() {
+        return;
+    }
+    let Some(turn) = record.turns.last_mut() else {
+        return;
+    };
+    let id = message.message_id.clone();
+    match &message.message {
+        Message::System { .. } | Message::User { .. } => turn.input_messages.push(id),
+        Message::Assistant { .. } => turn.output_message = Some(id),
+        Message::ToolResult { .. } => turn.tool_results.push(id),
+    }
+}
+
+/// What the first answer tells of the model, when nobody said (LOOP-31).
+fn config_of(message: &Message) -> Option<ConfigSnapshot> {
+    match message {
+        Message::Assistant {
+            model, provider, ..
+        } => Some(ConfigSnapshot {
+            model: model.clone(),
+            provider: provider.clone(),
+            config_id: None,
+            name: None,
+            api: None,
+            base_url: None,
+            reasoning: None,
+            context_window: None,
+            max_tokens: None,
+            thinking_level: None,
+            temperature: None,
+        }),
+        Message::System { .. } | Message::User { .. } | Message::ToolResult { .. } => None,
+    }
+}
+
+/// Whether the next prompt sees a loop that ended so (section 7, UP-35).
+fn stays(outcome: &Outcome, detail: Option<&Detail>) -> bool {
+    match outcome {
+        Outcome::Finished(_) | Outcome::FrameSwitch { .. } => true,
+        Outcome::Stopped(stop) => match stop {
+            TurnStop::InvalidInput | TurnStop::PluginAbort => false,
+            TurnStop::ProviderError => detail != Some(&Detail::Refusal),
+            TurnStop::Cancelled
+            | TurnStop::Incomplete
+            | TurnStop::MaxTurns
+            | TurnStop::ToolFailure
+            | TurnStop::RuntimeError
+            | TurnStop::SubmittedError { .. }
+            | TurnStop::ToolError { .. } => true,
+        },
     }
 }

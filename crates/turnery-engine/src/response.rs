@@ -122,11 +122,9 @@ impl FaultKind {
     #[must_use]
     pub fn is_retryable(self) -> bool {
         match self {
-            Self::Network
-            | Self::Protocol
-            | Self::RateLimit
-            | Self::Overloaded
-            | Self::Timeout => true,
+            Self::Network | Self::Protocol | Self::RateLimit | Self::Overloaded | Self::Timeout => {
+                true
+            }
             Self::Auth | Self::ContextOverflow | Self::BadRequest => false,
         }
     }

@@ -31,6 +31,23 @@ impl Usage {
             .saturating_add(self.cache_write)
     }
 
+    /// Tokens in and out that were not read from a cache: what the token limit counts (UP-1).
+    #[must_use]
+    pub fn fresh(&self) -> u64 {
+        self.input
+            .saturating_add(self.cache_write)
+            .saturating_add(self.output)
+    }
+
+    /// The same, with reasoning as a part of the output, whatever the provider claims (I1).
+    #[must_use]
+    pub(crate) fn consistent(self) -> Self {
+        Self {
+            reasoning: self.reasoning.min(self.output),
+            ..self
+        }
+    }
+
     /// Tokens that the model has read: what fills its context window.
     #[must_use]
     pub fn context(&self) -> u64 {

@@ -1,0 +1,219 @@
+//! Turn: one call of the model and what came of it.
+
+use super::{Batch, Draft, Effect, Loop, Stage};
+use crate::message::joined_text;
+use crate::{
+    CallDetail, Content, Detail, EventKind, FaultKind, Message, MessageId, MessageStop, ModelDelta,
+    ModelFault, ModelStop, Outcome, Response, Timestamp, TurnFinish, TurnStop, TurnTrigger, Usage,
+};
+
+const EMPTY_ANSWER: &str =
+    "the model gave an empty answer; send the prompt again, or choose another model";
+
+/// An assistant message in the making.
+struct Answer {
+    content: Vec<Content>,
+    stop: MessageStop,
+    model: String,
+    provider: String,
+    usage: Option<Usage>,
+    error: Option<String>,
+}
+
+impl From<Answer> for Message {
+    fn from(answer: Answer) -> Self {
+        Self::Assistant {
+            content: answer.content,
+            stop: answer.stop,
+            model: answer.model,
+            provider: answer.provider,
+            usage: answer.usage,
+            error: answer.error,
+        }
+    }
+}
+
+impl Loop {
+    /// Begin a turn, unless a limit forbids it: a turn that cannot run leaves no trace (TURN-68).
+    pub(super) fn next_turn(
+        &mut self,
+        now: Timestamp,
+        trigger: TurnTrigger,
+        input: Vec<Content>,
+        out: &mut Vec<Effect>,
+    ) {
+        if let Some(limit) = self.limit_reached(now) {
+            return self.stop_at_limit(now, limit, out);
+        }
+        let turn_index = self.turns;
+        self.turns += 1;
+        self.mint.turn_index = Some(turn_index);
+        self.mint.emit(now, EventKind::TurnStart { trigger }, out);
+        if !input.is_empty() {
+            self.mint.say(now, Message::User { content: input }, out);
+        }
+        let message_id = self.mint.open_message(now, out);
+        out.push(Effect::CallModel {
+            turn_index,
+            tools: true,
+        });
+        self.stage = Stage::Modelling(Draft::new(message_id));
+    }
+
+    /// Show a fragment at once (D-1).
+    pub(super) fn delta(&mut self, now: Timestamp, delta: ModelDelta, out: &mut Vec<Effect>) {
+        let Stage::Modelling(draft) = &mut self.stage else {
+            return;
+        };
+        draft.add(&delta);
+        let message_id = draft.message_id.clone();
+        self.mint
+            .emit(now, EventKind::Delta { message_id, delta }, out);
+    }
+
+    /// The settled answer replaces the draft.
+    pub(super) fn answered(
+        &mut self,
+        now: Timestamp,
+        mut response: Response,
+        details: Vec<CallDetail>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(draft) = self.take_draft() else {
+            return;
+        };
+        let is_whole = match response.stop {
+            ModelStop::EndTurn | ModelStop::ToolUse => true,
+            ModelStop::Length | ModelStop::Refusal => false,
+        };
+        if !is_whole {
+            // Its calls may be cut short, and will have no results (D-16).
+            response
+                .content
+                .retain(|item| !matches!(item, Content::ToolCall(_)));
+        }
+        let calls: Vec<_> = response.calls().cloned().collect();
+        let text = joined_text(&response.content);
+        // After a tool round trip, silence is an answer (UP-34).
+        let is_empty = calls.is_empty() && text.is_empty() && self.turns == 1;
+        let mut answer = Answer {
+            stop: MessageStop::Stop,
+            content: response.content,
+            model: response.model,
+            provider: response.provider,
+            usage: response.usage.map(Usage::consistent),
+            error: None,
+        };
+        let (outcome, detail) = match response.stop {
+            ModelStop::Length => {
+                answer.stop = MessageStop::Length;
+                (Outcome::Stopped(TurnStop::Incomplete), None)
+            }
+            ModelStop::Refusal => {
+                answer.stop = MessageStop::GuardRail;
+                let outcome = Outcome::Stopped(TurnStop::ProviderError);
+                (outcome, Some(Detail::Refusal))
+            }
+            ModelStop::EndTurn | ModelStop::ToolUse if !calls.is_empty() => {
+                answer.stop = MessageStop::ToolUse;
+                let usage = self.settle_answer(now, draft.message_id, answer, out);
+                return self.start_calls(now, Batch::new(calls, usage), details, out);
+            }
+            ModelStop::EndTurn | ModelStop::ToolUse if is_empty => {
+                answer.stop = MessageStop::Error;
+                answer.error = Some(EMPTY_ANSWER.to_owned());
+                let detail = Detail::Provider {
+                    kind: FaultKind::Protocol,
+                    message: EMPTY_ANSWER.to_owned(),
+                };
+                (Outcome::Stopped(TurnStop::ProviderError), Some(detail))
+            }
+            ModelStop::EndTurn | ModelStop::ToolUse => {
+                let finish = TurnFinish::AssistantMessage { text };
+                (Outcome::Finished(finish), None)
+            }
+        };
+        let usage = self.settle_answer(now, draft.message_id, answer, out);
+        self.end_turn(now, usage, Vec::new(), out);
+        self.commit(now, outcome, detail, out);
+    }
+
+    /// What the client has seen stays; the loop stops.
+    pub(super) fn model_failed(
+        &mut self,
+        now: Timestamp,
+        fault: ModelFault,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(draft) = self.take_draft() else {
+            return;
+        };
+        let error = Some(fault.message.clone());
+        self.settle_draft(now, draft, MessageStop::Error, error, out);
+        let detail = Detail::Provider {
+            kind: fault.kind,
+            message: fault.message,
+        };
+        let outcome = Outcome::Stopped(TurnStop::ProviderError);
+        self.commit(now, outcome, Some(detail), out);
+    }
+
+    /// Settle an answer that broke off, and end its turn: no call of it was whole.
+    pub(super) fn settle_draft(
+        &mut self,
+        now: Timestamp,
+        draft: Draft,
+        stop: MessageStop,
+        error: Option<String>,
+        out: &mut Vec<Effect>,
+    ) {
+        let message_id = draft.message_id.clone();
+        let answer = Answer {
+            content: draft.into_content(),
+            stop,
+            model: self.spec.config.model.clone(),
+            provider: self.spec.config.provider.clone(),
+            usage: None,
+            error,
+        };
+        let usage = self.settle_answer(now, message_id, answer, out);
+        self.end_turn(now, usage, Vec::new(), out);
+    }
+
+    /// `MessageEnd` and the turn's only `UsageReported` (I4). Returns the turn's usage.
+    fn settle_answer(
+        &mut self,
+        now: Timestamp,
+        message_id: MessageId,
+        answer: Answer,
+        out: &mut Vec<Effect>,
+    ) -> Option<Usage> {
+        let usage = answer.usage;
+        self.mint.settle(now, message_id, answer.into(), out);
+        if let Some(usage) = usage {
+            self.usage += usage;
+        }
+        let kind = EventKind::UsageReported {
+            usage,
+            cumulative: self.usage,
+        };
+        self.mint.emit(now, kind, out);
+        usage
+    }
+
+    /// The only place where a turn ends.
+    pub(super) fn end_turn(
+        &mut self,
+        now: Timestamp,
+        usage: Option<Usage>,
+        tool_results: Vec<MessageId>,
+        out: &mut Vec<Effect>,
+    ) {
+        let kind = EventKind::TurnEnd {
+            usage,
+            tool_results,
+        };
+        self.mint.emit(now, kind, out);
+        self.mint.turn_index = None;
+    }
+}
