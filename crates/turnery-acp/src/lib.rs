@@ -1,1 +1,33 @@
 //! ACP: JSON-RPC over stdio, and the translation between the wire and the agent. The only crate that knows both.
+//!
+//! A line comes in: [`reader`] cuts it, [`envelope`] classifies it, [`dispatch`] finds its method in
+//! the table of [`methods`], and [`serve`] polls the handler once before it looks at the next line.
+//! What goes out, answers, updates and questions alike, goes through the one queue of [`writer`].
+
+mod bounds;
+mod calls;
+mod connection;
+mod content;
+mod dispatch;
+mod envelope;
+mod fault;
+mod files;
+mod methods;
+mod options;
+mod outbox;
+mod peer;
+mod permission;
+mod preview;
+mod reader;
+mod serve;
+mod shown;
+pub mod stdio;
+mod stop;
+mod terminals;
+mod translate;
+mod update;
+mod writer;
+
+pub use bounds::LINE_LIMIT;
+pub use serve::{ExitReason, ServeOptions, serve};
+pub use stdio::Stdio;

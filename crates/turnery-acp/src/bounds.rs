@@ -1,0 +1,28 @@
+//! Bounds: every queue and buffer of a connection, and how large it may grow.
+
+use std::time::Duration;
+
+/// The longest line that is read. Unit: bytes (TR-9).
+pub const LINE_LIMIT: usize = 64 << 20;
+/// Bytes that the reader asks the operating system for at once.
+pub(crate) const READ_BLOCK: usize = 64 << 10;
+/// Blocks of whole lines that wait for the connection.
+pub(crate) const READ_QUEUE: usize = 4;
+/// Batches of lines that wait for stdout. When it is full, sessions wait.
+pub(crate) const WRITE_QUEUE: usize = 256;
+/// Bytes that are joined into one write.
+pub(crate) const WRITE_BLOCK: usize = 64 << 10;
+/// Answers that wait for room in the write queue before no more lines are read.
+pub(crate) const ANSWERS_WAITING: usize = 256;
+/// Requests of the client at work at once; more are refused.
+pub(crate) const REQUESTS_AT_WORK: usize = 4096;
+/// Requests to the client that wait for an answer at once.
+pub(crate) const ASKS_OPEN: usize = 4096;
+/// How long the work of a connection may take to end once its input has ended (TR-6).
+pub(crate) const GOODBYE: Duration = Duration::from_secs(2);
+/// How much of a command's output is shown while it runs: its end. Unit: bytes.
+pub(crate) const PREVIEW: usize = 8 << 10;
+/// A preview is sent again at the latest after this long, if there is more to show.
+pub(crate) const PREVIEW_PAUSE_MS: i64 = 250;
+/// Arguments and results larger than this are left out of `rawInput` and `rawOutput`. Unit: bytes.
+pub(crate) const RAW_LIMIT: usize = 64 << 10;

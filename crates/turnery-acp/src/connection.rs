@@ -1,0 +1,109 @@
+//! Connection: what is known of the client, and the sessions that are open on it.
+
+use crate::{fault::Fault, peer::Peer};
+use agent_client_protocol_schema::v1::ClientCapabilities;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio_util::sync::CancellationToken;
+use turnery_agent::{Agent, Session};
+
+/// One connection. Shared by the handlers of its methods; no lock is held across an await.
+pub(crate) struct Connection {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) peer: Arc<Peer>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    client: Option<Abilities>,
+    sessions: HashMap<String, Session>,
+}
+
+/// What the client can do. All that it did not say is no (INIT-7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Abilities {
+    pub(crate) read_files: bool,
+    pub(crate) write_files: bool,
+    pub(crate) terminals: bool,
+    pub(crate) notices: bool,
+}
+
+impl From<ClientCapabilities> for Abilities {
+    fn from(said: ClientCapabilities) -> Self {
+        Self {
+            read_files: said.fs.read_text_file,
+            write_files: said.fs.write_text_file,
+            terminals: said.terminal,
+            notices: said
+                .session
+                .is_some_and(|session| session.notices.is_some()),
+        }
+    }
+}
+
+/// What a handler knows of the request that it answers.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestScope {
+    /// Fires when the client takes the request back.
+    pub(crate) cancel: CancellationToken,
+    /// Fires once the answer is in the write queue.
+    pub(crate) answered: CancellationToken,
+}
+
+impl Connection {
+    pub(crate) fn new(agent: Arc<Agent>, peer: Arc<Peer>) -> Self {
+        Self {
+            agent,
+            peer,
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client has introduced itself. It may do so again (INIT-13).
+    pub(crate) fn initialize(&self, client: Abilities) {
+        self.state().client = Some(client);
+    }
+
+    /// Whether the client has introduced itself (INIT-12).
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.state().client.is_some()
+    }
+
+    /// What the client can do.
+    pub(crate) fn abilities(&self) -> Abilities {
+        self.state().client.unwrap_or_default()
+    }
+
+    /// The open session of that id (SESS-9).
+    pub(crate) fn session(&self, id: &str) -> Result<Session, Fault> {
+        self.state().sessions.get(id).cloned().ok_or_else(|| {
+            Fault::no_session(
+                id,
+                "The session is not open on this connection: load or resume it first.",
+            )
+        })
+    }
+
+    /// Add an open session; gives back the one that was open under the same id.
+    pub(crate) fn add(&self, session: Session) -> Option<Session> {
+        let id = session.id().to_string();
+        self.state().sessions.insert(id, session)
+    }
+
+    /// Take an open session out.
+    pub(crate) fn remove(&self, id: &str) -> Option<Session> {
+        self.state().sessions.remove(id)
+    }
+
+    /// All open sessions.
+    pub(crate) fn sessions(&self) -> Vec<Session> {
+        self.state().sessions.values().cloned().collect()
+    }
+}

@@ -1,0 +1,112 @@
+//! Content: the blocks of a prompt, turned into what a model reads.
+
+use crate::fault::Fault;
+use agent_client_protocol_schema::v1::{
+    ContentBlock, EmbeddedResource, EmbeddedResourceResource, ResourceLink,
+};
+use turnery_engine::{Content, ImageData};
+
+/// A prompt from the wire (PROMPT-1, PROMPT-2).
+pub(crate) fn from_wire(blocks: Vec<ContentBlock>) -> Result<Vec<Content>, Fault> {
+    if blocks.is_empty() {
+        return Err(Fault::params(
+            "prompt is empty: send at least one block of text.",
+        ));
+    }
+    blocks.into_iter().map(block).collect()
+}
+
+fn block(block: ContentBlock) -> Result<Content, Fault> {
+    match block {
+        ContentBlock::Text(text) => Ok(Content::text(text.text)),
+        ContentBlock::Image(image) => Ok(picture(image.mime_type, image.data)),
+        ContentBlock::ResourceLink(link) => Ok(Content::text(mention(&link))),
+        ContentBlock::Resource(resource) => Ok(embedded(resource)),
+        ContentBlock::Audio(_) => Err(Fault::params(
+            "prompt holds audio, which this agent does not take: send text or images.",
+        )),
+        _ => Err(Fault::params(
+            "prompt holds a block of an unknown type: send text, image, resource or resource_link.",
+        )),
+    }
+}
+
+fn picture(mime_type: String, base64: String) -> Content {
+    Content::Image(ImageData {
+        mime_type,
+        base64: base64.into(),
+    })
+}
+
+/// A file is mentioned by its path, so that tools can be pointed at it; anything else as a link.
+fn mention(link: &ResourceLink) -> String {
+    match file_path(&link.uri) {
+        Some(path) => format!("[{}]({path})", link.name),
+        None => format!("[{}]({})", link.name, link.uri),
+    }
+}
+
+fn embedded(resource: EmbeddedResource) -> Content {
+    match resource.resource {
+        EmbeddedResourceResource::TextResourceContents(text) => {
+            let name = file_path(&text.uri).unwrap_or(text.uri);
+            let fence = fence(&text.text);
+            let end = if text.text.ends_with('\n') { "" } else { "\n" };
+            Content::text(format!("{name}\n{fence}\n{}{end}{fence}", text.text))
+        }
+        EmbeddedResourceResource::BlobResourceContents(blob) => match blob.mime_type {
+            Some(kind) if kind.starts_with("image/") => picture(kind, blob.blob),
+            kind => Content::text(format!(
+                "{} (binary{}, {} bytes; its content was not passed on)",
+                file_path(&blob.uri).unwrap_or(blob.uri),
+                kind.map(|kind| format!(", {kind}")).unwrap_or_default(),
+                blob.blob.len() / 4 * 3,
+            )),
+        },
+        _ => Content::text("(a resource of an unknown sort was not passed on)"),
+    }
+}
+
+/// The path of a `file://` URI of this machine, with its percent signs resolved.
+fn file_path(uri: &str) -> Option<String> {
+    let rest = uri.strip_prefix("file://")?;
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !path.starts_with('/') {
+        return None;
+    }
+    let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((byte, tail)) = rest.split_first() {
+        let hex = (*byte == b'%')
+            .then(|| std::str::from_utf8(tail.get(..2)?).ok())
+            .flatten()
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match hex {
+            Some(value) => {
+                bytes.push(value);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+    let path = String::from_utf8(bytes).ok()?;
+    Some(match fragment.is_empty() {
+        true => path,
+        false => format!("{path}#{fragment}"),
+    })
+}
+
+/// A fence that the text does not contain.
+pub(crate) fn fence(text: &str) -> String {
+    let mut longest = 0;
+    let mut run = 0;
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    "`".repeat(3.max(longest + 1))
+}

@@ -1,0 +1,147 @@
+//! Fault: an error answer. A short sentence in `message`, what to do about it in `data.details`.
+
+use jsonrpsee::types::{ErrorObjectOwned, Params};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use turnery_agent::OpenError;
+use turnery_agent::SetError;
+use turnery_store::StoreError;
+
+pub(crate) const PARSE: i32 = -32700;
+pub(crate) const INVALID_REQUEST: i32 = -32600;
+pub(crate) const METHOD_NOT_FOUND: i32 = -32601;
+pub(crate) const INVALID_PARAMS: i32 = -32602;
+pub(crate) const INTERNAL: i32 = -32603;
+pub(crate) const CANCELLED: i32 = -32800;
+pub(crate) const AUTH_REQUIRED: i32 = -32000;
+pub(crate) const NOT_FOUND: i32 = -32002;
+
+/// An error answer in the making (RPC-13).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fault {
+    code: i32,
+    message: String,
+    data: Map<String, Value>,
+}
+
+impl Fault {
+    /// `message`: what happened. `details`: what to do.
+    pub(crate) fn new(code: i32, message: impl Into<String>, details: impl Into<String>) -> Self {
+        let mut data = Map::new();
+        data.insert("details".to_owned(), Value::String(details.into()));
+        Self {
+            code,
+            message: message.into(),
+            data,
+        }
+    }
+
+    /// With one more member of `data`.
+    pub(crate) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.data.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// The parameters do not fit (RPC-10).
+    pub(crate) fn params(details: impl Into<String>) -> Self {
+        Self::new(INVALID_PARAMS, "The parameters are not valid", details)
+    }
+
+    /// A session that is not active on this connection, or does not exist (SESS-8).
+    pub(crate) fn no_session(id: &str, details: impl Into<String>) -> Self {
+        Self::new(NOT_FOUND, "There is no such session", details).with("sessionId", id)
+    }
+
+    /// Something broke; `kind` is a word for programs.
+    pub(crate) fn internal(
+        kind: &str,
+        message: impl Into<String>,
+        details: impl Into<String>,
+        retryable: bool,
+    ) -> Self {
+        Self::new(INTERNAL, message, details)
+            .with("kind", kind)
+            .with("retryable", retryable)
+    }
+
+    /// What the store says.
+    pub(crate) fn store(error: &StoreError) -> Self {
+        let details = error.to_string();
+        let internal =
+            |kind, message, retryable| Self::internal(kind, message, details.clone(), retryable);
+        match error {
+            StoreError::NotFound(id) => Self::no_session(id.as_str(), details),
+            StoreError::BadCursor(_) => Self::params(details),
+            StoreError::Busy { .. } => internal("session_busy", "The session is busy", true),
+            StoreError::LaneLost(_) => internal(
+                "lane_lost",
+                "The session was taken over by somebody else",
+                true,
+            ),
+            StoreError::HeadConflict { .. } => {
+                internal("commit_conflict", "The session has changed meanwhile", true)
+            }
+            StoreError::Exists(_) | StoreError::CommitMismatch(_) | StoreError::Broken(_) => {
+                internal("store", "The session could not be stored or read", false)
+            }
+        }
+    }
+}
+
+impl From<OpenError> for Fault {
+    fn from(error: OpenError) -> Self {
+        let details = error.to_string();
+        match error {
+            OpenError::Path(_) => Self::params(details),
+            OpenError::OtherFolder { session, expected } => Self::params(details)
+                .with("sessionId", session.as_str())
+                .with("expectedCwd", expected.display().to_string()),
+            OpenError::Settings(_) => Self::internal(
+                "settings",
+                "The configuration cannot be read",
+                details,
+                false,
+            ),
+            OpenError::Model(_) => Self::internal(
+                "model",
+                "The configured model cannot be used",
+                details,
+                false,
+            ),
+            OpenError::Store(error) => Self::store(&error),
+        }
+    }
+}
+
+impl From<SetError> for Fault {
+    fn from(error: SetError) -> Self {
+        match error {
+            SetError::Model(error) => Self::params(error.to_string()),
+            SetError::Store(error) => Self::store(&error),
+            SetError::Closed => Self::internal(
+                "session_closed",
+                "The session was closed meanwhile",
+                "Load or resume the session, then try again.",
+                true,
+            ),
+        }
+    }
+}
+
+impl From<Fault> for ErrorObjectOwned {
+    fn from(fault: Fault) -> Self {
+        Self::owned(fault.code, fault.message, Some(fault.data))
+    }
+}
+
+/// The parameters of a request. Absent and `null` are `{}` (RPC-11); a list is never right (RPC-10).
+pub(crate) fn parse<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, Fault> {
+    let text = match params.as_str() {
+        None | Some("null") => "{}",
+        Some(text) => text,
+    };
+    if !text.starts_with('{') {
+        return Err(Fault::params("params must be an object."));
+    }
+    serde_json::from_str(text).map_err(|error| Fault::params(format!("params: {error}.")))
+}

@@ -1,0 +1,119 @@
+//! Methods: the table of what a client may ask and tell. One file per method.
+
+mod authenticate;
+mod cancel;
+mod initialize;
+mod session_close;
+mod session_delete;
+mod session_list;
+mod session_load;
+mod session_new;
+mod session_prompt;
+mod session_resume;
+mod session_set_config_option;
+mod session_set_mode;
+mod setup;
+
+use crate::{
+    connection::{Connection, RequestScope},
+    envelope::RequestId,
+    fault::Fault,
+};
+use agent_client_protocol_schema::v1::{AGENT_METHOD_NAMES, PROTOCOL_LEVEL_METHOD_NAMES};
+use jsonrpsee::{
+    Extensions, Methods, RpcModule,
+    types::{ErrorObjectOwned, Params},
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// The method that comes first (INIT-12).
+pub(crate) const INITIALIZE: &str = AGENT_METHOD_NAMES.initialize;
+
+/// Requests whose work may be dropped half-done when the client takes them back (REQC-2). A prompt is
+/// not among them: it ends by its own rules, with `cancelled`.
+pub(crate) const CAN_BE_DROPPED: [&str; 4] = [
+    AGENT_METHOD_NAMES.session_new,
+    AGENT_METHOD_NAMES.session_load,
+    AGENT_METHOD_NAMES.session_resume,
+    AGENT_METHOD_NAMES.session_list,
+];
+
+/// What a handler is given.
+pub(crate) struct Call {
+    params: Params<'static>,
+    connection: Arc<Connection>,
+    scope: RequestScope,
+}
+
+/// All requests.
+pub(crate) fn table(connection: Arc<Connection>) -> Methods {
+    let names = AGENT_METHOD_NAMES;
+    let mut table = RpcModule::from_arc(connection);
+    add(&mut table, names.initialize, initialize::answer);
+    add(&mut table, names.authenticate, authenticate::answer);
+    add(&mut table, names.session_new, session_new::answer);
+    add(&mut table, names.session_load, session_load::answer);
+    add(&mut table, names.session_resume, session_resume::answer);
+    add(&mut table, names.session_list, session_list::answer);
+    add(&mut table, names.session_close, session_close::answer);
+    add(&mut table, names.session_delete, session_delete::answer);
+    add(&mut table, names.session_prompt, session_prompt::answer);
+    add(&mut table, names.session_set_mode, session_set_mode::answer);
+    add(
+        &mut table,
+        names.session_set_config_option,
+        session_set_config_option::answer,
+    );
+    table.into()
+}
+
+fn add<R, Fut>(table: &mut RpcModule<Connection>, name: &'static str, answer: fn(Call) -> Fut)
+where
+    R: Serialize + Clone + Send + 'static,
+    Fut: Future<Output = Result<R, Fault>> + Send + 'static,
+{
+    let added = table.register_async_method(name, move |params, connection, extensions| {
+        let scope = scope(&extensions);
+        let answer = answer(Call {
+            params,
+            connection,
+            scope,
+        });
+        async move { answer.await.map_err(ErrorObjectOwned::from) }
+    });
+    debug_assert!(added.is_ok(), "{name} stands in the table twice");
+}
+
+fn scope(extensions: &Extensions) -> RequestScope {
+    extensions.get().cloned().unwrap_or_else(|| RequestScope {
+        cancel: tokio_util::sync::CancellationToken::new(),
+        answered: tokio_util::sync::CancellationToken::new(),
+    })
+}
+
+/// What a notification asks of the connection.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Notified {
+    /// Nothing more.
+    Done,
+    /// To fire the token of the request of that id.
+    Withdraw(RequestId),
+}
+
+/// All notifications. The unknown and the malformed mean nothing (RPC-5, RPC-20).
+pub(crate) fn notified(
+    connection: &Connection,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Notified {
+    if method == AGENT_METHOD_NAMES.session_cancel {
+        cancel::session(connection, params);
+    } else if method == PROTOCOL_LEVEL_METHOD_NAMES.cancel_request {
+        return cancel::request(params).map_or(Notified::Done, Notified::Withdraw);
+    } else {
+        tracing::debug!(method, "an unknown notification was ignored");
+    }
+    Notified::Done
+}

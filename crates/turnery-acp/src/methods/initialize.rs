@@ -1,0 +1,67 @@
+//! `initialize`: versions and capabilities. Touches no disk and no network (INIT-14).
+
+use super::Call;
+use crate::{
+    connection::Abilities,
+    fault::{Fault, parse},
+};
+use agent_client_protocol_schema::{
+    ProtocolVersion,
+    v1::{
+        AgentCapabilities, AuthMethod, AuthMethodAgent, ClientCapabilities, Implementation,
+        InitializeResponse, PromptCapabilities, SessionAdditionalDirectoriesCapabilities,
+        SessionCapabilities, SessionCloseCapabilities, SessionDeleteCapabilities,
+        SessionListCapabilities, SessionResumeCapabilities,
+    },
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The login that needs none: editors and the registry want to see at least one (AUTH-3, AUTH-11).
+pub(super) const NO_LOGIN: &str = "none";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    /// Within 0..=65535, else refused (INIT-5).
+    protocol_version: u16,
+    /// Read leniently: what does not parse is not supported (INIT-9).
+    #[serde(default)]
+    client_capabilities: Value,
+}
+
+/// Any version is answered with the one that is spoken (INIT-2, INIT-3). May come again (INIT-13).
+pub(super) async fn answer(call: Call) -> Result<InitializeResponse, Fault> {
+    let request: Request = parse(&call.params)?;
+    let said: ClientCapabilities =
+        serde_json::from_value(request.client_capabilities).unwrap_or_default();
+    let abilities = Abilities::from(said);
+    tracing::debug!(version = request.protocol_version, ?abilities, "initialize");
+    call.connection.initialize(abilities);
+    let agent = Implementation::new("turnery", env!("CARGO_PKG_VERSION"));
+    Ok(InitializeResponse::new(ProtocolVersion::V1)
+        .agent_info(agent.title("turnery".to_owned()))
+        .agent_capabilities(capabilities())
+        .auth_methods(vec![AuthMethod::Agent(no_login())]))
+}
+
+fn no_login() -> AuthMethodAgent {
+    AuthMethodAgent::new(NO_LOGIN, "No login").description(
+        "Keys come from the environment or the configuration; without one the offline model answers"
+            .to_owned(),
+    )
+}
+
+/// Only what works (INIT-11).
+fn capabilities() -> AgentCapabilities {
+    let sessions = SessionCapabilities::new()
+        .list(SessionListCapabilities::new())
+        .resume(SessionResumeCapabilities::new())
+        .close(SessionCloseCapabilities::new())
+        .delete(SessionDeleteCapabilities::new())
+        .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
+    AgentCapabilities::new()
+        .load_session(true)
+        .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
+        .session_capabilities(sessions)
+}

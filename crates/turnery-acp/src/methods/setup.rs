@@ -1,0 +1,155 @@
+//! Setup: what `session/new`, `session/load` and `session/resume` have in common.
+
+use super::Call;
+use crate::{
+    connection::Connection, fault::Fault, files::EditorFiles, outbox::WireOutbox,
+    permission::Person, serve::send, terminals::ClientTerminals, update,
+};
+use agent_client_protocol_schema::v1::{McpServer, Notice, NoticeSeverity, SessionUpdate};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use turnery_agent::{OpenRequest, Ports, Session};
+use turnery_engine::SessionId;
+use turnery_tools::{LocalFiles, Terminals};
+
+/// What a client gives for a session, checked before anything is made.
+pub(super) struct Setup {
+    folders: OpenRequest,
+    /// Names of the MCP servers that were asked for and are not connected.
+    servers: Vec<String>,
+}
+
+impl Setup {
+    /// Folders are absolute (SESS-2, DIR-1). MCP servers over HTTP were not advertised and are
+    /// refused (MCP-4); those over stdio are a must of the protocol and accepted.
+    pub(super) fn check(
+        cwd: PathBuf,
+        roots: Vec<PathBuf>,
+        servers: &[McpServer],
+    ) -> Result<Self, Fault> {
+        absolute("cwd", &cwd)?;
+        for root in &roots {
+            absolute("additionalDirectories", root)?;
+        }
+        Ok(Self {
+            folders: OpenRequest { cwd, roots },
+            servers: servers.iter().map(mcp_server).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Make a session.
+    pub(super) async fn create(self, call: &Call) -> Result<Session, Fault> {
+        let made = call
+            .connection
+            .agent
+            .create(self.folders, |id| ports(call, id, false))
+            .await?;
+        Ok(keep(call, made, &self.servers).await)
+    }
+
+    /// Open a stored session: with `replay` its conversation is shown before this returns. One that
+    /// is open already is closed first, and opened again from what is stored.
+    pub(super) async fn open(self, call: &Call, id: &str, replay: bool) -> Result<Session, Fault> {
+        close_if_open(&call.connection, id).await;
+        let opened = call
+            .connection
+            .agent
+            .open(&SessionId::from(id), self.folders, replay, |id| {
+                ports(call, id, replay)
+            })
+            .await?;
+        Ok(keep(call, opened, &self.servers).await)
+    }
+}
+
+pub(super) fn absolute(name: &str, path: &Path) -> Result<(), Fault> {
+    if path.is_absolute() {
+        return Ok(());
+    }
+    Err(Fault::params(format!(
+        "{name}: {:?} is not an absolute path.",
+        path.display().to_string()
+    )))
+}
+
+fn mcp_server(server: &McpServer) -> Result<String, Fault> {
+    let (name, transport) = match server {
+        McpServer::Stdio(server) => return Ok(server.name.clone()),
+        McpServer::Http(server) => (server.name.as_str(), "http"),
+        McpServer::Sse(server) => (server.name.as_str(), "sse"),
+        _ => ("a server", "an unknown transport"),
+    };
+    Err(Fault::params(format!(
+        "mcpServers: {name} is reached by {transport}, which this agent does not support; \
+         see mcpCapabilities."
+    )))
+}
+
+/// The ports of a session: only what the client said that it can do is used (FS-1, TERM-1).
+fn ports(call: &Call, id: &SessionId, replay: bool) -> Ports {
+    let can = call.connection.abilities();
+    let peer = &call.connection.peer;
+    let gate = (!replay).then(|| call.scope.answered.clone());
+    let outbox = WireOutbox::new(id, peer.out().clone(), can.notices, gate);
+    Ports {
+        client: Arc::new(Person(Arc::clone(peer))),
+        outbox: Box::new(outbox),
+        files: if can.read_files || can.write_files {
+            Arc::new(EditorFiles {
+                peer: Arc::clone(peer),
+                session_id: id.clone(),
+                read: can.read_files,
+                write: can.write_files,
+            })
+        } else {
+            Arc::new(LocalFiles)
+        },
+        terminals: can.terminals.then(|| -> Arc<dyn Terminals> {
+            Arc::new(ClientTerminals {
+                peer: Arc::clone(peer),
+                session_id: id.clone(),
+            })
+        }),
+    }
+}
+
+/// Close the session if it is open here.
+pub(super) async fn close_if_open(connection: &Connection, id: &str) {
+    if let Some(session) = connection.remove(id) {
+        session.close().await;
+    }
+}
+
+/// Keep an open session. One that was opened meanwhile under the same id gives way.
+async fn keep(call: &Call, session: Session, servers: &[String]) -> Session {
+    if let Some(other) = call.connection.add(session.clone()) {
+        other.close().await;
+    }
+    if !servers.is_empty() {
+        warn_of_mcp(call, &session, &servers.join(", "));
+    }
+    session
+}
+
+/// Say that MCP servers are not connected, so that nobody wonders where their tools are (MCP-6).
+fn warn_of_mcp(call: &Call, session: &Session, servers: &str) {
+    tracing::warn!(
+        servers,
+        "MCP servers are not connected yet; their tools are missing"
+    );
+    if !call.connection.abilities().notices {
+        return;
+    }
+    let notice = Notice::new(NoticeSeverity::Warning, "MCP servers are not connected").description(
+        format!("This version cannot use MCP servers yet, so the tools of {servers} are missing."),
+    );
+    let line = update::line(session.id().as_str(), &SessionUpdate::Notice(notice));
+    let answered = call.scope.answered.clone();
+    let queue = call.connection.peer.out().clone();
+    tokio::spawn(async move {
+        answered.cancelled().await;
+        send(&queue, line).await;
+    });
+}

@@ -1,0 +1,76 @@
+//! Outbox: turns what happens in a session into `session/update` lines, in order, into the one write queue.
+
+use crate::{
+    translate::Translator,
+    update::UpdateWriter,
+    writer::{Out, Sender},
+};
+use agent_client_protocol_schema::v1::{SessionInfoUpdate, SessionUpdate};
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+use tokio_util::sync::{CancellationToken, PollSender, WaitForCancellationFutureOwned};
+use turnery_agent::{Item, Outbox};
+use turnery_engine::SessionId;
+
+/// The outbox of one session.
+pub(crate) struct WireOutbox {
+    queue: PollSender<Out>,
+    /// Until the request that opens the session is answered, nothing is let through (SESS-7).
+    gate: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    writer: UpdateWriter,
+    translator: Translator,
+}
+
+impl WireOutbox {
+    /// The outbox is shut until `gate` fires: the answer to the request that opens the session is
+    /// then in the queue. Without a gate it is open at once, for a replay (LOAD-1).
+    pub(crate) fn new(
+        id: &SessionId,
+        queue: Sender,
+        notices: bool,
+        gate: Option<CancellationToken>,
+    ) -> Self {
+        Self {
+            queue: PollSender::new(queue),
+            gate: gate.map(|gate| Box::pin(gate.cancelled_owned())),
+            writer: UpdateWriter::new(id.as_str()),
+            translator: Translator::new(notices),
+        }
+    }
+}
+
+impl Outbox for WireOutbox {
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(gate) = &mut self.gate {
+            ready!(gate.as_mut().poll(cx));
+            self.gate = None;
+        }
+        // A closed queue takes everything and keeps nothing.
+        self.queue.poll_reserve(cx).map(|_| ())
+    }
+
+    fn push(&mut self, item: Item<'_>) {
+        match item {
+            Item::Live(event) => self.translator.live(event, &mut self.writer),
+            Item::Replay(event) => self.translator.replay(event, &mut self.writer),
+            Item::Info { title, updated_at } => {
+                let mut info = SessionInfoUpdate::new().updated_at(rfc3339(updated_at));
+                if let Some(title) = title {
+                    info = info.title(title.to_owned());
+                }
+                self.writer.update(&SessionUpdate::SessionInfoUpdate(info));
+            }
+        }
+        if !self.writer.lines.is_empty() {
+            let lines = std::mem::take(&mut self.writer.lines);
+            let _ = self.queue.send_item(Out::Lines(lines));
+        }
+    }
+}
+
+/// A time as the wire wants it (LIST-6).
+pub(crate) fn rfc3339(at: turnery_engine::Timestamp) -> String {
+    at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}

@@ -1,0 +1,94 @@
+//! Permission: asks the person at the client whether a call may run.
+
+use crate::{
+    peer::{Peer, PeerError},
+    shown,
+};
+use agent_client_protocol_schema::v1::{
+    PermissionOption, PermissionOptionKind, RequestPermissionRequest, ToolCallStatus,
+    ToolCallUpdate, ToolCallUpdateFields,
+};
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use std::sync::Arc;
+use turnery_agent::{Answer, Ask, AskOption, Client, OptionKind};
+
+/// The person at the client.
+pub(crate) struct Person(pub(crate) Arc<Peer>);
+
+/// Read by hand, so that an outcome nobody knows is told apart and means no (PERM-3).
+#[derive(Deserialize)]
+struct Reply {
+    outcome: ReplyOutcome,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReplyOutcome {
+    outcome: String,
+    #[serde(default)]
+    option_id: Option<String>,
+}
+
+impl Client for Person {
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let question = to_wire(&ask);
+            let reply = self
+                .0
+                .request("session/request_permission", &question)
+                .await;
+            from_wire(reply, &ask.options)
+        })
+    }
+}
+
+fn to_wire(ask: &Ask) -> RequestPermissionRequest {
+    let fields = ToolCallUpdateFields::new()
+        .title(ask.detail.title.clone())
+        .name(ask.tool_name.clone())
+        .kind(shown::kind(ask.detail.kind))
+        .status(ToolCallStatus::Pending)
+        .content(shown::artifacts(&ask.detail.artifacts))
+        .locations(shown::locations(&ask.detail.locations))
+        .raw_input(shown::raw(&ask.args));
+    let options = ask
+        .options
+        .iter()
+        .map(|option| {
+            let kind = match option.kind {
+                OptionKind::AllowOnce => PermissionOptionKind::AllowOnce,
+                OptionKind::AllowAlways => PermissionOptionKind::AllowAlways,
+                OptionKind::RejectOnce => PermissionOptionKind::RejectOnce,
+                OptionKind::RejectAlways => PermissionOptionKind::RejectAlways,
+            };
+            PermissionOption::new(option.id.clone(), option.name.clone(), kind)
+        })
+        .collect();
+    RequestPermissionRequest::new(
+        ask.session_id.to_string(),
+        ToolCallUpdate::new(ask.call_id.to_string(), fields),
+        options,
+    )
+}
+
+/// Yes needs all of: `selected`, an id, and the id was offered (PERM-3). What the option means is
+/// the agent's to know.
+fn from_wire(reply: Result<Reply, PeerError>, offered: &[AskOption]) -> Answer {
+    let outcome = match reply {
+        Ok(reply) => reply.outcome,
+        Err(error) if error.is_cancelled() => return Answer::Cancelled,
+        Err(error) => {
+            return Answer::NoAnswer(format!("permission could not be asked for: {error}"));
+        }
+    };
+    match (outcome.outcome.as_str(), outcome.option_id) {
+        ("cancelled", _) => Answer::Cancelled,
+        ("selected", Some(id)) if offered.iter().any(|option| option.id == id) => Answer::Chose(id),
+        ("selected", id) => Answer::NoAnswer(format!(
+            "the client chose {:?}, which was not offered",
+            id.unwrap_or_default()
+        )),
+        (other, _) => Answer::NoAnswer(format!("the client answered {other:?}")),
+    }
+}

@@ -1,0 +1,278 @@
+//! Serve: one connection, from its first line to its last.
+//!
+//! One task reads lines in order. The handler of a request is polled once before the next line is
+//! looked at, so a cancel in the same write finds the prompt that it means (CANCEL-9). Handlers
+//! that are not done then go on beside each other, on the same task.
+
+use crate::{
+    bounds::{ANSWERS_WAITING, GOODBYE, LINE_LIMIT, REQUESTS_AT_WORK},
+    connection::{Connection, RequestScope},
+    dispatch::{Dispatch, error_line},
+    envelope::{Envelope, Request, RequestId, classify},
+    fault::{Fault, INTERNAL, INVALID_REQUEST},
+    methods,
+    peer::Peer,
+    reader::{self, Block},
+    writer::{self, Out, Sender},
+};
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use std::{
+    collections::{HashMap, VecDeque},
+    future::poll_fn,
+    io::{self, Read, Write},
+    sync::Arc,
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
+use turnery_agent::Agent;
+
+/// How a connection is served.
+#[derive(Clone, Debug, Default)]
+pub struct ServeOptions {
+    /// When the input ends, let prompts that were accepted come to their end instead of cancelling
+    /// them. For scripts that write prompts into a pipe.
+    pub drain: bool,
+    /// Fire it to end the connection as the end of input does. For signals.
+    pub stop: CancellationToken,
+}
+
+/// Why a connection ended. All are ordinary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitReason {
+    /// The client closed our input.
+    EndOfInput,
+    /// `ServeOptions::stop` fired.
+    Stopped,
+    /// The client closed our output.
+    OutputClosed,
+}
+
+/// Serve one client until its input ends, `options.stop` fires, or it stops listening. Needs a tokio
+/// runtime with time; fails only when a thread cannot be started.
+pub async fn serve(
+    agent: Arc<Agent>,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    options: ServeOptions,
+) -> io::Result<ExitReason> {
+    let lines = reader::spawn(input)?;
+    let writer = writer::spawn(output)?;
+    let peer = Peer::new(writer.sender.clone());
+    let connection = Arc::new(Connection::new(agent, peer));
+    let mut serving = Serving {
+        dispatch: Dispatch::new(Arc::clone(&connection)),
+        connection,
+        at_work: FuturesUnordered::new(),
+        answers: VecDeque::new(),
+        cancels: HashMap::new(),
+        queue: PollSender::new(writer.sender.clone()),
+    };
+    let reason = serving.read(lines, &options.stop, &writer.gone).await;
+    serving.end(reason, &options, &writer.gone).await;
+    drop(serving);
+    let said_all = async {
+        let _ = writer.sender.send(Out::Stop).await;
+        let _ = writer.ended.await;
+    };
+    if tokio::time::timeout(GOODBYE, said_all).await.is_err() {
+        tracing::debug!("the client no longer reads");
+    }
+    Ok(reason)
+}
+
+/// A request that is answered, or to be.
+struct Answer {
+    id: RequestId,
+    line: Vec<u8>,
+    /// Fires once the line is in the write queue, or will never be.
+    answered: DropGuard,
+}
+
+struct Serving {
+    connection: Arc<Connection>,
+    dispatch: Dispatch,
+    at_work: FuturesUnordered<BoxFuture<'static, Answer>>,
+    /// Answers that wait for room in the queue, in the order in which they were ready.
+    answers: VecDeque<Answer>,
+    /// The tokens of the requests that are not answered yet.
+    cancels: HashMap<RequestId, CancellationToken>,
+    queue: PollSender<Out>,
+}
+
+impl Serving {
+    /// Read lines until there are no more.
+    async fn read(
+        &mut self,
+        mut lines: mpsc::Receiver<Block>,
+        stop: &CancellationToken,
+        gone: &CancellationToken,
+    ) -> ExitReason {
+        loop {
+            // No more is read while many answers wait for a client that does not read: that alone
+            // bounds what it can make us hold.
+            let reading = self.answers.len() < ANSWERS_WAITING;
+            tokio::select! {
+                biased;
+                () = gone.cancelled() => return ExitReason::OutputClosed,
+                () = stop.cancelled() => return ExitReason::Stopped,
+                () = self.progress() => {}
+                block = lines.recv(), if reading => match block {
+                    None => return ExitReason::EndOfInput,
+                    Some(Block::TooLong) => self.refuse("null", too_long()),
+                    Some(Block::Lines(block)) => {
+                        for line in reader::lines(&block) {
+                            self.line(line).await;
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Ready when a handler has finished or an answer has entered the queue; never without either.
+    async fn progress(&mut self) {
+        tokio::select! {
+            biased;
+            _ = poll_fn(|cx| self.queue.poll_reserve(cx)), if !self.answers.is_empty() => {
+                if let Some(answer) = self.answers.pop_front() {
+                    let _ = self.queue.send_item(Out::Lines(answer.line));
+                    self.cancels.remove(&answer.id);
+                    drop(answer.answered);
+                }
+            }
+            Some(answer) = self.at_work.next(), if !self.at_work.is_empty() => {
+                self.answers.push_back(answer);
+            }
+            else => std::future::pending().await,
+        }
+    }
+
+    async fn line(&mut self, line: &[u8]) {
+        match classify(line) {
+            Envelope::Request(request) => self.request(&request).await,
+            Envelope::Notification { method, params } => {
+                match methods::notified(&self.connection, &method, params) {
+                    methods::Notified::Done => {}
+                    methods::Notified::Withdraw(id) => {
+                        if let Some(token) = self.cancels.get(&id) {
+                            token.cancel();
+                        }
+                    }
+                }
+            }
+            Envelope::Response { id, reply } => self.connection.peer.answered(&id, reply),
+            Envelope::Dropped => tracing::debug!("a reply without sense was dropped"),
+            Envelope::Malformed { id, code, details } => {
+                let message = match code {
+                    INVALID_REQUEST => "The message is not a valid request",
+                    _ => "The line cannot be read",
+                };
+                self.refuse(id, Fault::new(code, message, details));
+            }
+        }
+    }
+
+    async fn request(&mut self, request: &Request<'_>) {
+        if self.at_work.len() >= REQUESTS_AT_WORK {
+            self.refuse(request.raw_id, too_many());
+            return;
+        }
+        let scope = RequestScope {
+            cancel: CancellationToken::new(),
+            answered: CancellationToken::new(),
+        };
+        // A null id cannot be told from another one, so such a request cannot be taken back.
+        let id = request.id.clone();
+        if id != RequestId::Null {
+            self.cancels
+                .entry(id.clone())
+                .or_insert_with(|| scope.cancel.clone());
+        }
+        let answered = scope.answered.clone().drop_guard();
+        let mut handler = self.dispatch.call(request, scope);
+        match poll_once(&mut handler).await {
+            Some(line) => self.answers.push_back(Answer { id, line, answered }),
+            None => self
+                .at_work
+                .push(handler.map(|line| Answer { id, line, answered }).boxed()),
+        }
+    }
+
+    fn refuse(&mut self, raw_id: &str, fault: Fault) {
+        self.answers.push_back(Answer {
+            id: RequestId::Null,
+            line: error_line(raw_id, fault),
+            answered: CancellationToken::new().drop_guard(),
+        });
+    }
+
+    /// The input has ended: cancel, or drain; answer what was asked; close the sessions. Bounded in
+    /// time, but for a drain (TR-6, TR-7).
+    async fn end(&mut self, reason: ExitReason, options: &ServeOptions, gone: &CancellationToken) {
+        self.connection.peer.close();
+        if options.drain && reason == ExitReason::EndOfInput {
+            tokio::select! {
+                biased;
+                () = gone.cancelled() => {}
+                () = options.stop.cancelled() => {}
+                () = self.finish() => {}
+            }
+        }
+        for session in self.connection.sessions() {
+            session.cancel_running_turns();
+        }
+        let closed = async {
+            if reason != ExitReason::OutputClosed {
+                self.finish().await;
+            }
+            let sessions = self.connection.sessions();
+            let closing: FuturesUnordered<_> =
+                sessions.iter().map(turnery_agent::Session::close).collect();
+            closing.collect::<()>().await;
+        };
+        if tokio::time::timeout(GOODBYE, closed).await.is_err() {
+            tracing::warn!("work did not end in time and is dropped");
+        }
+    }
+
+    /// Answer all that was asked.
+    async fn finish(&mut self) {
+        while !(self.at_work.is_empty() && self.answers.is_empty()) {
+            self.progress().await;
+        }
+    }
+}
+
+/// One poll, and no more.
+async fn poll_once<T>(future: &mut BoxFuture<'_, T>) -> Option<T> {
+    poll_fn(|cx| {
+        std::task::Poll::Ready(match future.poll_unpin(cx) {
+            std::task::Poll::Ready(value) => Some(value),
+            std::task::Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+fn too_long() -> Fault {
+    Fault::new(
+        INVALID_REQUEST,
+        "The line is too long",
+        format!("A line may have {LINE_LIMIT} bytes; this one was skipped."),
+    )
+    .with("limit", LINE_LIMIT)
+}
+
+fn too_many() -> Fault {
+    Fault::new(
+        INTERNAL,
+        "Too many requests are at work",
+        format!("{REQUESTS_AT_WORK} requests wait for their answers; wait for some of them."),
+    )
+    .with("retryable", true)
+}
+
+/// Where updates that no session sends go: after what is in the queue already.
+pub(crate) async fn send(queue: &Sender, line: Vec<u8>) {
+    let _ = queue.send(Out::Lines(line)).await;
+}
