@@ -36,6 +36,11 @@ pub(crate) const STEPS: &[Step] = &[
         run: steps::test,
     },
     Step {
+        name: "cases",
+        what: "the protocol cases play as they are written",
+        run: steps::cases,
+    },
+    Step {
         name: "clients",
         what: "the official TypeScript client drives a whole session",
         run: steps::clients,

@@ -70,6 +70,30 @@ pub(crate) fn write_schemas() -> Result<()> {
     )
 }
 
+/// The protocol cases, against the binary with the scripted model.
+pub(crate) fn cases() -> Result<()> {
+    succeed(cargo().args([
+        "build",
+        "--locked",
+        "--package",
+        "turnery",
+        "--package",
+        "acp-conformance",
+    ]))?;
+    let built = target().join("debug");
+    let scenario = root()
+        .join("conformance/scenarios/main-job.json")
+        .canonicalize()?;
+    succeed(
+        Command::new(built.join("acp-conformance"))
+            .args(["run", "conformance/cases", "--"])
+            .arg(built.join("turnery"))
+            .args(["acp", "--model"])
+            .arg(format!("scripted:{}", scenario.display()))
+            .current_dir(root()),
+    )
+}
+
 /// The official TypeScript client, installed by npm, against the binary.
 pub(crate) fn clients() -> Result<()> {
     succeed(cargo().args(["build", "--locked", "--package", "turnery"]))?;
