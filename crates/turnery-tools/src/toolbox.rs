@@ -26,7 +26,7 @@ impl Toolbox {
     /// The tools of a coding agent.
     #[must_use]
     pub fn coding() -> Self {
-        Self::new(Vec::new())
+        Self::new(vec![Arc::new(crate::Shell::default())])
     }
 
     /// What the model is told, in table order.

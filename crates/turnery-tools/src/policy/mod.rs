@@ -15,6 +15,8 @@ mod proposal;
 mod rule;
 mod word;
 
+pub(crate) use line::is_hidden;
+
 #[cfg(test)]
 mod lines_tests;
 

@@ -1,0 +1,142 @@
+//! Lent tests: commands in a client's terminal, with a client that does as it likes.
+
+use super::trial::{Trial, printed, text};
+use crate::{Progress, TerminalRun, Terminals};
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use turnery_engine::{Artifact, FailureKind};
+
+/// A client that lends terminals and runs nothing in them.
+struct Pretend {
+    /// What it answers; nothing: it waits until it is told to stop, and then answers.
+    result: Result<TerminalRun, String>,
+    waits: bool,
+    /// The command lines that it was given.
+    lines: Mutex<Vec<String>>,
+}
+
+impl Pretend {
+    fn new(result: Result<TerminalRun, String>, waits: bool) -> Arc<Self> {
+        Arc::new(Self {
+            result,
+            waits,
+            lines: Mutex::default(),
+        })
+    }
+}
+
+impl Terminals for Pretend {
+    fn run<'a>(
+        &'a self,
+        command: &'a str,
+        _cwd: &'a Path,
+        _output_limit: u64,
+        started: mpsc::Sender<String>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, Result<TerminalRun, String>> {
+        Box::pin(async move {
+            self.lines.lock().unwrap().push(command.to_owned());
+            started.send("t1".to_owned()).await.unwrap();
+            if self.waits {
+                cancel.cancelled().await;
+            }
+            self.result.clone()
+        })
+    }
+}
+
+fn ran(output: &str, exit_code: Option<i64>, signal: Option<&str>) -> TerminalRun {
+    TerminalRun {
+        output: output.to_owned(),
+        truncated: false,
+        exit_code,
+        signal: signal.map(str::to_owned),
+    }
+}
+
+fn terminal() -> Artifact {
+    Artifact::Terminal {
+        terminal_id: "t1".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn the_terminal_is_shown_and_the_result_reads_as_ever() {
+    let client = Pretend::new(Ok(ran("\u{1b}[1ma\u{1b}[0m\r\nb", Some(0), None)), false);
+    let trial = Trial::in_terminals(Some(client.clone()));
+    let (envelope, reports) = trial.run(json!({ "command": "echo \"a b\" | cat" })).await;
+    assert_eq!(*client.lines.lock().unwrap(), ["echo \"a b\" | cat"]);
+    assert_eq!(text(&envelope), "a\nb\nexit code: 0");
+    let [Progress::Shows(detail)] = reports.as_slice() else {
+        panic!("{reports:?}");
+    };
+    assert_eq!(detail.artifacts, [terminal()]);
+    assert_eq!(envelope.artifacts, [terminal()]);
+    assert_eq!(printed(&reports), "");
+}
+
+#[tokio::test]
+async fn other_endings_are_failures() {
+    for (result, expected) in [
+        (Ok(ran("x\r\n", Some(2), None)), "x\nexit code: 2"),
+        (
+            Ok(ran("", None, Some("SIGKILL"))),
+            "killed by signal: SIGKILL",
+        ),
+        (Ok(ran("", None, None)), "ended without an exit code"),
+        (
+            Err("no room".to_owned()),
+            "the client could not run this: no room",
+        ),
+    ] {
+        let trial = Trial::in_terminals(Some(Pretend::new(result, false)));
+        let (envelope, _) = trial.run(json!({ "command": "x" })).await;
+        let failure = envelope.result.as_ref().unwrap_err();
+        assert_eq!(failure.kind, FailureKind::ExecutionError);
+        assert_eq!(text(&envelope), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_missing_beginning_is_said() {
+    let run = TerminalRun {
+        truncated: true,
+        ..ran("end\n", Some(0), None)
+    };
+    let trial = Trial::in_terminals(Some(Pretend::new(Ok(run), false)));
+    let (envelope, _) = trial.run(json!({ "command": "x" })).await;
+    let text = text(&envelope);
+    assert!(text.starts_with("[output left out here."), "{text}");
+    assert!(text.ends_with("]\nend\nexit code: 0"), "{text}");
+}
+
+/// TERM-4: a timeout stops the command, then takes its output.
+#[tokio::test(start_paused = true)]
+async fn a_timeout_stops_it_and_keeps_what_it_printed() {
+    let client = Pretend::new(Ok(ran("half", None, Some("SIGTERM"))), true);
+    let trial = Trial::in_terminals(Some(client));
+    let (envelope, _) = trial
+        .run(json!({ "command": "x", "timeout_ms": 5000 }))
+        .await;
+    let failure = envelope.result.as_ref().unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Timeout);
+    assert!(text(&envelope).starts_with("half\ntimed out after 5 s:"));
+}
+
+#[tokio::test]
+async fn a_cancel_reaches_the_client() {
+    let client = Pretend::new(Ok(ran("half\n", None, None)), true);
+    let trial = Trial::in_terminals(Some(client));
+    let (envelope, _) = trial
+        .run_and(json!({ "command": "x" }), |_, cancel| cancel.cancel())
+        .await;
+    let failure = envelope.result.as_ref().unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Cancelled);
+    assert!(text(&envelope).starts_with("half\ncancelled:"));
+}

@@ -1,0 +1,24 @@
+//! Shell: the tool that runs command lines, here or in a terminal that the client lends.
+
+mod ending;
+mod environment;
+mod group;
+mod kept;
+mod lent;
+mod local;
+mod plain;
+mod stream;
+mod title;
+mod tool;
+
+#[cfg(test)]
+mod lent_tests;
+#[cfg(test)]
+mod local_tests;
+#[cfg(test)]
+mod stop_tests;
+#[cfg(test)]
+mod trial;
+
+pub use environment::HIDDEN_ENV;
+pub use tool::Shell;

@@ -1,0 +1,122 @@
+//! Stop tests: after a cancel, a timeout or a drop nothing of a command is left, whatever it does.
+
+use super::trial::{Trial, alive, is_gone, mark, text};
+use crate::{Progress, Tool};
+use serde_json::json;
+use turnery_engine::{FailureKind, ToolEnvelope};
+
+fn kind(envelope: &ToolEnvelope) -> FailureKind {
+    envelope.result.as_ref().unwrap_err().kind
+}
+
+fn is_ready(report: &Progress) -> bool {
+    matches!(report, Progress::Printed(text) if text.contains("ready"))
+}
+
+#[tokio::test]
+async fn a_cancel_lets_the_command_wind_up() {
+    let mark = mark();
+    let command = format!("trap 'echo bye; exit 3' TERM; sleep {mark} & echo ready; wait");
+    let (envelope, _) = Trial::new()
+        .run_and(json!({ "command": command }), |report, cancel| {
+            if is_ready(report) {
+                cancel.cancel();
+            }
+        })
+        .await;
+    assert_eq!(kind(&envelope), FailureKind::Cancelled);
+    assert_eq!(
+        text(&envelope),
+        "ready\nbye\ncancelled: the command and all that it started were stopped"
+    );
+    assert!(is_gone(&mark));
+}
+
+#[tokio::test]
+async fn a_command_that_ignores_the_request_is_killed() {
+    let mark = mark();
+    let command = format!(
+        "trap '' TERM; (trap '' TERM; sleep {mark}; sleep {mark}) & echo ready; sleep {mark}; sleep {mark}"
+    );
+    let (envelope, _) = Trial::new()
+        .run_and(json!({ "command": command }), |report, cancel| {
+            if is_ready(report) {
+                // From here the clock runs by itself: the grace passes at once.
+                tokio::time::pause();
+                cancel.cancel();
+            }
+        })
+        .await;
+    assert_eq!(kind(&envelope), FailureKind::Cancelled);
+    assert!(text(&envelope).starts_with("ready\ncancelled"));
+    assert!(is_gone(&mark));
+}
+
+/// JIDO-68, JIDO-69.
+#[tokio::test]
+async fn a_command_that_takes_too_long_is_stopped_and_what_it_printed_is_kept() {
+    let mark = mark();
+    let command = format!("echo ready; sleep {mark} & sleep {mark}");
+    let (envelope, _) = Trial::new()
+        .run_and(
+            json!({ "command": command, "timeout_ms": 90_000 }),
+            |report, _| {
+                if is_ready(report) {
+                    tokio::time::pause();
+                }
+            },
+        )
+        .await;
+    assert_eq!(kind(&envelope), FailureKind::Timeout);
+    assert_eq!(
+        text(&envelope),
+        "ready\ntimed out after 90 s: the command and all that it started were stopped. Give it a longer timeout_ms (at most 600000), or let it do less"
+    );
+    assert_eq!(envelope.value, Some(json!({ "timeout_ms": 90_000 })));
+    assert!(is_gone(&mark));
+}
+
+#[tokio::test]
+async fn dropping_the_call_kills_all_that_it_started() {
+    let mark = mark();
+    let mut trial = Trial::new();
+    let command = format!(
+        "trap '' TERM; (sleep {mark} >/dev/null 2>&1 </dev/null &); sleep {mark} | sleep {mark} & echo ready; sleep {mark}"
+    );
+    let args = json!({ "command": command });
+    let mut running = trial.shell.run(&args, &trial.cx);
+    tokio::select! {
+        biased;
+        Some(report) = trial.progress.recv() => assert!(is_ready(&report)),
+        _ = &mut running => panic!("it ended by itself"),
+    }
+    assert!(alive(&mark) > 0);
+    drop(running);
+    assert!(is_gone(&mark));
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_does_not_hold_up_a_cancel() {
+    let mark = mark();
+    let mut trial = Trial::new();
+    let args = json!({ "command": format!("echo {mark} >&2; sleep {mark} & yes {mark}") });
+    let mut running = trial.shell.run(&args, &trial.cx);
+    let first = tokio::select! {
+        biased;
+        Some(report) = trial.progress.recv() => report,
+        _ = &mut running => panic!("it ended by itself"),
+    };
+    assert!(matches!(first, Progress::Printed(_)));
+    // Nobody receives from here on, so the bounded channel fills and the pipe after it.
+    while trial.progress.len() < trial.progress.max_capacity() {
+        tokio::select! {
+            biased;
+            _ = &mut running => panic!("it ended by itself"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    trial.cx.cancel.cancel();
+    let envelope = running.await;
+    assert_eq!(kind(&envelope), FailureKind::Cancelled);
+    assert!(is_gone(&mark));
+}

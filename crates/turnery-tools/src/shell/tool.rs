@@ -1,0 +1,198 @@
+//! The shell tool: what the model is told of it, how its calls are shown and judged, and where they run.
+
+use super::{
+    environment::HIDDEN_ENV,
+    lent,
+    local::{self, GRACE},
+    title,
+};
+use crate::{Access, Prepared, Tool, ToolCx, Workspace};
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use turnery_engine::{
+    CallDetail, CallKind, FailureKind, Location, ToolEnvelope, ToolFailure, ToolSpec,
+};
+
+const DEFAULT_TIMEOUT_MS: u64 = 120_000;
+const LONGEST_TIMEOUT_MS: u64 = 600_000;
+
+/// Runs shell commands.
+#[derive(Debug)]
+pub struct Shell {
+    spec: ToolSpec,
+    hidden_env: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Args {
+    command: String,
+    cwd: Option<String>,
+    timeout_ms: Option<u64>,
+}
+
+impl Default for Shell {
+    /// With [`HIDDEN_ENV`] hidden.
+    fn default() -> Self {
+        Self::new(HIDDEN_ENV.iter().map(|name| (*name).to_owned()).collect())
+    }
+}
+
+impl Shell {
+    /// A shell whose commands do not see these environment variables: capital letters, a `*` in
+    /// front stands for anything. [`HIDDEN_ENV`] is a good beginning.
+    #[must_use]
+    pub fn new(hidden_env: Vec<String>) -> Self {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "command": {
+                    "type": "string",
+                    "description": "The command line, for bash."
+                },
+                "cwd": {
+                    "type": "string",
+                    "description": "The folder to run it in; the working directory if absent. Better than `cd`."
+                },
+                "timeout_ms": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": LONGEST_TIMEOUT_MS,
+                    "description": "Milliseconds after which it is stopped: 120000 if absent, at most 600000."
+                }
+            },
+            "required": ["command"],
+            "additionalProperties": false
+        });
+        let spec = ToolSpec {
+            name: "shell".to_owned(),
+            description: "Run a shell command and get what it prints, then its exit code. It cannot ask for \
+                input. Everything that it starts is stopped when it ends, so nothing can be left running in \
+                the background. Of long output only the beginning and the end are given. To read, search and \
+                edit files use the tools for that."
+                .to_owned(),
+            schema: Arc::new(schema),
+        };
+        Self { spec, hidden_env }
+    }
+}
+
+fn parse(args: &Value) -> Result<Args, ToolFailure> {
+    let args = Args::deserialize(args)
+        .map_err(|error| invalid(format!("the arguments of shell do not fit: {error}")))?;
+    if args.command.trim().is_empty() {
+        return Err(invalid("command is empty: give a command line".to_owned()));
+    }
+    if args.command.contains('\0') {
+        return Err(invalid(
+            "command has a NUL character in it, which no shell can read: leave it out".to_owned(),
+        ));
+    }
+    Ok(args)
+}
+
+fn invalid(message: String) -> ToolFailure {
+    ToolFailure {
+        kind: FailureKind::Validation,
+        message,
+        details: None,
+    }
+}
+
+fn folder(args: &Args, workspace: &Workspace) -> Result<PathBuf, ToolFailure> {
+    match &args.cwd {
+        None => Ok(workspace.cwd().to_owned()),
+        Some(cwd) => workspace
+            .resolve(cwd)
+            .map_err(|refused| invalid(format!("cannot run in that folder: {refused}"))),
+    }
+}
+
+fn limit(timeout_ms: Option<u64>) -> Duration {
+    let wanted = timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
+    Duration::from_millis(wanted.clamp(1, LONGEST_TIMEOUT_MS))
+}
+
+fn detail(args: &Args, cwd: PathBuf) -> CallDetail {
+    CallDetail {
+        title: title::title(&args.command),
+        kind: CallKind::Execute,
+        locations: vec![Location {
+            path: cwd,
+            line: None,
+        }],
+        artifacts: title::whole(&args.command),
+    }
+}
+
+impl Tool for Shell {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
+        let Ok(args) = parse(args) else {
+            return CallDetail {
+                title: self.spec.name.clone(),
+                kind: CallKind::Execute,
+                ..CallDetail::default()
+            };
+        };
+        let cwd = args.cwd.as_deref().unwrap_or_default();
+        let cwd = workspace.cwd().join(cwd);
+        detail(&args, cwd)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        Box::pin(async move {
+            let args = parse(args)?;
+            let cwd = folder(&args, &cx.workspace)?;
+            Ok(Prepared {
+                detail: detail(&args, cwd.clone()),
+                access: Access::Run {
+                    command: args.command,
+                    cwd,
+                },
+            })
+        })
+    }
+
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        Box::pin(async move {
+            let started = parse(args).and_then(|args| {
+                let cwd = folder(&args, &cx.workspace)?;
+                Ok((args, cwd))
+            });
+            let (args, cwd) = match started {
+                Ok(started) => started,
+                Err(failure) => return ToolEnvelope::failed(failure.kind, failure.message),
+            };
+            let limit = limit(args.timeout_ms);
+            if let Some(terminals) = cx.workspace.terminals() {
+                let detail = detail(&args, cwd.clone());
+                return lent::run(terminals, &args.command, &cwd, limit, detail, cx).await;
+            }
+            match local::run(&args.command, &cwd, limit, &self.hidden_env, cx).await {
+                Ok((ending, text)) => ending.envelope(text),
+                Err(error) => ToolEnvelope::failed(
+                    FailureKind::ExecutionError,
+                    format!(
+                        "could not start a shell in {}: {error}. Check that the folder exists and that bash or sh is installed",
+                        cwd.display()
+                    ),
+                ),
+            }
+        })
+    }
+
+    /// The command's own timeout is kept here, so that what it printed is not lost; this one is
+    /// for when even that fails.
+    fn timeout(&self, args: &Value) -> Duration {
+        limit(args.get("timeout_ms").and_then(Value::as_u64)) + 3 * GRACE
+    }
+}
