@@ -8,9 +8,13 @@
 
 pub mod call;
 pub mod event;
+#[cfg(test)]
+mod fixture;
 pub mod ids;
 pub mod machine;
 pub mod message;
+#[cfg(any(test, feature = "oracle"))]
+pub mod oracle;
 pub mod outcome;
 pub mod record;
 pub mod recorder;

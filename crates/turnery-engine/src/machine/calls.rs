@@ -74,8 +74,16 @@ impl Loop {
     /// Go on with the next call, or with the next turn. Once halted, nothing new starts.
     pub(super) fn next_call(&mut self, now: Timestamp, mut batch: Batch, out: &mut Vec<Effect>) {
         while let Some(call) = batch.waiting.next() {
-            let Some(halt) = self.halt else {
+            let halt = if faulty!(self, RunAfterCancel) {
+                None
+            } else {
+                self.halt
+            };
+            let Some(halt) = halt else {
                 out.push(Effect::Gate(call.clone()));
+                if faulty!(self, RunBeforeVerdict) {
+                    out.push(Effect::Run(call.clone()));
+                }
                 batch.current = Some(Current {
                     call,
                     phase: Phase::Gating,
@@ -245,7 +253,9 @@ impl Loop {
             Stage::Calling(batch) => batch
                 .current
                 .as_ref()
-                .filter(|current| current.call.call_id == *call_id)
+                .filter(|current| {
+                    current.call.call_id == *call_id || faulty!(self, AcceptLateWords)
+                })
                 .map(|current| current.phase),
             Stage::Modelling(_) | Stage::Committing(_) | Stage::Over => None,
         }

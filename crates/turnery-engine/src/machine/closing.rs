@@ -86,6 +86,9 @@ impl Loop {
             disposition,
         };
         self.mint.emit(now, kind, out);
+        if faulty!(self, DropResultOnDeny) && disposition == Disposition::Denied {
+            return;
+        }
         let result = Message::ToolResult {
             call_id: call.call_id,
             tool_name: call.name,

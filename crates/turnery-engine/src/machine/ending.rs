@@ -21,6 +21,12 @@ impl Loop {
         };
         let event = self.mint.event(now, kind);
         out.push(Effect::Commit(event.clone()));
+        if faulty!(self, CommitTwice) {
+            out.push(Effect::Commit(event.clone()));
+        }
+        if faulty!(self, PublishBeforeCommit) {
+            out.push(Effect::Publish(event.clone()));
+        }
         self.stage = Stage::Committing(event);
     }
 
@@ -37,6 +43,14 @@ impl Loop {
                         usage: self.usage,
                     };
                     out.push(Effect::Publish(event));
+                    if faulty!(self, EventAfterLoopEnd) {
+                        out.push(Effect::Publish(self.mint.event(
+                            Timestamp::default(),
+                            EventKind::TurnStart {
+                                trigger: crate::TurnTrigger::User,
+                            },
+                        )));
+                    }
                     out.push(Effect::Finish(finish));
                 }
             }

@@ -37,12 +37,15 @@ impl Loop {
     /// The first tier: nothing new starts, what runs is asked to stop. Once the outcome is sealed,
     /// this changes nothing; whether the record was stored is then the store's to say.
     pub(super) fn halt(&mut self, now: Timestamp, why: Halt, out: &mut Vec<Effect>) {
-        if self.halt >= Some(why) || self.is_sealed() {
+        let outranked = self.halt >= Some(why) && !faulty!(self, LastHaltWins);
+        if outranked || self.is_sealed() {
             return;
         }
         let earlier = self.halt.replace(why);
         if let Some(draft) = self.take_draft() {
-            out.push(Effect::StopModel);
+            if !faulty!(self, ForgetStopModel) {
+                out.push(Effect::StopModel);
+            }
             self.settle_draft(now, draft, MessageStop::Aborted, None, out);
             return self.conclude(now, why, out);
         }
@@ -51,7 +54,9 @@ impl Loop {
         };
         match current.phase {
             Phase::Gating | Phase::Asked => {
-                out.push(Effect::Withdraw(current.call.call_id.clone()));
+                if !faulty!(self, ForgetWithdraw) {
+                    out.push(Effect::Withdraw(current.call.call_id.clone()));
+                }
                 self.resolve(now, &current, Verdict::Cancelled, out);
                 let closing = Closing::unrun(why.envelope(false));
                 self.close_call(now, &mut batch, current.call, closing, out);
@@ -78,18 +83,33 @@ impl Loop {
         let Some(halt) = self.halt else {
             return;
         };
+        if faulty!(self, IgnoreGraceOver) {
+            return;
+        }
         let Some((mut batch, current)) = self.take_current() else {
             return;
         };
-        out.push(Effect::AbortTool(current.call.call_id.clone()));
+        if !faulty!(self, ForgetAbort) {
+            out.push(Effect::AbortTool(current.call.call_id.clone()));
+        }
         let closing = Closing::ran(halt.envelope(true));
-        self.close_call(now, &mut batch, current.call, closing, out);
+        if !faulty!(self, NoEndOnAbort) {
+            self.close_call(now, &mut batch, current.call, closing, out);
+        }
         self.next_call(now, batch, out);
     }
 
     /// The end of a loop that was halted. All its brackets are closed by now.
     pub(super) fn conclude(&mut self, now: Timestamp, halt: Halt, out: &mut Vec<Effect>) {
         match halt {
+            Halt::Cancelled if faulty!(self, CancelReportsEndTurn) => {
+                let text = String::new();
+                let finish = crate::TurnFinish::AssistantMessage { text };
+                self.commit(now, Outcome::Finished(finish), None, out);
+            }
+            Halt::LaneLost if faulty!(self, CommitAfterLaneLost) => {
+                self.commit(now, Outcome::Stopped(TurnStop::Cancelled), None, out);
+            }
             Halt::TimeUp => self.stop_at_limit(now, LimitKind::Duration, out),
             Halt::Cancelled => self.commit(now, Outcome::Stopped(TurnStop::Cancelled), None, out),
             Halt::LaneLost => {

@@ -9,6 +9,11 @@
 //! commits. Every way out of a turn passes through `end_turn`, and every way out of the loop
 //! through `conclude`, so no bracket stays open (R1).
 
+#[cfg(test)]
+mod explorer;
+#[macro_use]
+mod fault;
+
 mod calls;
 mod closing;
 mod draft;
@@ -42,6 +47,8 @@ pub struct Loop {
     usage: Usage,
     halt: Option<Halt>,
     stage: Stage,
+    #[cfg(test)]
+    fault: Option<fault::Fault>,
 }
 
 /// What a loop waits for.
@@ -69,6 +76,8 @@ impl Loop {
             halt: None,
             stage: Stage::Over,
             spec,
+            #[cfg(test)]
+            fault: None,
         };
         let kind = EventKind::LoopStart {
             agent_id: this.spec.agent_id.clone(),

@@ -86,7 +86,7 @@ impl Loop {
             ModelStop::EndTurn | ModelStop::ToolUse => true,
             ModelStop::Length | ModelStop::Refusal => false,
         };
-        if !is_whole {
+        if !is_whole && !faulty!(self, KeepBrokenCalls) {
             // Its calls may be cut short, and will have no results (D-16).
             response
                 .content
@@ -194,7 +194,11 @@ impl Loop {
             self.usage += usage;
         }
         let kind = EventKind::UsageReported {
-            usage,
+            usage: if faulty!(self, UsageZeroForUnknown) {
+                Some(usage.unwrap_or_default())
+            } else {
+                usage
+            },
             cumulative: self.usage,
         };
         self.mint.emit(now, kind, out);

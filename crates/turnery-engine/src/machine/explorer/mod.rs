@@ -1,0 +1,226 @@
+//! Explorer: tries every interleaving of a hostile world against the loop, and judges each step.
+
+mod judge;
+mod world;
+
+use super::{Effect, Input, Limits, Loop, fault::Fault};
+use crate::{Timestamp, fixture};
+use judge::Judge;
+use std::{
+    collections::{BTreeSet, HashSet},
+    fmt::{self, Write as _},
+    hash::{DefaultHasher, Hasher as _},
+};
+use world::World;
+
+#[derive(Clone)]
+struct Node {
+    machine: Loop,
+    world: World,
+    judge: Judge,
+}
+
+struct Explored {
+    states: usize,
+    endings: BTreeSet<String>,
+}
+
+struct Fingerprint(DefaultHasher);
+
+impl fmt::Write for Fingerprint {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl Node {
+    fn start(fault: Option<Fault>) -> Result<Self, String> {
+        let limits = Limits {
+            turns: 3,
+            ..Limits::default()
+        };
+        let spec = fixture::spec(limits);
+        let mut out = Vec::new();
+        let mut machine = Loop::start(spec, now(), &mut out);
+        machine.fault = fault;
+        let mut node = Self {
+            machine,
+            world: World::default(),
+            judge: Judge::new(),
+        };
+        node.judge(out)?;
+        Ok(node)
+    }
+
+    fn on(&mut self, input: Input) -> Result<(), String> {
+        self.world.say(&input);
+        self.judge.hear(&input);
+        let mut out = Vec::new();
+        self.machine.on(now(), input, &mut out);
+        self.judge(out)
+    }
+
+    fn judge(&mut self, effects: Vec<Effect>) -> Result<(), String> {
+        for effect in effects {
+            self.judge.see(&mut self.world, effect)?;
+        }
+        if self.machine.is_over() == self.world.over {
+            Ok(())
+        } else {
+            Err("exactly one Finish: the machine is over without one".to_owned())
+        }
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut fingerprint = Fingerprint(DefaultHasher::new());
+        let Loop {
+            mint,
+            turns,
+            usage,
+            halt,
+            stage,
+            ..
+        } = &self.machine;
+        write!(fingerprint, "{mint:?}{turns}{usage:?}{halt:?}{stage:?}").unwrap();
+        write!(fingerprint, "{:?}{:?}", self.world, self.judge).unwrap();
+        fingerprint.0.finish()
+    }
+
+    /// R5: a word that does not fit changes nothing.
+    fn ignores_misfits(&self) -> Result<(), String> {
+        let before = self.fingerprint();
+        let mut out = Vec::new();
+        let mut other = self.clone();
+        for input in self.world.misfits() {
+            let what = format!("{input:?}");
+            other.machine.on(now(), input, &mut out);
+            if !out.is_empty() {
+                return Err(format!("R5: {what} gave {out:?}"));
+            }
+        }
+        if other.fingerprint() == before {
+            Ok(())
+        } else {
+            Err("R5: a late word changed the machine".to_owned())
+        }
+    }
+
+    /// No deadlock: a cancel, the end of the grace and the store's answer are always enough.
+    fn can_be_cancelled(&self) -> Result<(), String> {
+        let mut other = self.clone();
+        let inputs = [Input::Cancel, Input::GraceOver, Input::Committed];
+        self.leads_to_finish(&mut other, inputs.into_iter(), "cancelled")
+    }
+
+    /// No deadlock: when everything is answered, the loop comes to its end.
+    fn can_finish(&self) -> Result<(), String> {
+        let mut other = self.clone();
+        for _ in 0..20 {
+            let Some(input) = other.world.kindest() else {
+                break;
+            };
+            other.on(input)?;
+        }
+        self.leads_to_finish(&mut other, std::iter::empty(), "finished")
+    }
+
+    fn leads_to_finish(
+        &self,
+        other: &mut Self,
+        inputs: impl Iterator<Item = Input>,
+        how: &str,
+    ) -> Result<(), String> {
+        let mut out = Vec::new();
+        for input in inputs {
+            other.machine.on(now(), input, &mut out);
+        }
+        if other.machine.is_over() {
+            Ok(())
+        } else {
+            Err(format!("a loop can always be {how}: {:?}", self.world))
+        }
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::default()
+}
+
+/// Depth first over all states. Returns what there is, or the first complaint.
+fn explore(fault: Option<Fault>) -> Result<Explored, String> {
+    let mut endings = BTreeSet::new();
+    let mut seen = HashSet::new();
+    let mut stack = vec![Node::start(fault)?];
+    while let Some(node) = stack.pop() {
+        if !seen.insert(node.fingerprint()) {
+            continue;
+        }
+        if node.world.over {
+            endings.insert(node.world.ending.clone());
+        }
+        node.ignores_misfits()?;
+        node.can_be_cancelled()?;
+        node.can_finish()?;
+        for input in node.world.moves() {
+            let mut next = node.clone();
+            next.on(input)?;
+            stack.push(next);
+        }
+    }
+    let states = seen.len();
+    Ok(Explored { states, endings })
+}
+
+/// LOOP-49, TURN-67, ACP-22, ACP-32, ACP-51 to 56, LASH-15, LASH-35, PERM-3, PERM-4, R1 to R5.
+#[test]
+fn every_interleaving_keeps_every_invariant() {
+    let explored = explore(None).unwrap();
+    let endings: Vec<&str> = explored.endings.iter().map(String::as_str).collect();
+    let all = [
+        "Stopped(Cancelled)",
+        "Stopped(Incomplete)",
+        "finished",
+        "limit Duration",
+        "limit Turns",
+        "lost HeadConflict",
+        "lost LaneLost",
+        "provider Network",
+        "refusal",
+    ];
+    assert_eq!(endings, all);
+    let states = explored.states;
+    assert!(states > 10_000, "the world is not hostile enough: {states}");
+    println!("{states} states");
+}
+
+#[test]
+fn every_seeded_bug_is_found() {
+    let bugs = [
+        (Fault::AcceptLateWords, "R5"),
+        (Fault::CancelReportsEndTurn, "ACP-52"),
+        (Fault::CommitAfterLaneLost, "no Commit without the lane"),
+        (Fault::CommitTwice, "at most one Commit"),
+        (Fault::DropResultOnDeny, "R2"),
+        (Fault::EventAfterLoopEnd, "R5"),
+        (Fault::ForgetAbort, "nothing runs in the end"),
+        (Fault::ForgetStopModel, "the model is stopped in the end"),
+        (Fault::ForgetWithdraw, "asks are withdrawn in the end"),
+        (Fault::IgnoreGraceOver, "a loop can always be cancelled"),
+        (Fault::KeepBrokenCalls, "D-16"),
+        (Fault::LastHaltWins, "R5"),
+        (Fault::NoEndOnAbort, "R1"),
+        (Fault::PublishBeforeCommit, "R4"),
+        (Fault::RunAfterCancel, "nothing starts once halted"),
+        (Fault::RunBeforeVerdict, "ACP-32"),
+        (Fault::UsageZeroForUnknown, "I2"),
+    ];
+    for (bug, invariant) in bugs {
+        match explore(Some(bug)) {
+            Ok(explored) => panic!("{bug:?} was not found in {} states", explored.states),
+            Err(complaint) => {
+                assert!(complaint.starts_with(invariant), "{bug:?}: {complaint}");
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Fault: bugs that tests seed into the machine, to see that the explorer finds them.
+//!
+//! `faulty!(self, Name)` is the constant `false` outside this crate's tests.
+
+#[cfg(test)]
+macro_rules! faulty {
+    ($machine:ident, $name:ident) => {
+        $machine.fault == Some(crate::machine::fault::Fault::$name)
+    };
+}
+
+#[cfg(not(test))]
+macro_rules! faulty {
+    ($machine:ident, $name:ident) => {
+        false
+    };
+}
+
+/// One seeded bug.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    AcceptLateWords,
+    CancelReportsEndTurn,
+    CommitAfterLaneLost,
+    CommitTwice,
+    DropResultOnDeny,
+    EventAfterLoopEnd,
+    ForgetAbort,
+    ForgetStopModel,
+    ForgetWithdraw,
+    IgnoreGraceOver,
+    KeepBrokenCalls,
+    LastHaltWins,
+    NoEndOnAbort,
+    PublishBeforeCommit,
+    RunAfterCancel,
+    RunBeforeVerdict,
+    UsageZeroForUnknown,
+}
