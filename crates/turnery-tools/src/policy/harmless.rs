@@ -35,12 +35,21 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
     let args = &words[program.words.len()..];
     let operands = match program.operands {
         Operands::FindTests => find_folders(args)?,
-        _ => operands(program, args)?,
+        Operands::Words => Vec::new(),
+        Operands::Format if prints_only(args) => Vec::new(),
+        Operands::Format => return None,
+        Operands::None
+        | Operands::Text
+        | Operands::OnePath
+        | Operands::Paths
+        | Operands::PatternThenPaths
+        | Operands::Revisions
+        | Operands::PrintLines => operands(program, args)?,
     };
     let paths: &[&str] = match program.operands {
         Operands::None if operands.is_empty() => &[],
         Operands::None => return None,
-        Operands::Text => &[],
+        Operands::Text | Operands::Words | Operands::Format => &[],
         Operands::OnePath if operands.len() > 1 => return None,
         Operands::OnePath | Operands::Paths | Operands::Revisions | Operands::FindTests => {
             &operands
@@ -59,6 +68,8 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
         Operands::Paths => command.name == "diff",
         Operands::None
         | Operands::Text
+        | Operands::Words
+        | Operands::Format
         | Operands::OnePath
         | Operands::PrintLines
         | Operands::FindTests => false,
@@ -157,6 +168,17 @@ fn prints_lines(script: &str) -> bool {
             Some((from, to)) => is_number(from) && (to == "$" || is_number(to)),
             None => is_number(lines),
         })
+}
+
+/// Whether `printf` only prints: `-v` and `%n` set variables.
+fn prints_only(args: &[&str]) -> bool {
+    let Some(format) = args.first().filter(|first| !first.starts_with('-')) else {
+        return false;
+    };
+    format.split('%').skip(1).all(|conversion| {
+        let between = |c: char| c.is_ascii_digit() || ".*+-# 'hlLqjzt".contains(c);
+        !conversion.trim_start_matches(between).starts_with('n')
+    })
 }
 
 fn find_folders<'a>(args: &[&'a str]) -> Option<Vec<&'a str>> {

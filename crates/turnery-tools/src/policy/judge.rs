@@ -180,7 +180,10 @@ impl Policy {
             if rule.pattern.is_none() {
                 return Some(denied_by(rule));
             }
-            unsure |= line.doubtful && matches!(rule.pattern, Some(Pattern::Command { .. }));
+            if matches!(rule.pattern, Some(Pattern::Files { .. })) {
+                continue;
+            }
+            unsure |= line.doubtful;
             for command in &line.commands {
                 match rule.denies(command) {
                     Fit::Yes => return Some(denied_by(rule)),

@@ -84,6 +84,7 @@ const LINES: &[(&str, &str)] = &[
     ("git branch --list", "aaaa"),
     ("cd src && ls -l", "aaaa"),
     ("echo done; echo \"exit: $?\"", "aaaa"),
+    ("echo '--- src ---' && printf '%s\\n' a b", "aaaa"),
     ("cargo --version", "aaaa"),
     ("command -v cargo", "aaaa"),
     ("ls 2>/dev/null", "aaaa"),
@@ -124,6 +125,7 @@ const LINES: &[(&str, &str)] = &[
     ("uniq a b", "??da"),
     ("date -s 12:00", "??da"),
     ("printf -v PATH x", "??da"),
+    ("printf 'abc%5n' PATH", "??da"),
     ("tree -o x", "??da"),
     // The home directory.
     ("cat ~/.ssh/id_rsa", "??da"),
@@ -255,6 +257,9 @@ fn always_is_the_narrowest_rule_of_use() {
         ("cargo build > out.txt", None),
         ("rm $X", None),
         ("cargo build\nrm x", None),
+        ("git reset --hard", Some("shell(git reset --hard)")),
+        ("uv run pytest -q", Some("shell(uv run pytest:*)")),
+        ("uv run python -c x", Some("shell(uv run python -c x)")),
         ("sudo cargo build", None),
     ] {
         let always = match bench.judge(&policy(Mode::Ask), command) {

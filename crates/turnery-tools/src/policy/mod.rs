@@ -18,7 +18,11 @@ mod word;
 pub(crate) use line::is_hidden;
 
 #[cfg(test)]
+mod judge_tests;
+#[cfg(test)]
 mod lines_tests;
+#[cfg(test)]
+mod oracle_tests;
 
 pub use judge::{Judgement, Policy};
 pub use mode::Mode;

@@ -22,6 +22,10 @@ pub(crate) enum Operands {
     None,
     /// Text that names no file that is read.
     Text,
+    /// Text, whatever it looks like: there is no option that matters.
+    Words,
+    /// A format of `printf`, then text.
+    Format,
     /// Files or folders whose names or contents are shown.
     Paths,
     /// At most one such.
@@ -320,8 +324,8 @@ pub(crate) const PROGRAMS: &[Program] = &[
         RG_LONG,
         Operands::PatternThenPaths,
     ),
-    program(&["echo"], "enE", "", &[], Operands::Text),
-    program(&["printf"], "", "", &[], Operands::Text),
+    program(&["echo"], "", "", &[], Operands::Words),
+    program(&["printf"], "", "", &[], Operands::Format),
     program(&["basename"], "", "", &[], Operands::Text),
     program(&["dirname"], "", "", &[], Operands::Text),
     program(&["which"], "a", "", &[], Operands::Text),

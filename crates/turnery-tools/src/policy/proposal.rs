@@ -43,7 +43,6 @@ const WITH_ONE_MORE: &[(&str, &str)] = &[
     ("gh", "issue"),
     ("gh", "pr"),
     ("gh", "repo"),
-    ("git", "bisect"),
     ("git", "remote"),
     ("git", "stash"),
     ("git", "worktree"),
@@ -52,6 +51,29 @@ const WITH_ONE_MORE: &[(&str, &str)] = &[
     ("poetry", "run"),
     ("uv", "run"),
     ("yarn", "run"),
+];
+
+/// Subcommands that destroy, publish, or run what their arguments say: each is asked about by itself.
+const EXACT: &[(&str, &str)] = &[
+    ("cargo", "publish"),
+    ("git", "checkout"),
+    ("git", "clean"),
+    ("git", "config"),
+    ("git", "filter-branch"),
+    ("git", "push"),
+    ("git", "rebase"),
+    ("git", "reset"),
+    ("git", "restore"),
+    ("git", "submodule"),
+    ("npm", "exec"),
+    ("npm", "publish"),
+    ("pnpm", "dlx"),
+    ("pnpm", "exec"),
+    ("rustup", "run"),
+    ("terraform", "apply"),
+    ("terraform", "destroy"),
+    ("yarn", "dlx"),
+    ("yarn", "exec"),
 ];
 
 /// The rule that would allow this command and its like; none when its words are not certain.
@@ -85,8 +107,12 @@ fn lead(command: &Command) -> Option<Vec<&str>> {
         return None;
     }
     let first = arg(0)?;
+    if EXACT.contains(&(name, first)) {
+        return None;
+    }
     if WITH_ONE_MORE.contains(&(name, first)) {
-        return Some(vec![name, first, arg(1)?]);
+        let next = arg(1)?;
+        return (!super::carriers::runs_text(next)).then(|| vec![name, first, next]);
     }
     Some(vec![name, first])
 }

@@ -1,0 +1,214 @@
+//! Judge tests: what modes and rules make of reads, edits and other calls.
+
+use super::{Judgement, Mode, Policy, Rule};
+use crate::{Access, Workspace};
+
+struct Bench {
+    _folder: tempfile::TempDir,
+    workspace: Workspace,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        Self {
+            _folder: folder,
+            workspace: Workspace::local(root).unwrap(),
+        }
+    }
+
+    fn read(&self, policy: &Policy, path: &str) -> Judgement {
+        let access = Access::Read(vec![self.workspace.cwd().join(path)]);
+        policy.judge("read_file", &access, &self.workspace)
+    }
+
+    fn edit(&self, policy: &Policy, path: &str) -> Judgement {
+        let access = Access::Edit(vec![self.workspace.cwd().join(path)]);
+        policy.judge("write_file", &access, &self.workspace)
+    }
+
+    fn shell(&self, policy: &Policy, command: &str) -> Judgement {
+        let access = Access::Run {
+            command: command.to_owned(),
+            cwd: self.workspace.cwd().to_owned(),
+        };
+        policy.judge("shell", &access, &self.workspace)
+    }
+}
+
+fn rule(text: &str) -> Rule {
+    text.parse().unwrap()
+}
+
+fn policy(mode: Mode, allow: &[&str], deny: &[&str]) -> Policy {
+    let rules = |texts: &[&str]| texts.iter().map(|text| rule(text)).collect();
+    Policy::new(mode, rules(allow), rules(deny))
+}
+
+fn ask(always: Option<&str>) -> Judgement {
+    Judgement::Ask {
+        always: always.map(rule),
+    }
+}
+
+fn is_denied(judgement: &Judgement) -> bool {
+    matches!(judgement, Judgement::Deny(_))
+}
+
+#[test]
+fn reads_go_unasked_in_every_mode() {
+    let bench = Bench::new();
+    for mode in Mode::ALL {
+        let policy = policy(mode, &[], &["read(**/.env)"]);
+        assert_eq!(bench.read(&policy, "src/lib.rs"), Judgement::Allow);
+        assert!(is_denied(&bench.read(&policy, "deep/.env")));
+        assert!(is_denied(&bench.edit(&policy, "deep/.env")));
+        assert!(is_denied(&bench.shell(&policy, "cat deep/.env")));
+        assert!(is_denied(&bench.shell(&policy, "cat < .env")));
+        assert!(is_denied(&bench.shell(&policy, "python3 x.py --env=.env")));
+        assert_eq!(
+            policy.judge("update_plan", &Access::Nothing, &bench.workspace),
+            Judgement::Allow
+        );
+    }
+}
+
+#[test]
+fn edits_depend_on_the_mode() {
+    let bench = Bench::new();
+    let judge = |mode| bench.edit(&policy(mode, &[], &[]), "src/lib.rs");
+    assert_eq!(judge(Mode::Ask), ask(Some("edit")));
+    assert_eq!(judge(Mode::Edit), Judgement::Allow);
+    assert_eq!(judge(Mode::Auto), Judgement::Allow);
+    assert_eq!(
+        judge(Mode::Plan),
+        Judgement::Deny(
+            "plan mode only reads: describe the change instead, or ask for another mode".to_owned()
+        )
+    );
+}
+
+#[test]
+fn rules_allow_edits_by_group_and_by_tool() {
+    let bench = Bench::new();
+    for (allow, path, expected) in [
+        ("edit", "a", Judgement::Allow),
+        ("edit(src/**)", "src/a/b", Judgement::Allow),
+        ("edit(src/**)", "a", ask(Some("edit"))),
+        ("write_file", "a", Judgement::Allow),
+        ("write_file(*.md)", "a.md", Judgement::Allow),
+        ("edit_file", "a", ask(Some("edit"))),
+        ("read", "a", ask(Some("edit"))),
+    ] {
+        let policy = policy(Mode::Ask, &[allow], &[]);
+        assert_eq!(bench.edit(&policy, path), expected, "{allow} {path}");
+    }
+    // A rule is of no use in plan mode.
+    assert!(is_denied(
+        &bench.edit(&policy(Mode::Plan, &["edit"], &[]), "a")
+    ));
+}
+
+#[test]
+fn denying_wins_over_modes_and_grants() {
+    let bench = Bench::new();
+    for mode in Mode::ALL {
+        let mut policy = policy(mode, &["edit", "shell"], &["edit(migrations/**)"]);
+        policy.allow(rule("edit(migrations/**)"));
+        assert_eq!(
+            bench.edit(&policy, "migrations/1.sql"),
+            Judgement::Deny("the rule edit(migrations/**) denies this: do it another way, or ask the user to change the rule".to_owned())
+        );
+        assert!(is_denied(
+            &bench.shell(&policy, "echo x > migrations/1.sql")
+        ));
+        assert!(is_denied(&bench.shell(&policy, "rm migrations/1.sql")));
+        assert_eq!(
+            bench.shell(&policy, "cat migrations/1.sql"),
+            Judgement::Allow
+        );
+        policy.deny(rule("shell"));
+        assert!(is_denied(&bench.shell(&policy, "ls")));
+        policy.deny(rule("update_plan"));
+        assert!(is_denied(&policy.judge(
+            "update_plan",
+            &Access::Nothing,
+            &bench.workspace
+        )));
+    }
+}
+
+#[test]
+fn files_that_make_git_run_things_are_always_asked_about() {
+    let bench = Bench::new();
+    for mode in [Mode::Ask, Mode::Edit] {
+        let policy = policy(mode, &["edit"], &[]);
+        for path in [".git/hooks/pre-commit", "sub/.git/config", ".GIT/config"] {
+            assert_eq!(bench.edit(&policy, path), ask(None), "{path}");
+        }
+        assert_eq!(bench.edit(&policy, ".gitignore"), Judgement::Allow);
+    }
+}
+
+/// PERM-6.
+#[test]
+fn a_grant_holds_for_the_session() {
+    let bench = Bench::new();
+    let mut policy = policy(Mode::Ask, &[], &[]);
+    assert_eq!(
+        bench.shell(&policy, "cargo test"),
+        ask(Some("shell(cargo test:*)"))
+    );
+    policy.allow(rule("shell(cargo test:*)"));
+    assert_eq!(bench.shell(&policy, "cargo test --lib"), Judgement::Allow);
+    policy.deny(rule("shell(cargo test:*)"));
+    assert!(is_denied(&bench.shell(&policy, "cargo test --lib")));
+}
+
+#[test]
+fn hidden_files_are_not_searched_unasked() {
+    let bench = Bench::new();
+    let policy = policy(Mode::Ask, &[], &["read(**/.env)"]);
+    for command in ["rg KEY", "grep -r KEY .", "git show HEAD", "diff -r a b"] {
+        assert!(
+            matches!(bench.shell(&policy, command), Judgement::Ask { .. }),
+            "{command}"
+        );
+    }
+    for command in ["ls", "cat README.md", "wc -l src/lib.rs"] {
+        assert_eq!(bench.shell(&policy, command), Judgement::Allow, "{command}");
+    }
+}
+
+#[test]
+fn auto_asks_only_when_a_rule_could_be_meant() {
+    let bench = Bench::new();
+    let unclear = "bash -c 'rm x'";
+    assert_eq!(
+        bench.shell(&policy(Mode::Auto, &[], &[]), unclear),
+        Judgement::Allow
+    );
+    assert_eq!(
+        bench.shell(&policy(Mode::Auto, &[], &["edit(x/**)"]), unclear),
+        Judgement::Allow
+    );
+    assert_eq!(
+        bench.shell(&policy(Mode::Auto, &[], &["shell(rm:*)"]), unclear),
+        ask(None)
+    );
+}
+
+#[test]
+fn git_is_not_trusted_where_it_would_run_things() {
+    let bench = Bench::new();
+    let policy = policy(Mode::Ask, &[], &[]);
+    assert_eq!(bench.shell(&policy, "git status"), Judgement::Allow);
+    assert_eq!(bench.shell(&policy, "cargo --version"), Judgement::Allow);
+    let cwd = bench.workspace.cwd();
+    std::fs::write(cwd.join("HEAD"), "").unwrap();
+    std::fs::create_dir(cwd.join("objects")).unwrap();
+    std::fs::write(cwd.join("rust-toolchain.toml"), "").unwrap();
+    assert_ne!(bench.shell(&policy, "git status"), Judgement::Allow);
+    assert_ne!(bench.shell(&policy, "cargo --version"), Judgement::Allow);
+}
