@@ -2,8 +2,10 @@
 
 pub mod catalogue;
 pub mod model;
+pub mod offline;
 pub mod scripted;
 
 pub use catalogue::{Api, Catalogue, ModelName, ProviderConfig, UnknownModel};
 pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Thinking};
+pub use offline::Offline;
 pub use scripted::{Scenario, ScenarioError, Scripted, scenario_schema};

@@ -1,0 +1,160 @@
+//! Driver: a conversation with the offline model in which a closure stands for the tools.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnery_engine::{
+    Content, LlmMessage, Message, MessageStop, ModelDelta, ModelStop, SessionId, ToolSpec,
+};
+use turnery_models::{DeltaSender, Model, ModelRequest, Offline, Thinking};
+
+const TOOLS: [&str; 8] = [
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_dir",
+    "find_files",
+    "search",
+    "shell",
+    "update_plan",
+];
+
+/// More calls of the model than any prompt may take.
+const MOST: usize = 70;
+
+/// What came of a prompt.
+pub(crate) struct Played {
+    /// All prose, in order.
+    pub(crate) text: String,
+    /// The calls but for the plans, in order.
+    pub(crate) calls: Vec<(String, Value)>,
+    /// How many plans were shown.
+    pub(crate) plans: usize,
+}
+
+impl Played {
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.calls.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn says(&self, parts: &[&str]) {
+        for part in parts {
+            assert!(self.text.contains(part), "no {part:?} in:\n{}", self.text);
+        }
+    }
+}
+
+/// Plays a prompt to its end. `Ok` is a result, `Err` a failure.
+pub(crate) fn play(
+    prompt: &str,
+    tools: impl FnMut(&str, &Value) -> Result<String, String>,
+) -> Played {
+    play_with(prompt, &TOOLS, tools)
+}
+
+/// As [`play`], with only these tools on offer.
+pub(crate) fn play_with(
+    prompt: &str,
+    names: &[&str],
+    mut tools: impl FnMut(&str, &Value) -> Result<String, String>,
+) -> Played {
+    let model = Offline::new();
+    let specs: Arc<[ToolSpec]> = names
+        .iter()
+        .map(|name| ToolSpec {
+            name: (*name).to_owned(),
+            description: String::new(),
+            schema: Arc::new(json!({"type": "object"})),
+        })
+        .collect();
+    let mut history = vec![Message::User {
+        content: vec![Content::text(prompt)],
+    }];
+    let mut played = Played {
+        text: String::new(),
+        calls: Vec::new(),
+        plans: 0,
+    };
+    for _ in 0..MOST {
+        let (content, stop) = call(&model, &history, &specs);
+        let message = Message::Assistant {
+            content,
+            stop: MessageStop::Stop,
+            model: "offline".into(),
+            provider: "offline".into(),
+            usage: None,
+            error: None,
+        };
+        if !played.text.is_empty() {
+            played.text.push('\n');
+        }
+        played.text.push_str(&message.text());
+        let calls: Vec<_> = message.calls().cloned().collect();
+        history.push(message);
+        if stop == ModelStop::EndTurn {
+            assert!(calls.is_empty());
+            return played;
+        }
+        for call in calls {
+            assert!(names.contains(&call.name.as_str()), "{}", call.name);
+            let result = if call.name == "update_plan" {
+                played.plans += 1;
+                Ok("the plan is shown".to_owned())
+            } else {
+                let result = tools(&call.name, &call.args);
+                played.calls.push((call.name.clone(), (*call.args).clone()));
+                result
+            };
+            history.push(Message::ToolResult {
+                call_id: call.call_id,
+                tool_name: call.name,
+                is_error: result.is_err(),
+                content: vec![Content::text(result.unwrap_or_else(|error| error))],
+            });
+        }
+    }
+    panic!("{prompt:?} did not end");
+}
+
+fn call(
+    model: &Offline,
+    history: &[Message],
+    specs: &Arc<[ToolSpec]>,
+) -> (Vec<Content>, ModelStop) {
+    let kept = history.iter().cloned().enumerate().map(|(at, message)| {
+        Arc::new(LlmMessage {
+            message_id: format!("m{at}").into(),
+            turn_id: None,
+            message,
+        })
+    });
+    let request = ModelRequest {
+        session_id: SessionId::from("s"),
+        system: "".into(),
+        messages: Arc::new(kept.collect()),
+        tools: Arc::clone(specs),
+        thinking: Thinking::Default,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let (out, mut deltas) = DeltaSender::new(8);
+        let listen = async {
+            let mut text = String::new();
+            while let Some(delta) = deltas.recv().await {
+                if let ModelDelta::Text { text: piece, .. } = delta {
+                    assert!(!piece.is_empty());
+                    text.push_str(&piece);
+                }
+            }
+            text
+        };
+        let (answer, streamed) = tokio::join!(model.call(request, out), listen);
+        let answer = answer.expect("an answer");
+        let settled: Vec<&str> = answer.content.iter().filter_map(Content::as_text).collect();
+        assert_eq!(settled.concat(), streamed);
+        assert_eq!(answer.usage, None);
+        (answer.content, answer.stop)
+    })
+}

@@ -1,0 +1,8 @@
+//! The offline model, driven with tool results written by hand.
+
+mod changes;
+mod driver;
+mod laws;
+mod phrases;
+mod reading;
+mod running;

@@ -1,0 +1,217 @@
+//! Skills that only read: look up, outline, show, list, explain, notes.
+
+use crate::driver::{play, play_with};
+use serde_json::{Value, json};
+
+const MACHINE: &str = "use std::fmt;
+
+/// One engine execution.
+///
+/// Feed it inputs.
+#[derive(Debug)]
+pub struct Loop {
+    /// Its state.
+    state: State,
+}
+
+impl Loop {
+    /// Feed it.
+    pub fn on(
+        &mut self,
+        input: Input,
+    ) -> Vec<Effect> {
+        Vec::new()
+    }
+}
+";
+
+fn lines(text: &str, args: &Value) -> String {
+    let from = args["start_line"].as_u64().unwrap_or(1) as usize;
+    let to = args["end_line"].as_u64().unwrap_or(10_000) as usize;
+    let lines: Vec<&str> = text.lines().skip(from - 1).take(to + 1 - from).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn a_definition_is_found_and_described() {
+    let played = play("where is Loop defined?", |tool, args| {
+        Ok(match tool {
+            "search" if args["pattern"] == r"\bLoop\b" => "src/machine.rs:7: pub struct Loop {\nsrc/machine.rs:12: impl Loop {\nsrc/lib.rs:3: pub use machine::Loop;\nsrc/lib.rs:1: //! The Loop.\n".into(),
+            "search" => "src/machine.rs:7: pub struct Loop {\n".into(),
+            "read_file" => lines(MACHINE, args),
+            other => panic!("{other}"),
+        })
+    });
+    assert_eq!(played.names(), ["search", "search", "read_file"]);
+    assert_eq!(
+        played.text,
+        "`Loop` is a struct, defined at src/machine.rs:7.
+
+```rust
+pub struct Loop {
+    /// Its state.
+    state: State,
+}
+```
+
+Its comment says:
+
+> One engine execution.
+>
+> Feed it inputs.
+
+Used on 2 lines in 2 files:
+- src/machine.rs:12  impl Loop {
+- src/lib.rs:3  pub use machine::Loop;"
+    );
+}
+
+#[test]
+fn numbered_lines_are_read_as_well() {
+    let played = play("explain `on`", |tool, args| {
+        Ok(match tool {
+            "search" => "src/machine.rs:14:     pub fn on(\n".into(),
+            _ => {
+                let from = args["start_line"].as_u64().unwrap_or(1) as usize;
+                let numbered: Vec<String> = (from..)
+                    .zip(lines(MACHINE, args).lines())
+                    .map(|(number, line)| format!("{number:>6}\t{line}"))
+                    .collect();
+                numbered.join("\n")
+            }
+        })
+    });
+    played.says(&[
+        "`on` is a function, defined at src/machine.rs:14.",
+        "```rust\npub fn on(\n    &mut self,\n    input: Input,\n) -> Vec<Effect> {\n```",
+        "> Feed it.",
+        "I found no other use of it.",
+    ]);
+}
+
+#[test]
+fn a_python_docstring_is_its_comment() {
+    let file =
+        "@cached\ndef load(path):\n    \"\"\"Load it.\n\n    Twice.\n    \"\"\"\n    return 1\n";
+    let played = play("what is load?", |tool, _| {
+        Ok(match tool {
+            "search" => "a.py:2: def load(path):\ntests/test_a.py:9: def load(x):\n".into(),
+            _ => file.into(),
+        })
+    });
+    played.says(&[
+        "defined at a.py:2",
+        "```python\ndef load(path):\n```",
+        "> Load it.\n>\n> Twice.",
+        "Also defined at:\n- tests/test_a.py:9  def load(x):",
+    ]);
+}
+
+#[test]
+fn a_name_without_definition_is_searched_as_text() {
+    let played = play("find frobnicate", |_, _| Ok("no matches".into()));
+    assert_eq!(played.names(), ["search", "search", "search"]);
+    assert_eq!(played.calls[2].1["literal"], json!(true));
+    played.says(&["I found no `frobnicate`"]);
+}
+
+#[test]
+fn a_file_is_outlined() {
+    let played = play("outline src/machine.rs", |_, args| {
+        assert_eq!(args["path"], "src/machine.rs");
+        Ok(MACHINE.into())
+    });
+    played.says(&[
+        "src/machine.rs, 20 lines",
+        "     7  pub struct Loop\n    12  impl Loop\n    14      pub fn on(\n",
+    ]);
+}
+
+#[test]
+fn a_file_that_is_only_named_is_found_first() {
+    let played = play("what is in machine.rs?", |tool, args| {
+        match (tool, args["path"].as_str()) {
+            ("read_file", Some("machine.rs")) => Err("no such file: machine.rs".into()),
+            ("find_files", _) => Ok("src/machine.rs\n".into()),
+            (_, _) => Ok(MACHINE.into()),
+        }
+    });
+    assert_eq!(played.names(), ["read_file", "find_files", "read_file"]);
+    played.says(&["src/machine.rs, 20 lines"]);
+}
+
+#[test]
+fn lines_are_shown() {
+    let played = play("show src/machine.rs:12-13", |_, args| {
+        assert_eq!(
+            (&args["start_line"], &args["end_line"]),
+            (&json!(12), &json!(13))
+        );
+        Ok(lines(MACHINE, args))
+    });
+    assert_eq!(
+        played.text,
+        "src/machine.rs, lines 12 to 13:\n\n```rust\n   12  impl Loop {\n   13      /// Feed it.\n```"
+    );
+}
+
+#[test]
+fn notes_are_grouped_by_file() {
+    let found = "src/a.rs:3: // TODO: one\nsrc/a.rs:9:     // FIXME(me): two\nb.py:1: x = 1  # HACK three\n";
+    let played = play("list the TODOs", |_, _| Ok(found.into()));
+    assert_eq!(
+        played.text,
+        "3 notes in 2 files here: 1 TODO, 1 FIXME, 1 HACK.
+
+src/a.rs
+- 3: TODO: one
+- 9: FIXME(me): two
+
+b.py
+- 1: HACK three"
+    );
+}
+
+#[test]
+fn a_repository_is_explained() {
+    let played = play("explain this repository", |tool, args| {
+        Ok(match (tool, args["path"].as_str()) {
+            ("list_dir", _) => "Cargo.toml\nREADME.md\nsrc/\n".into(),
+            ("find_files", _) => "Cargo.toml\nREADME.md\nsrc/main.rs\nsrc/machine.rs\n".into(),
+            ("read_file", Some("README.md")) => "# thing\n\n[badge]\n\nDoes things\nwell.\n\n## More\n".into(),
+            ("read_file", _) => "[package]\nname = \"thing\"\n".into(),
+            _ => "src/machine.rs:7: pub struct Loop {\nsrc/machine.rs:12: impl Loop {\nsrc/main.rs:1: fn main() {\n".into(),
+        })
+    });
+    assert_eq!(
+        played.text,
+        "thing is a Rust project (Cargo).
+
+> Does things well.
+
+4 files (2 .rs, 1 .md, 1 .toml):
+- 2 files at the top
+- src/: 2 files
+
+The files that define most:
+- src/machine.rs: 2 definitions
+- src/main.rs: 1 definition
+
+Where it begins:
+- src/main.rs
+
+Build it with `cargo build`, test it with `cargo test --no-fail-fast`.
+
+Go on with: outline FILE, where is NAME defined, run the tests."
+    );
+    assert_eq!(played.plans, 4);
+}
+
+#[test]
+fn without_its_tool_a_skill_says_so() {
+    let played = play_with("list the TODOs", &["read_file"], |_, _| panic!("no call"));
+    assert_eq!(
+        played.text,
+        "That needs the tool `search`, which is not on offer in this session."
+    );
+}
