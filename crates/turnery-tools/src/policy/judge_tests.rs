@@ -200,6 +200,23 @@ fn auto_asks_only_when_a_rule_could_be_meant() {
 }
 
 #[test]
+fn an_option_before_the_subcommand_does_not_get_past_a_rule() {
+    let bench = Bench::new();
+    let policy = policy(Mode::Auto, &[], &["shell(cargo publish:*)"]);
+    assert!(is_denied(&bench.shell(&policy, "cargo publish")));
+    assert_eq!(bench.shell(&policy, "cargo +nightly publish"), ask(None));
+    assert_eq!(
+        bench.shell(&policy, "cargo -q publish --token x"),
+        ask(None)
+    );
+    assert_eq!(bench.shell(&policy, "cargo test publish"), Judgement::Allow);
+    assert_eq!(
+        bench.shell(&policy, "cargo +nightly test"),
+        Judgement::Allow
+    );
+}
+
+#[test]
 fn git_is_not_trusted_where_it_would_run_things() {
     let bench = Bench::new();
     let policy = policy(Mode::Ask, &[], &[]);

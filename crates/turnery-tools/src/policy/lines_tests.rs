@@ -166,6 +166,7 @@ const LINES: &[(&str, &str)] = &[
     ("git push origin main", "dddd"),
     ("echo '\n' && git push", "dddd"),
     ("git $X", "??d?"),
+    ("git --no-pager push", "??d?"),
     ("git -C . push", "??d?"),
     // Not understood: asked about even in auto, since a rule denies some commands.
     ("cargo test\nrm x", "??d?"),

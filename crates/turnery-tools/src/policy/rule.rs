@@ -207,7 +207,10 @@ impl Rule {
         if command.name != name && program != name {
             return Fit::No;
         }
-        fit(&words[1..], *more, &command.args)
+        match fit(&words[1..], *more, &command.args) {
+            Fit::No if follow_options(&words[1..], &command.args) => Fit::Perhaps,
+            fit => fit,
+        }
     }
 
     /// Whether it allows touching the file.
@@ -250,6 +253,16 @@ fn is_within(glob: &GlobMatcher, path: &Path) -> bool {
     path.ancestors()
         .take_while(|above| !above.as_os_str().is_empty())
         .any(|above| glob.is_match(above))
+}
+
+/// Whether the words come in this order after an option: `cargo +nightly publish` is a `cargo publish`.
+fn follow_options(words: &[String], args: &[Word]) -> bool {
+    let mut texts = args.iter().filter_map(Word::literal).peekable();
+    texts
+        .peek()
+        .is_some_and(|first| first.starts_with(['-', '+']))
+        && !words.is_empty()
+        && words.iter().all(|word| texts.any(|text| text == word))
 }
 
 fn fit(words: &[String], more: bool, args: &[Word]) -> Fit {
