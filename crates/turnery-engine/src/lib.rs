@@ -8,8 +8,6 @@
 
 pub mod call;
 pub mod event;
-#[cfg(test)]
-mod fixture;
 pub mod ids;
 pub mod machine;
 pub mod message;
@@ -19,6 +17,8 @@ pub mod outcome;
 pub mod record;
 pub mod recorder;
 pub mod response;
+#[cfg(test)]
+mod tests;
 pub mod usage;
 
 pub use call::{

@@ -4,7 +4,7 @@ mod judge;
 mod world;
 
 use super::{Effect, Input, Limits, Loop, fault::Fault};
-use crate::{Timestamp, fixture};
+use crate::{Timestamp, tests::fixture};
 use judge::Judge;
 use std::{
     collections::{BTreeSet, HashSet},

@@ -29,3 +29,8 @@ pub(crate) fn spec(limits: Limits) -> LoopSpec {
         limits,
     }
 }
+
+/// The loop of most tests.
+pub(crate) fn prompt() -> LoopSpec {
+    spec(Limits::default())
+}

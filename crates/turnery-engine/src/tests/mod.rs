@@ -1,0 +1,9 @@
+//! Tests of the engine: a loop is fed inputs, and what it said is read as lines.
+
+mod cancels;
+mod ends;
+pub(crate) mod fixture;
+mod laws;
+mod recording;
+mod script;
+mod turns;

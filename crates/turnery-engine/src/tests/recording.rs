@@ -1,0 +1,149 @@
+//! Recording: what the recorder keeps, and how stored records read.
+
+use super::fixture::prompt;
+use super::script::{Script, allow, calls, ended, prose, text};
+use crate::{
+    Event, EventKind, Input, LoopRecord, LoopStatus, Outcome, Recorder, Timestamp, ToolEnvelope,
+    TurnStop, Usage, oracle,
+};
+
+fn two_turns() -> Script {
+    let mut script = Script::start(prompt());
+    script.feed_all([text(0, "x"), calls(&["a"]), allow("a")]);
+    script.feed_all([ended("a", ToolEnvelope::text("r")), prose("done")]);
+    script.feed(Input::Committed);
+    script
+}
+
+fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Recorder {
+    let mut recorder = Recorder::new();
+    for event in events {
+        recorder.fold(event);
+    }
+    recorder
+}
+
+/// TURN-3, TURN-11, TURN-13, TURN-14, TURN-63, C-13, D-4, LOOP-25, LOOP-26, LOOP-45, LOOP-83.
+#[test]
+fn a_record_has_its_turns_and_its_messages_once() {
+    let record = two_turns().recorder.into_record().unwrap();
+    let ids: Vec<&str> = record
+        .messages
+        .iter()
+        .map(|m| m.message_id.as_str())
+        .collect();
+    let expected = ["s.cfg.1.m0", "s.cfg.1.m1", "s.cfg.1.m2", "s.cfg.1.m3"];
+    assert_eq!(ids, expected);
+    let [first, second] = &record.turns[..] else {
+        panic!("two turns: {:?}", record.turns);
+    };
+    assert_eq!(first.input_messages, ["s.cfg.1.m0".into()]);
+    assert_eq!(first.output_message, Some("s.cfg.1.m1".into()));
+    assert_eq!(first.tool_results, ["s.cfg.1.m2".into()]);
+    assert_eq!(second.input_messages, []);
+    assert_eq!(second.output_message, Some("s.cfg.1.m3".into()));
+    let cost = |input, output| Usage {
+        input,
+        output,
+        ..Usage::default()
+    };
+    assert_eq!(
+        (first.usage, second.usage),
+        (Some(cost(10, 3)), Some(cost(5, 2)))
+    );
+    assert_eq!(record.usage, cost(15, 5));
+    let at = |seconds| Timestamp::from_timestamp(seconds, 0);
+    assert_eq!((Some(first.started_at), first.ended_at), (at(0), at(4)));
+    assert_eq!((Some(record.started_at), record.ended_at), (at(0), at(5)));
+    assert!(record.on_chain);
+}
+
+/// LOOP-80, D-5, D-8: fragments leave gaps, all else is kept.
+#[test]
+fn fragments_leave_a_gap() {
+    let record = two_turns().recorder.into_record().unwrap();
+    let seqs: Vec<u64> = record.events.iter().map(|event| event.seq).collect();
+    assert_eq!(seqs[..6], [0, 1, 2, 3, 4, 6]);
+    assert_eq!((seqs.len(), seqs.last()), (19, Some(&19)));
+    oracle::check_stored(&record.events).unwrap();
+}
+
+/// LOOP-54, C-3, S5: without its `LoopEnd` a loop is aborted and off the chain; with it, it is not.
+#[test]
+fn a_flushed_record_is_aborted() {
+    let script = two_turns();
+    let whole = script.recorder.clone().aborted().unwrap();
+    assert_eq!(whole.status, LoopStatus::Completed);
+    let running = script
+        .shown
+        .iter()
+        .position(|event| matches!(event.kind, EventKind::ToolExecutionStart { .. }));
+    let cut = fold(&script.shown[..=running.unwrap()]).aborted().unwrap();
+    assert_eq!(cut.status, LoopStatus::Aborted);
+    assert_eq!(
+        (cut.outcome, cut.ended_at, cut.on_chain),
+        (None, None, false)
+    );
+    assert_eq!(cut.turns[0].tool_results, []);
+    assert_eq!(Recorder::new().aborted(), None);
+}
+
+/// LOOP-27, LOOP-53, C-7, row 6a and row 11: off the chain.
+#[test]
+fn refused_loops_are_off_the_chain() {
+    let script = two_turns();
+    let cases = [
+        (TurnStop::InvalidInput, Some("no"), LoopStatus::Rejected),
+        (TurnStop::PluginAbort, None, LoopStatus::Completed),
+    ];
+    for (stop, reason, status) in cases {
+        let mut end = script.shown.last().unwrap().clone();
+        end.kind = EventKind::LoopEnd {
+            outcome: Outcome::Stopped(stop),
+            detail: None,
+            usage: Usage::default(),
+            rejection: reason.map(str::to_owned),
+        };
+        let record = fold([&script.shown[0], &end]).into_record().unwrap();
+        assert_eq!((record.status, record.on_chain), (status, false));
+        assert_eq!(record.rejection.as_deref(), reason);
+    }
+}
+
+/// LOOP-31, LOOP-32: who answered tells the model when the host did not.
+#[test]
+fn config_falls_back_to_the_first_answer() {
+    let mut events = two_turns().shown;
+    if let EventKind::LoopStart { config, .. } = &mut events[0].kind {
+        *config = None;
+    }
+    assert_eq!(fold(&events[..1]).into_record().unwrap().config, None);
+    let config = fold(&events).into_record().unwrap().config.unwrap();
+    assert_eq!(config.model, "real-model");
+    assert_eq!(config.provider, "real-provider");
+}
+
+/// R5, LOOP-49, LOOP-82: nothing enters a record after its end, nor before its beginning, nor from elsewhere.
+#[test]
+fn a_record_is_sealed() {
+    let events = two_turns().shown;
+    let whole = fold(&events).into_record();
+    let mut stranger = events[3].clone();
+    stranger.loop_id = "s.cfg.2".into();
+    let noisy = events[1..3].iter().chain(&events[..4]).chain([&stranger]);
+    let noisy = noisy.chain(&events[4..]).chain(&events[1..4]);
+    assert_eq!(fold(noisy).into_record(), whole);
+}
+
+/// TURN-65, LOOP-61: a record from before turns existed, with a field that nobody knows.
+#[test]
+fn an_old_record_reads() {
+    let old = serde_json::json!({
+        "loop_id": "s.cfg.1", "session_id": "s", "agent_id": "a", "status": "completed",
+        "continuation_kind": "initial", "started_at": "2026-01-02T03:04:05Z",
+        "usage": {"input": 1, "output": 2}, "messages": [], "on_chain": true, "mood": "good"
+    });
+    let record: LoopRecord = serde_json::from_value(old).unwrap();
+    assert_eq!(record.turns, []);
+    assert_eq!(record.usage.total(), 3);
+}

@@ -1,0 +1,239 @@
+//! Script: feeds a loop, keeps what it said, and writes it down one line each.
+
+use crate::{
+    CallDetail, Content, Effect, Event, EventKind, FaultKind, Finish, Input, LlmMessage, Loop,
+    LoopSpec, Message, ModelDelta, ModelFault, ModelStop, Recorder, Response, Timestamp, ToolCall,
+    ToolEnvelope, Usage, Verdict, oracle,
+};
+use std::{sync::Arc, time::Duration};
+
+/// A loop under test.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) machine: Loop,
+    pub(crate) now: Timestamp,
+    /// What the client has seen.
+    pub(crate) shown: Vec<Event>,
+    pub(crate) recorder: Recorder,
+    pub(crate) finish: Option<Finish>,
+    lines: Vec<String>,
+}
+
+impl Script {
+    pub(crate) fn start(spec: LoopSpec) -> Self {
+        let now = Timestamp::default();
+        let mut out = Vec::new();
+        let machine = Loop::start(spec, now, &mut out);
+        let mut this = Self {
+            machine,
+            now,
+            shown: Vec::new(),
+            recorder: Recorder::new(),
+            finish: None,
+            lines: Vec::new(),
+        };
+        this.carry_out(out);
+        this
+    }
+
+    /// Feed one input, a second after the last.
+    pub(crate) fn feed(&mut self, input: Input) -> &mut Self {
+        self.now += Duration::from_secs(1);
+        let mut out = Vec::new();
+        self.machine.on(self.now, input, &mut out);
+        self.carry_out(out);
+        self
+    }
+
+    pub(crate) fn feed_all(&mut self, inputs: impl IntoIterator<Item = Input>) -> &mut Self {
+        for input in inputs {
+            self.feed(input);
+        }
+        self
+    }
+
+    /// What was said since the last time, checked against the grammar.
+    pub(crate) fn lines(&mut self) -> Vec<String> {
+        if self.finish.is_some() {
+            oracle::check(&self.shown).expect("the grammar holds");
+        }
+        std::mem::take(&mut self.lines)
+    }
+
+    pub(crate) fn messages(&self) -> Vec<Arc<LlmMessage>> {
+        self.recorder.record().expect("begun").messages.clone()
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.lines.push(line(&effect));
+            match effect {
+                Effect::Emit(event) => {
+                    self.recorder.fold(&event);
+                    self.shown.push(event);
+                }
+                Effect::Publish(event) => self.shown.push(event),
+                Effect::Commit(event) => self.recorder.fold(&event),
+                Effect::Finish(finish) => self.finish = Some(finish),
+                Effect::CallModel { .. }
+                | Effect::StopModel
+                | Effect::Gate(_)
+                | Effect::Withdraw(_)
+                | Effect::Run(_)
+                | Effect::StopTool(_)
+                | Effect::AbortTool(_)
+                | Effect::StartGrace => {}
+            }
+        }
+    }
+}
+
+fn line(effect: &Effect) -> String {
+    match effect {
+        Effect::Emit(event) => word(&event.kind),
+        Effect::Publish(event) => format!("publish {}", word(&event.kind)),
+        Effect::CallModel { turn_index, .. } => format!("> call model {turn_index}"),
+        Effect::StopModel => "> stop model".to_owned(),
+        Effect::Gate(call) => format!("> gate {}", call.call_id),
+        Effect::Withdraw(id) => format!("> withdraw {id}"),
+        Effect::Run(call) => format!("> run {}", call.call_id),
+        Effect::StopTool(id) => format!("> stop {id}"),
+        Effect::AbortTool(id) => format!("> abort {id}"),
+        Effect::StartGrace => "> grace".to_owned(),
+        Effect::Commit(event) => format!("> commit {}", word(&event.kind)),
+        Effect::Finish(Finish::Done { .. }) => "> done".to_owned(),
+        Effect::Finish(Finish::Lost(fault)) => format!("> lost {fault:?}"),
+    }
+}
+
+fn word(kind: &EventKind) -> String {
+    match kind {
+        EventKind::LoopStart { .. } => "loop begins".to_owned(),
+        EventKind::InputRejected { reason } => format!("rejected {reason}"),
+        EventKind::TurnStart { trigger } => format!("turn begins {trigger:?}"),
+        EventKind::MessageStart { message_id } => format!("{message_id} begins"),
+        EventKind::Delta { delta, .. } => format!("delta {}", delta.block()),
+        EventKind::MessageEnd { message } => format!("{} {}", message.message_id, said(message)),
+        EventKind::UsageReported { usage, cumulative } => format!(
+            "usage {:?} of {}",
+            usage.map(|usage| usage.total()),
+            cumulative.total()
+        ),
+        EventKind::ToolCallRequested { call, detail } => {
+            format!("{} wanted: {}", call.call_id, detail.title)
+        }
+        EventKind::PermissionRequested { call_id, .. } => format!("{call_id} asked"),
+        EventKind::PermissionResolved { call_id, verdict } => format!("{call_id} {verdict:?}"),
+        EventKind::ToolExecutionStart { call_id, runs, .. } => {
+            format!("{call_id} begins, runs {runs}")
+        }
+        EventKind::ToolExecutionUpdate { call_id, .. } => format!("{call_id} shows"),
+        EventKind::ToolExecutionOutput { call_id, text } => format!("{call_id} prints {text}"),
+        EventKind::ToolExecutionEnd {
+            call_id,
+            disposition,
+            ..
+        } => format!("{call_id} ends {disposition:?}"),
+        EventKind::PlanUpdated { entries } => format!("plan of {}", entries.len()),
+        EventKind::TurnEnd { tool_results, .. } => format!("turn ends {tool_results:?}"),
+        EventKind::LoopEnd { outcome, .. } => format!("loop ends {outcome:?}"),
+    }
+}
+
+fn said(message: &LlmMessage) -> String {
+    let text = message.message.text();
+    match &message.message {
+        Message::System { .. } => format!("system: {text}"),
+        Message::User { .. } => format!("user: {text}"),
+        Message::Assistant { stop, .. } => format!("assistant {stop:?}: {text}"),
+        Message::ToolResult {
+            call_id, is_error, ..
+        } => format!("result {call_id} error {is_error}: {text}"),
+    }
+}
+
+pub(crate) fn text(block: u32, text: &str) -> Input {
+    Input::Delta(ModelDelta::Text {
+        block,
+        text: text.to_owned(),
+    })
+}
+
+pub(crate) fn call(id: &str) -> Content {
+    Content::ToolCall(ToolCall {
+        call_id: id.into(),
+        name: format!("tool-{id}"),
+        args: Arc::new(serde_json::json!({"n": 1})),
+    })
+}
+
+/// An answer that says `content`; it costs `input` and `output` tokens, or nobody knows.
+pub(crate) fn answer(content: Vec<Content>, stop: ModelStop, cost: Option<(u64, u64)>) -> Input {
+    let details = content.iter().filter_map(|item| match item {
+        Content::ToolCall(call) => Some(CallDetail {
+            title: format!("Use {}", call.name),
+            ..CallDetail::default()
+        }),
+        Content::Text { .. }
+        | Content::Image(_)
+        | Content::Thinking { .. }
+        | Content::Opaque { .. } => None,
+    });
+    let details = details.collect();
+    let response = Response {
+        content,
+        stop,
+        raw_stop: None,
+        usage: cost.map(|(input, output)| Usage {
+            input,
+            output,
+            ..Usage::default()
+        }),
+        model: "real-model".to_owned(),
+        provider: "real-provider".to_owned(),
+    };
+    Input::Answered { response, details }
+}
+
+pub(crate) fn prose(text: &str) -> Input {
+    answer(vec![Content::text(text)], ModelStop::EndTurn, Some((5, 2)))
+}
+
+pub(crate) fn calls(ids: &[&str]) -> Input {
+    let content = ids.iter().map(|id| call(id)).collect();
+    answer(content, ModelStop::ToolUse, Some((10, 3)))
+}
+
+pub(crate) fn asking(id: &str) -> Input {
+    Input::Asking {
+        call_id: id.into(),
+        detail: CallDetail::default(),
+    }
+}
+
+pub(crate) fn allow(id: &str) -> Input {
+    verdict(id, Verdict::Allow)
+}
+
+pub(crate) fn verdict(id: &str, verdict: Verdict) -> Input {
+    Input::Verdict {
+        call_id: id.into(),
+        verdict,
+    }
+}
+
+pub(crate) fn ended(id: &str, envelope: ToolEnvelope) -> Input {
+    Input::Ended {
+        call_id: id.into(),
+        envelope,
+    }
+}
+
+pub(crate) fn failed(kind: FaultKind) -> Input {
+    Input::ModelFailed(ModelFault {
+        kind,
+        message: "it broke".to_owned(),
+        status: None,
+        retry_after: None,
+    })
+}
