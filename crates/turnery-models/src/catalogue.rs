@@ -1,9 +1,16 @@
 //! Catalogue: which providers there are, and how a name such as `anthropic/claude-sonnet-4-5` becomes a model.
 
-use crate::{Model, ModelInfo};
-use secrecy::SecretString;
+use crate::{
+    Api, CallLimits, Model, ModelInfo, Offline, ProviderConfig, Scripted,
+    anthropic::{self, Anthropic},
+    http::Endpoint,
+    known,
+    openai::{self, OpenAi},
+    provider::without_credentials,
+    remote::Remote,
+};
 use serde::{Deserialize, Serialize};
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{fmt, path::Path, str::FromStr, sync::Arc};
 
 /// `provider/model`. The model part may hold further slashes (`openrouter/meta/llama`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -81,36 +88,10 @@ pub struct UnknownModel {
     pub hint: String,
 }
 
-/// One provider, as configured.
-#[derive(Clone, Debug)]
-pub struct ProviderConfig {
-    /// The part before the slash: `anthropic`, `openai`, `ollama`, ...
-    pub name: String,
-    /// What it speaks.
-    pub api: Api,
-    /// For example `https://api.anthropic.com`. No trailing slash.
-    pub base_url: String,
-    /// From the environment or a 0600 file, never from a project. `None`: none needed, or none found.
-    pub key: Option<SecretString>,
-    /// Where a key is looked for, for the error that says it is missing: `ANTHROPIC_API_KEY`.
-    pub key_hint: String,
-    /// Models to offer, for lists; any other name is tried as well.
-    pub models: Vec<String>,
-}
-
-/// The APIs that are spoken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Api {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI Chat Completions, and all servers that copy it.
-    OpenAi,
-}
-
 /// All models within reach.
 pub struct Catalogue {
-    _providers: Vec<ProviderConfig>,
+    providers: Vec<ProviderConfig>,
+    limits: CallLimits,
 }
 
 impl Catalogue {
@@ -118,21 +99,95 @@ impl Catalogue {
     #[must_use]
     pub fn new(providers: Vec<ProviderConfig>) -> Self {
         Self {
-            _providers: providers,
+            providers,
+            limits: CallLimits::default(),
         }
     }
 
-    /// The model of that name. Does not touch the network.
+    /// The same, with other limits for all calls.
+    #[must_use]
+    pub fn limits(self, limits: CallLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The model of that name. Does not touch the network. A missing key is found out by the call.
     pub fn model(&self, name: &ModelName) -> Result<Arc<dyn Model>, UnknownModel> {
-        Err(UnknownModel {
+        let unknown = |hint: String| UnknownModel {
             name: name.to_string(),
-            hint: String::new(),
+            hint,
+        };
+        match name.provider.as_str() {
+            "offline" => return Ok(Arc::new(Offline::new())),
+            "scripted" => {
+                let scripted = Scripted::open(Path::new(&name.model));
+                let scripted = scripted.map_err(|error| unknown(error.to_string()))?;
+                return Ok(Arc::new(scripted));
+            }
+            _ => {}
+        }
+        let Some(provider) = self.providers.iter().find(|p| p.name == name.provider) else {
+            let names: Vec<&str> = self.providers.iter().map(|p| p.name.as_str()).collect();
+            let known = names.join(", ");
+            return Err(unknown(format!(
+                "write it as provider/model; the providers are {known}, and offline"
+            )));
+        };
+        if name.model.is_empty() {
+            let example = provider.models.first().map_or("MODEL", String::as_str);
+            return Err(unknown(format!(
+                "name the model too, as in {}/{example}",
+                provider.name
+            )));
+        }
+        let info = info(provider, name.clone());
+        let model = &name.model;
+        Ok(match provider.api {
+            Api::Anthropic => {
+                let endpoint = Endpoint::new(provider, model, anthropic::PATH, &self.limits);
+                Arc::new(Remote::new(info, endpoint, &self.limits, Anthropic))
+            }
+            Api::OpenAi => {
+                let endpoint = Endpoint::new(provider, model, openai::PATH, &self.limits);
+                let dialect = OpenAi::new(&provider.base_url);
+                Arc::new(Remote::new(info, endpoint, &self.limits, dialect))
+            }
         })
     }
 
     /// The models to offer in a list: those of providers that can be used now, then `offline`.
     #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {
-        Vec::new()
+        self.providers
+            .iter()
+            .filter(|provider| provider.key.is_some() || provider.key_hint.is_empty())
+            .flat_map(|provider| {
+                provider.models.iter().map(|model| {
+                    let name = ModelName {
+                        provider: provider.name.clone(),
+                        model: model.clone(),
+                    };
+                    info(provider, name)
+                })
+            })
+            .chain([Offline::new().info().clone()])
+            .collect()
+    }
+}
+
+/// What is known of a model of `provider`.
+fn info(provider: &ProviderConfig, name: ModelName) -> ModelInfo {
+    let known = known::look_up(&name.model);
+    ModelInfo {
+        display_name: name.model.clone(),
+        context_window: known.map(|known| known.context),
+        max_output: known.map_or(8192, |known| known.output),
+        images: known.is_none_or(|known| known.images),
+        reasoning: known.is_none_or(|known| known.reasoning),
+        api: match provider.api {
+            Api::Anthropic => anthropic::API,
+            Api::OpenAi => openai::API,
+        },
+        base_url: Some(without_credentials(&provider.base_url)),
+        name,
     }
 }

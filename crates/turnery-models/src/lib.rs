@@ -3,9 +3,24 @@
 pub mod catalogue;
 pub mod model;
 pub mod offline;
+pub mod provider;
+pub mod retry;
 pub mod scripted;
 
-pub use catalogue::{Api, Catalogue, ModelName, ProviderConfig, UnknownModel};
+mod answer;
+mod anthropic;
+mod fault;
+mod history;
+mod http;
+mod known;
+mod openai;
+mod remote;
+mod sse;
+mod text;
+
+pub use catalogue::{Catalogue, ModelName, UnknownModel};
 pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Thinking};
 pub use offline::Offline;
+pub use provider::{Api, CallLimits, ProviderConfig};
+pub use retry::RetryPolicy;
 pub use scripted::{Scenario, ScenarioError, Scripted, scenario_schema};

@@ -1,0 +1,320 @@
+//! The answer of the Messages API: events of content blocks, which come one after the other.
+
+use crate::{
+    answer::{CallIds, Part, Parts},
+    fault::Said,
+    remote::{self, Broken, Step},
+    text::Text,
+};
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+use turnery_engine::{ModelDelta, ModelStop, Response, Usage};
+
+/// Any event: one flat shape, borrowed, so that a fragment is read without a detour.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    #[serde(default)]
+    index: u32,
+    #[serde(default, borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(default, borrow)]
+    content_block: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    message: Option<Start<'a>>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(default, borrow)]
+    text: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    signature: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    partial_json: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    stop_reason: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Start<'a> {
+    #[serde(default, borrow)]
+    model: Option<Text<'a>>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+}
+
+/// How a content block begins.
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    #[serde(default, borrow)]
+    text: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    signature: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    id: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    name: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    input: Option<&'a RawValue>,
+}
+
+/// Later counts replace earlier ones: they are running totals.
+#[derive(Default, Deserialize)]
+struct WireUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+}
+
+/// The block that is growing.
+enum Open {
+    Text,
+    Thinking,
+    Call {
+        at: usize,
+        /// The whole arguments, for servers that send no fragments of them.
+        input: Option<String>,
+    },
+    /// A block of a kind that is not known, with the fragments of its input.
+    Opaque {
+        at: usize,
+        input: String,
+    },
+}
+
+/// Reads one answer.
+pub(crate) struct Reader {
+    provider: String,
+    model: String,
+    ids: CallIds,
+    parts: Parts,
+    open: Option<(u32, Open)>,
+    usage: Option<Usage>,
+    raw_stop: Option<String>,
+    is_over: bool,
+}
+
+impl Reader {
+    pub(super) fn new(provider: &str, model: &str, ids: CallIds) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            ids,
+            parts: Parts::default(),
+            open: None,
+            usage: None,
+            raw_stop: None,
+            is_over: false,
+        }
+    }
+
+    fn count(&mut self, wire: &WireUsage) {
+        let usage = self.usage.get_or_insert_default();
+        let set = |to: &mut u64, from: Option<u64>| *to = from.unwrap_or(*to);
+        set(&mut usage.input, wire.input_tokens);
+        set(&mut usage.output, wire.output_tokens);
+        set(&mut usage.cache_read, wire.cache_read_input_tokens);
+        set(&mut usage.cache_write, wire.cache_creation_input_tokens);
+    }
+
+    fn start(
+        &mut self,
+        index: u32,
+        raw: &RawValue,
+        out: &mut Vec<ModelDelta>,
+    ) -> Result<(), Broken> {
+        self.stop(out);
+        let block: Block<'_> = serde_json::from_str(raw.get())?;
+        let open = match &*block.kind {
+            "text" => {
+                self.open = Some((index, Open::Text));
+                self.parts.seal();
+                self.parts.text(block.text.as_deref().unwrap_or(""), out);
+                return Ok(());
+            }
+            "thinking" => {
+                self.parts.open(Part::Thinking {
+                    text: String::new(),
+                    signature: None,
+                });
+                self.parts
+                    .thinking(block.thinking.as_deref().unwrap_or(""), out);
+                self.sign(block.signature.as_deref().unwrap_or(""));
+                Open::Thinking
+            }
+            "tool_use" => {
+                let at = self.parts.open(Part::Call {
+                    id: self.ids.take(block.id.as_deref().unwrap_or("")),
+                    name: block.name.as_deref().unwrap_or("").to_owned(),
+                    args: String::new(),
+                });
+                let input = block.input.map(|input| input.get().to_owned());
+                Open::Call { at, input }
+            }
+            _ => {
+                let value: Value = serde_json::from_str(raw.get())?;
+                let at = self.parts.open(Part::Opaque(value));
+                Open::Opaque {
+                    at,
+                    input: String::new(),
+                }
+            }
+        };
+        self.open = Some((index, open));
+        Ok(())
+    }
+
+    fn grow(
+        &mut self,
+        index: u32,
+        delta: &Delta<'_>,
+        out: &mut Vec<ModelDelta>,
+    ) -> Result<(), Broken> {
+        let Some((_, open)) = self.open.as_mut().filter(|(open, _)| *open == index) else {
+            return Err(Broken::Promise(format!(
+                "a fragment of block {index}, which is not open"
+            )));
+        };
+        match open {
+            Open::Text => self.parts.text(delta.text.as_deref().unwrap_or(""), out),
+            Open::Thinking => {
+                self.parts
+                    .thinking(delta.thinking.as_deref().unwrap_or(""), out);
+                self.sign(delta.signature.as_deref().unwrap_or(""));
+            }
+            Open::Call { at, .. } => {
+                let at = *at;
+                self.parts
+                    .args(at, delta.partial_json.as_deref().unwrap_or(""), out);
+            }
+            Open::Opaque { input, .. } => {
+                input.push_str(delta.partial_json.as_deref().unwrap_or(""));
+            }
+        }
+        Ok(())
+    }
+
+    /// The provider's proof of the reasoning so far.
+    fn sign(&mut self, piece: &str) {
+        if piece.is_empty() {
+            return;
+        }
+        if let Some(Part::Thinking { signature, .. }) = self.parts.last() {
+            signature.get_or_insert_default().push_str(piece);
+        }
+    }
+
+    fn stop(&mut self, out: &mut Vec<ModelDelta>) {
+        match self.open.take() {
+            Some((
+                _,
+                Open::Call {
+                    at,
+                    input: Some(input),
+                },
+            )) => {
+                let is_bare =
+                    matches!(self.parts.get(at), Some(Part::Call { args, .. }) if args.is_empty());
+                if is_bare && input != "{}" {
+                    self.parts.args(at, &input, out);
+                }
+            }
+            Some((_, Open::Opaque { at, input })) if !input.is_empty() => {
+                if let (Some(Part::Opaque(block)), Ok(input)) =
+                    (self.parts.get(at), serde_json::from_str(&input))
+                {
+                    block["input"] = input;
+                }
+            }
+            Some((_, Open::Text | Open::Thinking | Open::Call { .. } | Open::Opaque { .. }))
+            | None => {}
+        }
+    }
+}
+
+impl remote::Reader for Reader {
+    fn on(&mut self, data: &str, out: &mut Vec<ModelDelta>) -> Result<Step, Broken> {
+        let event: Event<'_> = serde_json::from_str(data)?;
+        match &*event.kind {
+            "content_block_delta" => {
+                if let Some(delta) = &event.delta {
+                    self.grow(event.index, delta, out)?;
+                }
+            }
+            "content_block_start" => {
+                if let Some(block) = event.content_block {
+                    self.start(event.index, block, out)?;
+                }
+            }
+            "content_block_stop" => self.stop(out),
+            "message_start" => {
+                if let Some(start) = event.message {
+                    if let Some(model) = start.model {
+                        self.model = model.into_owned();
+                    }
+                    if let Some(usage) = start.usage {
+                        self.count(&usage);
+                    }
+                }
+            }
+            "message_delta" => {
+                if let Some(reason) = event.delta.and_then(|delta| delta.stop_reason) {
+                    self.raw_stop = Some(reason.into_owned());
+                }
+                if let Some(usage) = event.usage {
+                    self.count(&usage);
+                }
+            }
+            "message_stop" => {
+                self.is_over = true;
+                return Ok(Step::Done);
+            }
+            "error" => return Err(Broken::Said(Said::within(data).unwrap_or_default())),
+            // Pings, and what later versions add: the API asks to ignore what is not known.
+            _ => {}
+        }
+        Ok(Step::More)
+    }
+
+    fn end(self) -> Result<Response, Broken> {
+        if !self.is_over {
+            return Err(Broken::Promise("it ended without message_stop".to_owned()));
+        }
+        let Some(raw_stop) = self.raw_stop else {
+            return Err(Broken::Promise("it does not say why it stopped".to_owned()));
+        };
+        let stop = match raw_stop.as_str() {
+            "tool_use" => ModelStop::ToolUse,
+            // A paused answer has not said all either.
+            "max_tokens" | "model_context_window_exceeded" | "pause_turn" => ModelStop::Length,
+            "refusal" => ModelStop::Refusal,
+            _ => ModelStop::EndTurn,
+        };
+        if raw_stop == "model_context_window_exceeded" && self.parts.is_empty() {
+            return Err(Broken::Said(Said {
+                code: "context_length_exceeded".to_owned(),
+                message: raw_stop,
+                status: None,
+            }));
+        }
+        Ok(Response {
+            content: self.parts.settle(&self.provider),
+            stop,
+            raw_stop: Some(raw_stop),
+            usage: self.usage,
+            model: self.model,
+            provider: self.provider,
+        })
+    }
+}

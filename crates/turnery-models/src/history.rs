@@ -1,0 +1,153 @@
+//! History: the conversation as every API wants it, before it is written down in its own words.
+//!
+//! What must hold of the result: roles alternate, each call is followed at once by exactly one
+//! result, results come in call order, and nothing is empty.
+
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use turnery_engine::{CallId, Content, ImageData, LlmMessage, Message};
+
+/// What a call is said to have given when its result was never kept.
+const NO_RESULT: &str = "No result: the call was cut short.";
+
+/// One side's contribution.
+#[derive(Debug)]
+pub(crate) enum Turn<'a> {
+    User(Vec<Said<'a>>),
+    /// Reasoning and opaque blocks of other providers are left out: they mean nothing to this one.
+    Assistant(Vec<&'a Content>),
+    /// Right after the assistant that made the calls.
+    Results(Vec<Answer<'a>>),
+}
+
+/// A piece of what a person, the program or a tool says.
+#[derive(Debug)]
+pub(crate) enum Said<'a> {
+    Text(Cow<'a, str>),
+    Image(&'a ImageData),
+}
+
+/// The result of one call.
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    pub(crate) call_id: &'a CallId,
+    pub(crate) said: Vec<Said<'a>>,
+    pub(crate) is_error: bool,
+}
+
+/// The conversation, for `provider`.
+pub(crate) fn turns<'a>(messages: &'a [Arc<LlmMessage>], provider: &str) -> Vec<Turn<'a>> {
+    let results = results(messages);
+    let mut turns = Vec::with_capacity(messages.len());
+    for message in messages {
+        match &message.message {
+            Message::System { text } => user(&mut turns, vec![Said::Text(notice(text))]),
+            Message::User { content } => user(&mut turns, said(content)),
+            Message::Assistant {
+                content,
+                provider: author,
+                ..
+            } => {
+                let kept = |item: &&Content| is_kept(item, author == provider, provider);
+                assistant(&mut turns, content.iter().filter(kept).collect());
+                let answers: Vec<Answer<'_>> = message
+                    .message
+                    .calls()
+                    .map(|call| answer(&call.call_id, &results))
+                    .collect();
+                if !answers.is_empty() {
+                    turns.push(Turn::Results(answers));
+                }
+            }
+            Message::ToolResult { .. } => {}
+        }
+    }
+    turns
+}
+
+/// The first result of each call.
+fn results(messages: &[Arc<LlmMessage>]) -> HashMap<&CallId, (&[Content], bool)> {
+    let mut results = HashMap::new();
+    for message in messages {
+        if let Message::ToolResult {
+            call_id,
+            content,
+            is_error,
+            ..
+        } = &message.message
+        {
+            results
+                .entry(call_id)
+                .or_insert((content.as_slice(), *is_error));
+        }
+    }
+    results
+}
+
+fn answer<'a>(
+    call_id: &'a CallId,
+    results: &HashMap<&'a CallId, (&'a [Content], bool)>,
+) -> Answer<'a> {
+    match results.get(call_id) {
+        Some((content, is_error)) => Answer {
+            call_id,
+            said: said(content),
+            is_error: *is_error,
+        },
+        None => Answer {
+            call_id,
+            said: vec![Said::Text(Cow::Borrowed(NO_RESULT))],
+            is_error: true,
+        },
+    }
+}
+
+/// A notice of the engine: mid-way system messages are refused by many servers, so it goes as the
+/// user's text, and says what it is.
+fn notice(text: &str) -> Cow<'_, str> {
+    Cow::Owned(format!("<system-notice>\n{text}\n</system-notice>"))
+}
+
+fn said(content: &[Content]) -> Vec<Said<'_>> {
+    content
+        .iter()
+        .filter_map(|item| match item {
+            Content::Text { text } if text.trim().is_empty() => None,
+            Content::Text { text } => Some(Said::Text(Cow::Borrowed(text))),
+            Content::Image(image) => Some(Said::Image(image)),
+            Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => None,
+        })
+        .collect()
+}
+
+/// Whether a block of an assistant's message is sent back; `own`: this provider wrote the message.
+fn is_kept(item: &Content, own: bool, provider: &str) -> bool {
+    match item {
+        Content::Text { text } => !text.trim().is_empty(),
+        Content::ToolCall(_) => true,
+        Content::Thinking { .. } => own,
+        Content::Opaque {
+            provider: author, ..
+        } => author == provider,
+        Content::Image(_) => false,
+    }
+}
+
+fn user<'a>(turns: &mut Vec<Turn<'a>>, mut said: Vec<Said<'a>>) {
+    if said.is_empty() {
+        return;
+    }
+    match turns.last_mut() {
+        Some(Turn::User(so_far)) => so_far.append(&mut said),
+        Some(Turn::Assistant(_) | Turn::Results(_)) | None => turns.push(Turn::User(said)),
+    }
+}
+
+fn assistant<'a>(turns: &mut Vec<Turn<'a>>, mut content: Vec<&'a Content>) {
+    if content.is_empty() {
+        return;
+    }
+    match turns.last_mut() {
+        Some(Turn::Assistant(so_far)) => so_far.append(&mut content),
+        Some(Turn::User(_) | Turn::Results(_)) | None => turns.push(Turn::Assistant(content)),
+    }
+}

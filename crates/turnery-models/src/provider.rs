@@ -1,0 +1,340 @@
+//! Providers: where models are served, and the standard ones as the environment describes them.
+
+use crate::RetryPolicy;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use std::{fmt, time::Duration};
+
+/// One provider, as configured.
+#[derive(Clone)]
+pub struct ProviderConfig {
+    /// The part before the slash: `anthropic`, `openai`, `ollama`, ...
+    pub name: String,
+    /// What it speaks.
+    pub api: Api,
+    /// For example `https://api.anthropic.com` (no `/v1`) or `http://127.0.0.1:11434/v1` (with it).
+    pub base_url: String,
+    /// From the environment or a 0600 file, never from a project. `None`: none needed, or none found.
+    pub key: Option<SecretString>,
+    /// Where a key is looked for, for the error that says it is missing: `ANTHROPIC_API_KEY`.
+    /// Empty: none is needed.
+    pub key_hint: String,
+    /// Models to offer, for lists; any other name is tried as well.
+    pub models: Vec<String>,
+}
+
+impl fmt::Debug for ProviderConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderConfig")
+            .field("name", &self.name)
+            .field("api", &self.api)
+            .field("base_url", &without_credentials(&self.base_url))
+            .field("has_key", &self.key.is_some())
+            .field("key_hint", &self.key_hint)
+            .field("models", &self.models)
+            .finish()
+    }
+}
+
+/// The APIs that are spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Api {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Chat Completions, and all servers that copy it.
+    #[serde(rename = "openai", alias = "open_ai")]
+    OpenAi,
+}
+
+/// How long to wait for a provider, and how often to ask again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallLimits {
+    /// Silence that ends a call. Any byte ends the silence, a ping too.
+    pub idle: Duration,
+    /// The same for providers without keys: a server on a desk may load a model first.
+    pub idle_local: Duration,
+    /// Retries of calls that failed before their first fragment.
+    pub retry: RetryPolicy,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(120),
+            idle_local: Duration::from_secs(600),
+            retry: RetryPolicy::default(),
+        }
+    }
+}
+
+/// A provider that is known by name.
+struct Standard {
+    name: &'static str,
+    api: Api,
+    base_url: &'static str,
+    url_variable: &'static str,
+    key_variable: &'static str,
+    needs_key: bool,
+    models: &'static [&'static str],
+}
+
+const STANDARD: &[Standard] = &[
+    Standard {
+        name: "anthropic",
+        api: Api::Anthropic,
+        base_url: "https://api.anthropic.com",
+        url_variable: "ANTHROPIC_BASE_URL",
+        key_variable: "ANTHROPIC_API_KEY",
+        needs_key: true,
+        models: &[
+            "claude-sonnet-4-6",
+            "claude-opus-4-8",
+            "claude-opus-4-6",
+            "claude-haiku-4-5",
+        ],
+    },
+    Standard {
+        name: "openai",
+        api: Api::OpenAi,
+        base_url: "https://api.openai.com/v1",
+        url_variable: "OPENAI_BASE_URL",
+        key_variable: "OPENAI_API_KEY",
+        needs_key: true,
+        models: &["gpt-5.1", "gpt-5", "gpt-5-mini", "gpt-4.1"],
+    },
+    Standard {
+        name: "openrouter",
+        api: Api::OpenAi,
+        base_url: "https://openrouter.ai/api/v1",
+        url_variable: "OPENROUTER_BASE_URL",
+        key_variable: "OPENROUTER_API_KEY",
+        needs_key: true,
+        models: &["openrouter/auto"],
+    },
+    Standard {
+        name: "mistral",
+        api: Api::OpenAi,
+        base_url: "https://api.mistral.ai/v1",
+        url_variable: "MISTRAL_BASE_URL",
+        key_variable: "MISTRAL_API_KEY",
+        needs_key: true,
+        models: &[
+            "devstral-medium-latest",
+            "mistral-medium-latest",
+            "mistral-large-latest",
+        ],
+    },
+    Standard {
+        name: "deepseek",
+        api: Api::OpenAi,
+        base_url: "https://api.deepseek.com/v1",
+        url_variable: "DEEPSEEK_BASE_URL",
+        key_variable: "DEEPSEEK_API_KEY",
+        needs_key: true,
+        models: &["deepseek-chat", "deepseek-reasoner"],
+    },
+    Standard {
+        name: "ollama",
+        api: Api::OpenAi,
+        base_url: "http://127.0.0.1:11434/v1",
+        url_variable: "OLLAMA_HOST",
+        key_variable: "OLLAMA_API_KEY",
+        needs_key: false,
+        models: &[],
+    },
+    Standard {
+        name: "lmstudio",
+        api: Api::OpenAi,
+        base_url: "http://127.0.0.1:1234/v1",
+        url_variable: "LMSTUDIO_BASE_URL",
+        key_variable: "LMSTUDIO_API_KEY",
+        needs_key: false,
+        models: &[],
+    },
+    Standard {
+        name: "llamacpp",
+        api: Api::OpenAi,
+        base_url: "http://127.0.0.1:8080/v1",
+        url_variable: "LLAMACPP_BASE_URL",
+        key_variable: "LLAMACPP_API_KEY",
+        needs_key: false,
+        models: &[],
+    },
+    Standard {
+        name: "vllm",
+        api: Api::OpenAi,
+        base_url: "http://127.0.0.1:8000/v1",
+        url_variable: "VLLM_BASE_URL",
+        key_variable: "VLLM_API_KEY",
+        needs_key: false,
+        models: &[],
+    },
+];
+
+impl ProviderConfig {
+    /// All standard providers, as the environment behind `lookup` describes them.
+    #[must_use]
+    pub fn well_known(lookup: &dyn Fn(&str) -> Option<String>) -> Vec<Self> {
+        STANDARD
+            .iter()
+            .map(|standard| standard.configured(lookup))
+            .collect()
+    }
+}
+
+impl Standard {
+    fn configured(&self, lookup: &dyn Fn(&str) -> Option<String>) -> ProviderConfig {
+        let look = |name: &str| {
+            lookup(name)
+                .map(|v| v.trim().to_owned())
+                .filter(|v| !v.is_empty())
+        };
+        let url = look(self.url_variable);
+        // Whoever points a hosted provider's name at a server of their own may well need no key.
+        let needs_key = self.needs_key && url.is_none();
+        ProviderConfig {
+            name: self.name.to_owned(),
+            api: self.api,
+            base_url: match url {
+                Some(host) if self.url_variable == "OLLAMA_HOST" => ollama_url(&host),
+                Some(url) => url.trim_end_matches('/').to_owned(),
+                None => self.base_url.to_owned(),
+            },
+            key: look(self.key_variable).map(SecretString::from),
+            key_hint: if needs_key {
+                self.key_variable.to_owned()
+            } else {
+                String::new()
+            },
+            models: self.models.iter().map(|&model| model.to_owned()).collect(),
+        }
+    }
+}
+
+/// What a person sets to change a provider's address.
+pub(crate) fn url_hint(provider: &str) -> String {
+    match STANDARD.iter().find(|standard| standard.name == provider) {
+        Some(standard) => format!("set {}", standard.url_variable),
+        None => format!("set base_url of the provider {provider} in the configuration"),
+    }
+}
+
+/// What a person sets to give a provider a key, when its configuration does not say.
+pub(crate) fn key_variable(provider: &str) -> String {
+    match STANDARD.iter().find(|standard| standard.name == provider) {
+        Some(standard) => standard.key_variable.to_owned(),
+        None => format!("the key of the provider {provider} in the configuration"),
+    }
+}
+
+/// `OLLAMA_HOST` is a host, a port, both, or a URL; and `0.0.0.0` is what the server listens on.
+fn ollama_url(host: &str) -> String {
+    let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let port_at = authority
+        .rfind(':')
+        .filter(|at| authority[at + 1..].bytes().all(|b| b.is_ascii_digit()));
+    let (name, port) = match port_at {
+        Some(at) => (&authority[..at], &authority[at + 1..]),
+        None => (authority, if scheme == "https" { "443" } else { "11434" }),
+    };
+    let name = match name {
+        "" | "0.0.0.0" | "[::]" => "127.0.0.1",
+        name => name,
+    };
+    let path = path
+        .trim_end_matches('/')
+        .trim_end_matches("v1")
+        .trim_end_matches('/');
+    let slash = if path.is_empty() { "" } else { "/" };
+    format!("{scheme}://{name}:{port}{slash}{path}/v1")
+}
+
+/// A URL to show: user names, passwords and queries may be secrets.
+pub(crate) fn without_credentials(url: &str) -> String {
+    let Ok(mut parsed) = reqwest::Url::parse(url) else {
+        return url.rsplit('@').next().unwrap_or(url).to_owned();
+    };
+    // These fail for URLs that cannot have such parts, and then there is nothing to hide.
+    let _ = parsed.set_username("");
+    let _ = parsed.set_password(None);
+    parsed.set_query(None);
+    parsed.as_str().trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret;
+
+    fn find(name: &str, set: &[(&str, &str)]) -> ProviderConfig {
+        let lookup = |variable: &str| {
+            set.iter()
+                .find(|(name, _)| *name == variable)
+                .map(|(_, value)| (*value).to_owned())
+        };
+        let all = ProviderConfig::well_known(&lookup);
+        all.into_iter()
+            .find(|provider| provider.name == name)
+            .unwrap()
+    }
+
+    #[test]
+    fn the_environment_gives_keys_and_addresses() {
+        let bare = find("anthropic", &[]);
+        assert_eq!(bare.base_url, "https://api.anthropic.com");
+        assert_eq!(bare.key_hint, "ANTHROPIC_API_KEY");
+        assert!(bare.key.is_none());
+
+        let set = find(
+            "openai",
+            &[
+                ("OPENAI_API_KEY", " sk-1\n"),
+                ("OPENAI_BASE_URL", "http://h:1/v1/"),
+            ],
+        );
+        assert_eq!(set.base_url, "http://h:1/v1");
+        assert_eq!(set.key.unwrap().expose_secret(), "sk-1");
+
+        let own_server = find("openai", &[("OPENAI_BASE_URL", "http://h:1/v1")]);
+        assert_eq!(
+            own_server.key_hint, "",
+            "a server of one's own may need no key"
+        );
+    }
+
+    #[test]
+    fn ollama_is_found_however_its_host_is_written() {
+        for (host, url) in [
+            ("127.0.0.1", "http://127.0.0.1:11434/v1"),
+            ("0.0.0.0:9999", "http://127.0.0.1:9999/v1"),
+            (":11500", "http://127.0.0.1:11500/v1"),
+            ("http://box:11434/", "http://box:11434/v1"),
+            ("https://box.example/v1", "https://box.example:443/v1"),
+            (
+                "https://box.example/ollama/",
+                "https://box.example:443/ollama/v1",
+            ),
+            ("[::1]:7", "http://[::1]:7/v1"),
+        ] {
+            assert_eq!(
+                find("ollama", &[("OLLAMA_HOST", host)]).base_url,
+                url,
+                "{host}"
+            );
+        }
+        assert_eq!(find("ollama", &[]).base_url, "http://127.0.0.1:11434/v1");
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let mut provider = find("openai", &[("OPENAI_API_KEY", "sk-secret")]);
+        provider.base_url = "https://me:hunter2@h/v1?token=t0ken".to_owned();
+        let shown = format!("{provider:?}");
+        for secret in ["sk-secret", "hunter2", "t0ken"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        assert!(shown.contains("https://h/v1"), "{shown}");
+    }
+}
