@@ -44,6 +44,9 @@ pub(super) fn by_path(hits: &[Hit]) -> Vec<(&str, Vec<&Hit>)> {
 
 /// The lines of a file with their numbers, whether or not the tool numbered them.
 pub(super) fn numbered(text: &str, first: usize) -> Vec<(usize, &str)> {
+    if text.starts_with('[') && text.trim_end().ends_with(" is empty]") {
+        return Vec::new();
+    }
     let form = pattern!(r"^\s*(\d+)(?:\t|→|\||: | \| )(.*)$");
     let own: Vec<(usize, &str)> = text
         .lines()
@@ -53,7 +56,10 @@ pub(super) fn numbered(text: &str, first: usize) -> Vec<(usize, &str)> {
         })
         .collect();
     let rising = own.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !line.starts_with("[lines "))
+        .count();
     if rising && !own.is_empty() && own.len() * 10 >= lines * 8 {
         return own;
     }
@@ -61,6 +67,64 @@ pub(super) fn numbered(text: &str, first: usize) -> Vec<(usize, &str)> {
         .enumerate()
         .map(|(at, line)| (first.saturating_add(at), line))
         .collect()
+}
+
+/// A file of a folder's tree, with its size in bytes where that is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leaf {
+    pub(super) path: String,
+    pub(super) bytes: u64,
+}
+
+/// Reads a tree: two blanks for each level, `name/` for a folder, `name  12 B` for a file. Hidden
+/// files and folders are left out. Also tells whether the tree was cut short.
+pub(super) fn tree(text: &str) -> (Vec<Leaf>, bool) {
+    let sized = pattern!(r"^(.+?)  ([\d.]+) (B|KiB|MiB)$");
+    let (mut leaves, mut folders, mut cut) = (Vec::new(), Vec::<&str>::new(), false);
+    for line in text.lines() {
+        let name = line.trim_start();
+        if name.starts_with('[') {
+            cut |= name.contains("cut");
+            continue;
+        }
+        folders.truncate((line.len() - name.len()) / 2);
+        if let Some(folder) = name.strip_suffix('/') {
+            folders.push(folder);
+            continue;
+        }
+        let (name, bytes) = match sized.captures(name) {
+            Some(parts) => {
+                let unit = match &parts[3] {
+                    "B" => 1.0,
+                    "KiB" => 1024.0,
+                    _ => 1_048_576.0,
+                };
+                let number: f64 = parts[2].parse().unwrap_or(0.0);
+                (
+                    parts.get(1).map_or(name, |name| name.as_str()),
+                    number * unit,
+                )
+            }
+            None => (name, 0.0),
+        };
+        if name.is_empty() || name.contains(" -> ") {
+            continue;
+        }
+        let path = folders
+            .iter()
+            .chain([&name])
+            .copied()
+            .collect::<Vec<_>>()
+            .join("/");
+        if !path.split('/').any(|part| part.starts_with('.')) {
+            // A float that is too big or negative saturates.
+            leaves.push(Leaf {
+                path,
+                bytes: bytes as u64,
+            });
+        }
+    }
+    (leaves, cut)
 }
 
 /// One path a line, as the file tools print them; notices in brackets are left out.

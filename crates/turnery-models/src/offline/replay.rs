@@ -37,6 +37,7 @@ impl Seen {
         self.failed
             && [
                 "denied",
+                "denies",
                 "refused",
                 "not allowed",
                 "not permitted",
@@ -129,6 +130,9 @@ impl<'a> Replay<'a> {
             return Err(Halt::Stop(format!(
                 "That needs the tool `{tool}`, which is not on offer in this session."
             )));
+        }
+        if calls.is_empty() {
+            return Ok(Vec::new());
         }
         let done = self.done.get(self.next..).unwrap_or(&[]);
         if done.is_empty() {

@@ -2,9 +2,8 @@
 //! test it. All of it by reading alone.
 
 use super::{
-    code,
     intent::Job,
-    output::{by_path, count, hits, list, numbered, paths, short},
+    output::{Leaf, count, list, numbered, short, tree},
     project::Project,
     replay::{Halt, Replay},
     rules::pattern,
@@ -16,13 +15,12 @@ pub(super) fn explain(replay: &mut Replay<'_>) -> Result<(), Halt> {
     let steps = [
         "Look at the files".to_owned(),
         "Read the README and the manifest".to_owned(),
-        "Find the biggest pieces".to_owned(),
     ];
     replay.plan(&steps, 0)?;
     let listing = replay.must("list_dir", json!({"path": ".", "depth": 1}))?;
-    let files = replay.must("find_files", json!({"pattern": "**/*"}))?;
-    let mut files = paths(&files);
-    files.retain(|path| !path.ends_with('/'));
+    let all = replay.must("list_dir", json!({"path": ".", "depth": 10}))?;
+    let (leaves, cut) = tree(&all);
+    let files: Vec<&str> = leaves.iter().map(|leaf| leaf.path.as_str()).collect();
     if files.is_empty() {
         replay.say("There are no files here yet, or git ignores all of them.\n");
         return Ok(());
@@ -56,30 +54,23 @@ pub(super) fn explain(replay: &mut Replay<'_>) -> Result<(), Halt> {
     let readme = readme.and_then(|_| read.next()).unwrap_or_default();
     let manifest = manifest.and_then(|_| read.next()).unwrap_or_default();
     replay.plan(&steps, 2)?;
-    let defined = replay.call(
-        "search",
-        json!({"pattern": code::any_definition(), "max_results": 2000}),
-    )?;
-    let defined = if defined.failed {
-        Vec::new()
-    } else {
-        hits(&defined.text)
-    };
-    replay.plan(&steps, 3)?;
 
     replay.say(about(&readme, &manifest, project));
-    replay.say(layout(&files));
-    let mut groups = by_path(&defined);
-    groups.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
-    let biggest: Vec<String> = groups
+    replay.say(layout(&files, cut));
+    let mut sources: Vec<&Leaf> = leaves
         .iter()
-        .take(8)
-        .map(|(path, members)| format!("{path}: {}", count(members.len(), "definition")))
+        .filter(|leaf| leaf.bytes > 0 && is_source(&leaf.path))
+        .collect();
+    sources.sort_by_key(|leaf| std::cmp::Reverse(leaf.bytes));
+    let biggest: Vec<String> = sources
+        .iter()
+        .take(6)
+        .map(|leaf| format!("{} ({} KiB)", leaf.path, leaf.bytes.div_ceil(1024)))
         .collect();
     if !biggest.is_empty() {
         replay.say(format!(
-            "\nThe files that define most:\n{}",
-            list(&biggest, 8)
+            "\nThe biggest source files:\n{}",
+            list(&biggest, 6)
         ));
     }
     let entries: Vec<&str> = files
@@ -158,7 +149,7 @@ fn field(manifest: &str, key: &str) -> Option<String> {
 }
 
 /// Folders with their number of files, and the languages.
-fn layout(files: &[&str]) -> String {
+fn layout(files: &[&str], cut: bool) -> String {
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
     let mut endings: BTreeMap<&str, usize> = BTreeMap::new();
     let packed = ["crates", "packages", "apps", "libs"];
@@ -199,11 +190,16 @@ fn layout(files: &[&str]) -> String {
         })
         .collect();
     format!(
-        "\n{} ({}):\n{}",
+        "\n{}{} ({}):\n{}",
+        if cut { "At least " } else { "" },
         count(files.len(), "file"),
         endings.join(", "),
         list(&folders, 16)
     )
+}
+
+fn is_source(path: &str) -> bool {
+    pattern!(r"\.(rs|py|js|mjs|jsx|ts|tsx|go|c|h|cc|cpp|hpp|java|kt|rb|php|cs|swift|sh|zig|lua|ex|hs|ml|scala|vue|svelte)$").is_match(path)
 }
 
 fn is_entry(path: &str) -> bool {

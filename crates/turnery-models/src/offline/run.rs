@@ -24,8 +24,11 @@ pub(super) fn run(job: &Job, replay: &mut Replay<'_>) -> Result<(), Halt> {
         command
     };
     let (printed, code) = replay.shell(&command)?;
-    let report = Report::of(&printed);
     let failed = code != Some(0);
+    let mut report = Report::of(&printed);
+    if !failed {
+        report.failures.clear();
+    }
     replay.say(verdict(job, &command, &report, code, failed));
     if failed || matches!(job, Job::Lint | Job::Build) {
         tell(&report, &printed, failed, replay);

@@ -41,5 +41,6 @@ proptest! {
             results[at % results.len()].clone()
         });
         prop_assert!(!played.text.trim().is_empty());
+        prop_assert!(!played.text.contains("There is nothing to say"), "{prompt:?}");
     }
 }

@@ -129,10 +129,9 @@ fn explaining_the_repository() {
         "how is the code organised?",
         "explain this",
     ] {
-        let played = play(prompt, |tool, _| {
-            Ok(if tool == "find_files" { "a.txt" } else { "" }.into())
-        });
-        assert_eq!(played.names()[..2], ["list_dir", "find_files"], "{prompt}");
+        let played = play(prompt, |_, _| Ok("a.txt  3 B".into()));
+        assert_eq!(played.names(), ["list_dir", "list_dir"], "{prompt}");
+        played.says(&["1 file (1 .txt)"]);
     }
 }
 

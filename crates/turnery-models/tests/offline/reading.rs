@@ -176,11 +176,11 @@ b.py
 fn a_repository_is_explained() {
     let played = play("explain this repository", |tool, args| {
         Ok(match (tool, args["path"].as_str()) {
-            ("list_dir", _) => "Cargo.toml\nREADME.md\nsrc/\n".into(),
-            ("find_files", _) => "Cargo.toml\nREADME.md\nsrc/main.rs\nsrc/machine.rs\n".into(),
+            ("list_dir", _) if args["depth"] == 1 => "Cargo.toml  1 B\nREADME.md  2 B\nsrc/\n".into(),
+            ("list_dir", _) => ".github/\n  ci.yml  9 B\nCargo.toml  1 B\nREADME.md  2 B\nsrc/\n  deep/\n    a b.rs  9 B\n  machine.rs  1.5 KiB\n  main.rs  900 B\n".into(),
             ("read_file", Some("README.md")) => "# thing\n\n[badge]\n\nDoes things\nwell.\n\n## More\n".into(),
             ("read_file", _) => "[package]\nname = \"thing\"\n".into(),
-            _ => "src/machine.rs:7: pub struct Loop {\nsrc/machine.rs:12: impl Loop {\nsrc/main.rs:1: fn main() {\n".into(),
+            other => panic!("{other:?}"),
         })
     });
     assert_eq!(
@@ -189,13 +189,14 @@ fn a_repository_is_explained() {
 
 > Does things well.
 
-4 files (2 .rs, 1 .md, 1 .toml):
+5 files (3 .rs, 1 .md, 1 .toml):
+- src/: 3 files
 - 2 files at the top
-- src/: 2 files
 
-The files that define most:
-- src/machine.rs: 2 definitions
-- src/main.rs: 1 definition
+The biggest source files:
+- src/machine.rs (2 KiB)
+- src/main.rs (1 KiB)
+- src/deep/a b.rs (1 KiB)
 
 Where it begins:
 - src/main.rs
@@ -204,7 +205,7 @@ Build it with `cargo build`, test it with `cargo test --no-fail-fast`.
 
 Go on with: outline FILE, where is NAME defined, run the tests."
     );
-    assert_eq!(played.plans, 4);
+    assert_eq!(played.plans, 3);
 }
 
 #[test]
