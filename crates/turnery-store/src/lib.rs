@@ -1,8 +1,23 @@
 //! Store: sessions on disk. Lanes keep two writers apart, a commit is all or nothing.
 
+pub mod clock;
 pub mod contract;
+mod cursor;
+pub mod memory;
+pub mod owner;
+mod recovery;
+pub mod sqlite;
 
+pub use clock::Clock;
 pub use contract::{
     Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch, Store,
     StoreError,
 };
+pub use memory::MemoryStore;
+pub use sqlite::SqliteStore;
+
+/// How long a lane is held without being renewed. Renew well before.
+pub const LANE_TIME: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// Sessions in a page of [`Store::list`] when the query does not say.
+pub const PAGE_SIZE: usize = 100;

@@ -1,0 +1,308 @@
+//! `MemoryStore`: the contract without a disk, for tests and for sessions that are to leave nothing behind.
+
+use crate::{
+    Clock, Commit, LANE_TIME, Lane, ListPage, ListQuery, NewSession, Opened, Owner, PAGE_SIZE,
+    SessionInfo, SessionPatch, Store, StoreError,
+    cursor::{Cursor, time_text},
+    owner::{Life, describe, life},
+    recovery,
+};
+use futures_util::future::{BoxFuture, ready};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp};
+
+/// Sessions that live as long as the store.
+#[derive(Debug)]
+pub struct MemoryStore {
+    sessions: Mutex<HashMap<SessionId, Held>>,
+    clock: Clock,
+}
+
+#[derive(Debug)]
+struct Held {
+    info: SessionInfo,
+    /// The loop at place `n` made version `n + 1`.
+    loops: Vec<Arc<LoopRecord>>,
+    fence: u64,
+    holder: Option<(Owner, Timestamp)>,
+    journal: Vec<(LoopId, Vec<Event>)>,
+}
+
+impl MemoryStore {
+    /// A store without sessions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_clock(Clock::system())
+    }
+
+    /// A store that takes the time of its lanes from `clock`.
+    #[must_use]
+    pub fn with_clock(clock: Clock) -> Self {
+        Self {
+            sessions: Mutex::default(),
+            clock,
+        }
+    }
+
+    fn all<T>(&self, work: impl FnOnce(&mut HashMap<SessionId, Held>) -> T) -> T {
+        work(&mut self.sessions.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn with<T: Send + 'static>(
+        &self,
+        id: &SessionId,
+        work: impl FnOnce(&mut Held) -> Result<T, StoreError>,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        Box::pin(ready(self.all(|sessions| {
+            let held = sessions.get_mut(id);
+            work(held.ok_or_else(|| StoreError::NotFound(id.clone()))?)
+        })))
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Held {
+    fn holds(&self, lane: &Lane) -> bool {
+        let holder = self.holder.as_ref();
+        self.fence == lane.fence && holder.is_some_and(|(owner, _)| owner.id == lane.owner_id)
+    }
+
+    fn claim(&mut self, owner: &Owner, now: Timestamp) -> Result<Opened, StoreError> {
+        if let Some((holder, expires_at)) = &self.holder
+            && holder.id != owner.id
+            && now < *expires_at
+            && life(&holder.process) == Life::Possible
+        {
+            return Err(StoreError::Busy {
+                session: self.info.id.clone(),
+                holder: describe(&holder.process),
+            });
+        }
+        self.fence += 1;
+        self.holder = Some((owner.clone(), now + LANE_TIME));
+        let mut journal = std::mem::take(&mut self.journal);
+        journal.sort_by_key(|(_, events)| events.iter().map(|event| event.at).min());
+        for (_, events) in journal {
+            if let Some(record) = recovery::aborted(&events) {
+                self.store(Arc::new(record));
+            }
+        }
+        Ok(Opened {
+            lane: Lane {
+                session_id: self.info.id.clone(),
+                owner_id: owner.id.clone(),
+                fence: self.fence,
+            },
+            info: self.info.clone(),
+            loop_count: self.info.head_version,
+        })
+    }
+
+    fn release(&mut self, lane: &Lane) {
+        if self.holds(lane) {
+            self.holder = None;
+        }
+    }
+
+    fn append(&mut self, lane: &Lane, loop_id: &LoopId, mut events: Vec<Event>) {
+        let stored = self.loops.iter().any(|record| record.loop_id == *loop_id);
+        events.retain(|event| !matches!(event.kind, EventKind::Delta { .. }));
+        if !self.holds(lane) || stored || events.is_empty() {
+            return;
+        }
+        if events.first().is_some_and(|event| event.seq == 0) {
+            self.journal.retain(|(id, _)| id != loop_id);
+        }
+        match self.journal.iter_mut().find(|(id, _)| id == loop_id) {
+            Some((_, known)) => known.append(&mut events),
+            None => self.journal.push((loop_id.clone(), events)),
+        }
+    }
+
+    fn commit(&mut self, commit: Commit) -> Result<u64, StoreError> {
+        let Commit { lane, record, .. } = commit;
+        let mut loops = (1..).zip(&self.loops);
+        let earlier = loops.find(|(_, known)| known.loop_id == record.loop_id);
+        let version = match earlier {
+            Some((version, known)) if *known == record => version,
+            Some(_) | None => {
+                let mixed_up = earlier.is_some();
+                if !self.holds(&lane) {
+                    return Err(StoreError::LaneLost(lane.session_id));
+                }
+                if mixed_up {
+                    return Err(StoreError::CommitMismatch(record.loop_id.clone()));
+                }
+                self.journal.retain(|(id, _)| *id != record.loop_id);
+                if self.info.head_version != commit.expected_head {
+                    return Err(StoreError::HeadConflict {
+                        expected: commit.expected_head,
+                        actual: self.info.head_version,
+                    });
+                }
+                if self.info.title.is_none() {
+                    self.info.title = commit.title;
+                }
+                self.store(record)
+            }
+        };
+        if commit.release {
+            self.release(&lane);
+        }
+        Ok(version)
+    }
+
+    fn store(&mut self, record: Arc<LoopRecord>) -> u64 {
+        self.info.advance(&record);
+        self.loops.push(record);
+        self.info.head_version
+    }
+}
+
+impl Store for MemoryStore {
+    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        let info = SessionInfo {
+            id: new.id.clone(),
+            cwd: new.cwd,
+            roots: new.roots,
+            title: None,
+            model: new.model,
+            mode: new.mode,
+            created_at: new.at,
+            updated_at: new.at,
+            head_version: 0,
+            tip_loop_id: None,
+        };
+        Box::pin(ready(self.all(|sessions| {
+            if sessions.contains_key(&new.id) {
+                return Err(StoreError::Exists(new.id));
+            }
+            let held = Held {
+                info: info.clone(),
+                loops: Vec::new(),
+                fence: 0,
+                holder: None,
+                journal: Vec::new(),
+            };
+            sessions.insert(new.id, held);
+            Ok(info)
+        })))
+    }
+
+    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        self.with(id, |held| Ok(held.info.clone()))
+    }
+
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
+        let start = query.cursor.as_deref().map(Cursor::decode).transpose();
+        Box::pin(ready(start.map(|start| {
+            self.all(|sessions| page(sessions, &query, start.as_ref()))
+        })))
+    }
+
+    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let removed = self.all(|sessions| sessions.remove(id));
+        Box::pin(ready(Ok(removed.is_some())))
+    }
+
+    fn loops(
+        &self,
+        id: &SessionId,
+        after: u64,
+    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        let after = usize::try_from(after).unwrap_or(usize::MAX);
+        self.with(id, |held| {
+            Ok(held.loops.iter().skip(after).cloned().collect())
+        })
+    }
+
+    fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
+        let now = self.clock.now();
+        self.with(id, |held| held.claim(owner, now))
+    }
+
+    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        let until = self.clock.now() + LANE_TIME;
+        let lost = || StoreError::LaneLost(lane.session_id.clone());
+        let renewed = self.all(|sessions| {
+            let held = sessions.get_mut(&lane.session_id);
+            let held = held.filter(|held| held.holds(lane)).ok_or_else(lost)?;
+            let holder = held.holder.iter_mut();
+            holder.for_each(|(_, expires_at)| *expires_at = until);
+            Ok(())
+        });
+        Box::pin(ready(renewed))
+    }
+
+    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.all(|sessions| {
+            if let Some(held) = sessions.get_mut(&lane.session_id) {
+                held.release(lane);
+            }
+        });
+        Box::pin(ready(Ok(())))
+    }
+
+    fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
+        self.all(|sessions| {
+            if let Some(held) = sessions.get_mut(&lane.session_id) {
+                held.append(lane, loop_id, events);
+            }
+        });
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let id = commit.lane.session_id.clone();
+        self.with(&id, |held| held.commit(commit))
+    }
+
+    fn patch(
+        &self,
+        id: &SessionId,
+        patch: SessionPatch,
+    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        self.with(id, |held| {
+            patch.apply(&mut held.info);
+            Ok(held.info.clone())
+        })
+    }
+}
+
+fn page(
+    sessions: &HashMap<SessionId, Held>,
+    query: &ListQuery,
+    start: Option<&Cursor>,
+) -> ListPage {
+    let limit = match query.limit {
+        0 => PAGE_SIZE,
+        limit => limit,
+    };
+    let infos = sessions.values().map(|held| &held.info);
+    let mut found: Vec<(String, &SessionInfo)> = infos
+        .filter(|info| query.cwd.as_ref().is_none_or(|cwd| info.cwd == *cwd))
+        .map(|info| (time_text(info.updated_at), info))
+        .filter(|(at, info)| {
+            start.is_none_or(|start| (at, &info.id) < (&start.updated_at, &start.id))
+        })
+        .collect();
+    found.sort_by(|(at, a), (bt, b)| (bt, &b.id).cmp(&(at, &a.id)));
+    let more = found.len() > limit;
+    let sessions: Vec<SessionInfo> = found
+        .into_iter()
+        .take(limit)
+        .map(|(_, info)| info.clone())
+        .collect();
+    let last = sessions.last().filter(|_| more);
+    ListPage {
+        next_cursor: last.map(|last| Cursor::after(last.updated_at, last.id.clone()).encode()),
+        sessions,
+    }
+}

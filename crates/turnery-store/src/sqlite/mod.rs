@@ -1,0 +1,144 @@
+//! `SqliteStore`: sessions in one SQLite file, for all processes of one machine.
+//!
+//! One thread writes, another reads, so that lists and loads do not wait behind writes. Both start
+//! when first needed. Commits wait for the disk; claims and journals do not, since a claim that a
+//! power cut undoes has no holder any more, and a journal is evidence only.
+
+mod commit;
+mod fault;
+mod journal;
+mod lanes;
+mod loops;
+mod open;
+mod queue;
+mod rows;
+mod sessions;
+mod worker;
+
+use crate::{
+    Clock, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch,
+    Store, StoreError,
+};
+use futures_util::future::BoxFuture;
+use std::{path::PathBuf, sync::Arc};
+use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
+use worker::{Promise, Worker};
+
+/// Sessions in one SQLite file. When it is dropped, all that was queued has been written.
+pub struct SqliteStore {
+    // Dropped in this order: the last connection to close tidies the log.
+    reader: Worker,
+    writer: Worker,
+    clock: Clock,
+}
+
+impl SqliteStore {
+    /// A store in this file. Nothing is read or made until it is first used.
+    #[must_use]
+    pub fn open(path: PathBuf) -> Self {
+        Self::with_clock(path, Clock::system())
+    }
+
+    /// A store that takes the time of its lanes from `clock`.
+    #[must_use]
+    pub fn with_clock(path: PathBuf, clock: Clock) -> Self {
+        Self {
+            reader: Worker::new(path.clone(), "store-reader"),
+            writer: Worker::new(path, "store-writer"),
+            clock,
+        }
+    }
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").finish_non_exhaustive()
+    }
+}
+
+impl Store for SqliteStore {
+    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        self.writer
+            .call(Promise::Durable, None, move |db| sessions::create(db, new))
+    }
+
+    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        let id = id.clone();
+        self.reader
+            .call(Promise::Visible, None, move |db| sessions::info(db, &id))
+    }
+
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
+        self.reader
+            .call(Promise::Visible, None, move |db| sessions::list(db, &query))
+    }
+
+    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let id = id.clone();
+        self.writer
+            .call(Promise::Durable, None, move |db| sessions::delete(db, &id))
+    }
+
+    fn loops(
+        &self,
+        id: &SessionId,
+        after: u64,
+    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        let id = id.clone();
+        self.reader.call(Promise::Visible, None, move |db| {
+            loops::read(db, &id, after)
+        })
+    }
+
+    fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
+        let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
+        self.writer.call(Promise::Visible, None, move |db| {
+            lanes::claim(db, &id, &owner, clock.now())
+        })
+    }
+
+    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        let (lane, clock) = (lane.clone(), self.clock.clone());
+        self.writer.call(Promise::Visible, None, move |db| {
+            lanes::renew(db, &lane, clock.now())
+        })
+    }
+
+    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        let lane = lane.clone();
+        self.writer
+            .call(Promise::Visible, None, move |db| lanes::release(db, &lane))
+    }
+
+    fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
+        if let Some(append) = journal::Append::new(lane, loop_id, events) {
+            self.writer.append(append);
+        }
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let rows = match rows::Rows::of(&commit.record) {
+            Ok(rows) => rows,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let settles = (
+            commit.lane.session_id.clone(),
+            commit.record.loop_id.clone(),
+        );
+        self.writer
+            .call(Promise::Durable, Some(settles), move |db| {
+                commit::commit(db, &commit, &rows)
+            })
+    }
+
+    fn patch(
+        &self,
+        id: &SessionId,
+        patch: SessionPatch,
+    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        let id = id.clone();
+        self.writer.call(Promise::Visible, None, move |db| {
+            sessions::patch(db, &id, patch)
+        })
+    }
+}

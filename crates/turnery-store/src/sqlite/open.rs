@@ -1,0 +1,109 @@
+//! Open: the file, its rights, its shape and its version.
+
+use super::fault::{Fault, PATIENCE};
+use crate::StoreError;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use std::{fs, io, path::Path};
+
+/// Tells our files from other SQLite databases: `turn` in ASCII.
+const APPLICATION_ID: i64 = 0x7475_726e;
+
+/// Each brings a database from the version of its place to the next.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+
+/// Pages in the log before a commit must copy them back itself: 16 MB. An idle writer does it sooner.
+const LOG_PAGES: u32 = 4000;
+
+/// Open the database, and make or migrate it if need be.
+pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+    make_file(path).map_err(|error| cannot_make(path, &error))?;
+    connect(path).map_err(|fault| fault.at(path))
+}
+
+fn cannot_make(path: &Path, error: &io::Error) -> StoreError {
+    StoreError::Broken(format!(
+        "sessions cannot be stored in {}: {error}; choose a file in a folder of yours",
+        path.display()
+    ))
+}
+
+/// A new file is its owner's alone from the start. An existing one is not even opened here: closing
+/// it again would drop the locks that SQLite holds on it in this process.
+fn make_file(path: &Path) -> io::Result<()> {
+    if fs::metadata(path).is_ok() {
+        return Ok(());
+    }
+    let mut folder = fs::DirBuilder::new();
+    let mut file = fs::OpenOptions::new();
+    file.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+        folder.mode(0o700);
+        file.mode(0o600);
+    }
+    if let Some(parent) = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        folder.recursive(true).create(parent)?;
+    }
+    match file.open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Err(_) | Ok(_) => Ok(()),
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(PATIENCE)?;
+    db.set_prepared_statement_cache_capacity(64);
+    if version(&db)? != latest() {
+        migrate(&mut db)?;
+    }
+    let mode: String = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Fault::Row(format!(
+            "write-ahead logging does not work here (it is in mode {mode}); choose a file on a local disk"
+        )));
+    }
+    db.pragma_update(None, "foreign_keys", true)?;
+    db.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+    Ok(db)
+}
+
+fn latest() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+fn version(db: &Connection) -> Result<i64, Fault> {
+    Ok(db.pragma_query_value(None, "user_version", |row| row.get(0))?)
+}
+
+fn migrate(db: &mut Connection) -> Result<(), Fault> {
+    // Whoever comes second waits here, and finds the work done.
+    let work = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found = version(&work)?;
+    let owner: i64 = work.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let tables: i64 = work.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if owner != APPLICATION_ID && (tables > 0 || owner != 0) {
+        return Err(Fault::Row(
+            "this is a database of another program; choose another file".to_owned(),
+        ));
+    }
+    if found > latest() || found < 0 {
+        return Err(Fault::Row(format!(
+            "this was written by a newer turnery (version {found} of the database, this one knows {}); \
+             update turnery, or choose another file",
+            latest()
+        )));
+    }
+    for step in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
+        work.execute_batch(step)?;
+    }
+    work.pragma_update(None, "application_id", APPLICATION_ID)?;
+    work.pragma_update(None, "user_version", latest())?;
+    work.commit()?;
+    Ok(())
+}

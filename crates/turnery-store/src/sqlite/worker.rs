@@ -1,0 +1,268 @@
+//! Worker: a thread with a connection of its own. It starts with the first job and ends, with all jobs
+//! done, when it is dropped.
+
+use super::{
+    fault::Fault,
+    journal::{self, Append},
+    open::open,
+    queue::{Queue, Taken},
+};
+use crate::StoreError;
+use futures_util::future::BoxFuture;
+use rusqlite::Connection;
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+    thread::JoinHandle,
+    time::Duration,
+};
+use tokio::sync::oneshot;
+use turnery_engine::{LoopId, SessionId};
+
+/// After this long without a job the log is copied back into the database, so that no commit has to.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// What a job promises when it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Promise {
+    /// Other processes see it; it survives the end of this process.
+    Visible,
+    /// It survives a power cut.
+    Durable,
+}
+
+type Work = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
+
+enum Job {
+    Append(Append),
+    Call {
+        promise: Promise,
+        /// The loop whose journal this job will drop, if all goes well.
+        settles: Option<(SessionId, LoopId)>,
+        work: Work,
+    },
+}
+
+pub(super) struct Worker {
+    path: PathBuf,
+    name: &'static str,
+    running: OnceLock<Result<Running, StoreError>>,
+}
+
+struct Running {
+    queue: Arc<Queue<Job>>,
+    thread: JoinHandle<()>,
+}
+
+impl Worker {
+    pub(super) fn new(path: PathBuf, name: &'static str) -> Self {
+        Self {
+            path,
+            name,
+            running: OnceLock::new(),
+        }
+    }
+
+    /// Queue a job. It is done even if nobody waits for the answer any more.
+    pub(super) fn call<T: Send + 'static>(
+        &self,
+        promise: Promise,
+        settles: Option<(SessionId, LoopId)>,
+        work: impl FnOnce(&mut Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let (answer, answered) = oneshot::channel();
+        let path = self.path.clone();
+        let job = Job::Call {
+            promise,
+            settles,
+            work: Box::new(move |db| {
+                let result = db.and_then(|db| work(db).map_err(|fault| fault.at(&path)));
+                let _ = answer.send(result);
+            }),
+        };
+        let queued = self.push(job, true);
+        let path = self.path.clone();
+        Box::pin(async move {
+            queued?;
+            answered.await.unwrap_or_else(|_| Err(ended(&path)))
+        })
+    }
+
+    pub(super) fn append(&self, append: Append) {
+        if let Err(error) = self.push(Job::Append(append), false) {
+            tracing::warn!(%error, "failed to journal");
+        }
+    }
+
+    fn push(&self, job: Job, urgent: bool) -> Result<(), StoreError> {
+        let running = self.running.get_or_init(|| self.start()).as_ref();
+        let queue = &running.map_err(Clone::clone)?.queue;
+        queue.push(job, urgent).map_err(|_| ended(&self.path))
+    }
+
+    fn start(&self) -> Result<Running, StoreError> {
+        let queue = Arc::new(Queue::new());
+        let theirs = queue.clone();
+        let path = self.path.clone();
+        std::thread::Builder::new()
+            .name(self.name.to_owned())
+            .spawn(move || {
+                let _last = Abandon(&theirs);
+                run(&path, &theirs);
+            })
+            .map(|thread| Running { queue, thread })
+            .map_err(|error| {
+                StoreError::Broken(format!("the store's thread cannot start: {error}"))
+            })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(Ok(running)) = self.running.take() {
+            running.queue.close();
+            // A thread that panicked has told so already.
+            let _ = running.thread.join();
+        }
+    }
+}
+
+fn ended(path: &Path) -> StoreError {
+    StoreError::Broken(format!(
+        "the store at {} has stopped after a fault; start again",
+        path.display()
+    ))
+}
+
+/// However the thread ends, nobody waits for it any more.
+struct Abandon<'a>(&'a Queue<Job>);
+
+impl Drop for Abandon<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+fn run(path: &Path, queue: &Queue<Job>) {
+    let mut db: Option<Db> = None;
+    loop {
+        let idle = db.as_ref().filter(|db| db.dirty).map(|_| IDLE);
+        match queue.take(idle) {
+            Taken::Closed => return,
+            Taken::Idle => {
+                if let Some(db) = &mut db {
+                    db.checkpoint();
+                }
+            }
+            Taken::Batch(batch) => {
+                let opened = match &mut db {
+                    Some(db) => Ok(db),
+                    None => Db::open(path).map(|opened| db.insert(opened)),
+                };
+                match opened {
+                    Ok(db) => db.work(path, batch),
+                    Err(error) => refuse(batch, &error),
+                }
+            }
+        }
+    }
+}
+
+fn refuse(batch: VecDeque<Job>, error: &StoreError) {
+    for job in batch {
+        match job {
+            Job::Append(_) => {}
+            Job::Call { work, .. } => work(Err(error.clone())),
+        }
+    }
+}
+
+struct Db {
+    connection: Connection,
+    promise: Promise,
+    /// Something has been done since the last checkpoint.
+    dirty: bool,
+}
+
+impl Db {
+    fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut db = Self {
+            connection: open(path)?,
+            promise: Promise::Visible,
+            dirty: false,
+        };
+        db.set("NORMAL").map_err(|fault| fault.at(path))?;
+        Ok(db)
+    }
+
+    fn work(&mut self, path: &Path, batch: VecDeque<Job>) {
+        let mut appends: Vec<Append> = Vec::new();
+        for job in batch {
+            match job {
+                Job::Append(append) => appends.push(append),
+                Job::Call {
+                    promise,
+                    settles,
+                    work,
+                } => {
+                    // What the commit would only remove again need not be written.
+                    if let Some((session, loop_id)) = &settles {
+                        appends.retain(|append| !append.is_of(session, loop_id));
+                    }
+                    self.journal(path, &mut appends);
+                    match self.keep(promise) {
+                        Ok(()) => work(Ok(&mut self.connection)),
+                        Err(fault) => work(Err(fault.at(path))),
+                    }
+                }
+            }
+        }
+        self.journal(path, &mut appends);
+        self.dirty = true;
+    }
+
+    fn journal(&mut self, path: &Path, appends: &mut Vec<Append>) {
+        if appends.is_empty() {
+            return;
+        }
+        let written = match self.keep(Promise::Visible) {
+            Ok(()) => journal::write(&mut self.connection, appends),
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = written {
+            // Evidence is lost, nothing else: the commit will tell if the store is broken.
+            tracing::warn!(error = %fault.at(path), "failed to journal");
+        }
+        appends.clear();
+    }
+
+    /// Switch between waiting for the disk and not, where the last job wanted it otherwise.
+    fn keep(&mut self, promise: Promise) -> Result<(), Fault> {
+        if self.promise == promise {
+            return Ok(());
+        }
+        self.set(match promise {
+            Promise::Visible => "NORMAL",
+            Promise::Durable => "FULL",
+        })?;
+        self.promise = promise;
+        Ok(())
+    }
+
+    fn set(&mut self, synchronous: &str) -> Result<(), Fault> {
+        Ok(self
+            .connection
+            .pragma_update(None, "synchronous", synchronous)?)
+    }
+
+    fn checkpoint(&mut self) {
+        let done = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        if let Err(error) = done {
+            tracing::debug!(%error, "failed to checkpoint");
+        }
+        self.dirty = false;
+    }
+}

@@ -1,0 +1,228 @@
+//! What a commit does and when it is refused (S1 to S3, S5, S8).
+
+use crate::{World, battery, samples::*};
+use std::sync::Arc;
+use turnery_engine::{EventKind, LoopRecord, LoopStatus};
+use turnery_store::{Commit, Lane, StoreError};
+
+battery!(
+    a_commit_moves_the_session_on,
+    the_history_comes_back_equal,
+    a_retry_is_answered_like_the_first_time,
+    other_content_under_the_same_id_is_refused,
+    a_stale_head_changes_nothing,
+    a_lost_lane_changes_nothing,
+    a_loop_off_the_chain_leaves_the_tip,
+    the_first_title_stays,
+    a_commit_can_give_the_lane_back,
+    a_committed_loop_leaves_no_journal,
+    only_newer_loops_are_asked_for,
+);
+
+async fn opened(world: &World) -> Lane {
+    world.store.create(new_session("s1")).await.expect("made");
+    let opened = world.store.claim(&"s1".into(), &owner("a")).await;
+    opened.expect("claimed").lane
+}
+
+fn sample(number: u32) -> Arc<LoopRecord> {
+    Arc::new(record("s1", number, "How is it?"))
+}
+
+/// S3.
+async fn a_commit_moves_the_session_on(world: &World) {
+    let lane = opened(world).await;
+    let commits = [(0, sample(1)), (1, sample(2))];
+    for (head, record) in &commits {
+        let version = world.store.commit(commit(&lane, *head, record)).await;
+        assert_eq!(version, Ok(head + 1));
+    }
+    let info = world.store.info(&"s1".into()).await.unwrap();
+    assert_eq!(info.head_version, 2);
+    assert_eq!(info.tip_loop_id, Some(loop_id("s1", 2)));
+    assert_eq!(info.updated_at, at(208));
+    let again = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    assert_eq!(again.loop_count, 2);
+    assert_eq!(again.info, info);
+}
+
+async fn the_history_comes_back_equal(world: &World) {
+    let lane = opened(world).await;
+    world
+        .store
+        .commit(commit(&lane, 0, &sample(1)))
+        .await
+        .unwrap();
+    world
+        .store
+        .commit(commit(&lane, 1, &sample(2)))
+        .await
+        .unwrap();
+    let loops = world.store.loops(&"s1".into(), 0).await.unwrap();
+    assert_eq!(loops, [sample(1), sample(2)]);
+}
+
+/// S2, also when the first try gave the lane back.
+async fn a_retry_is_answered_like_the_first_time(world: &World) {
+    let lane = opened(world).await;
+    let giving = Commit {
+        release: true,
+        ..commit(&lane, 0, &sample(1))
+    };
+    assert_eq!(world.store.commit(giving.clone()).await, Ok(1));
+    assert_eq!(world.store.commit(giving).await, Ok(1));
+    assert_eq!(world.store.loops(&"s1".into(), 0).await.unwrap().len(), 1);
+}
+
+/// S2.
+async fn other_content_under_the_same_id_is_refused(world: &World) {
+    let lane = opened(world).await;
+    world
+        .store
+        .commit(commit(&lane, 0, &sample(1)))
+        .await
+        .unwrap();
+    let other = Arc::new(record("s1", 1, "How was it?"));
+    assert_eq!(
+        world.store.commit(commit(&lane, 1, &other)).await,
+        Err(StoreError::CommitMismatch(loop_id("s1", 1)))
+    );
+    assert_eq!(
+        world.store.loops(&"s1".into(), 0).await,
+        Ok(vec![sample(1)])
+    );
+}
+
+/// S1, S8: and what the loser journalled is gone (C-12).
+async fn a_stale_head_changes_nothing(world: &World) {
+    let lane = opened(world).await;
+    world
+        .store
+        .commit(commit(&lane, 0, &sample(1)))
+        .await
+        .unwrap();
+    let before = world.store.info(&"s1".into()).await.unwrap();
+    let loser = sample(2);
+    world
+        .store
+        .append(&lane, &loser.loop_id, loser.events.clone());
+    let refused = StoreError::HeadConflict {
+        expected: 0,
+        actual: 1,
+    };
+    assert_eq!(
+        world.store.commit(commit(&lane, 0, &loser)).await,
+        Err(refused)
+    );
+    let opened = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    assert_eq!(opened.info, before);
+    assert_eq!(
+        world.store.loops(&"s1".into(), 0).await,
+        Ok(vec![sample(1)])
+    );
+}
+
+/// S1, S8: the fence decides, not the name of the holder.
+async fn a_lost_lane_changes_nothing(world: &World) {
+    let old = opened(world).await;
+    let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    let lost = Err(StoreError::LaneLost("s1".into()));
+    assert_eq!(world.store.commit(commit(&old, 0, &sample(1))).await, lost);
+    assert_eq!(world.store.loops(&"s1".into(), 0).await, Ok(Vec::new()));
+    let committed = world.store.commit(commit(&new.lane, 0, &sample(1))).await;
+    assert_eq!(committed, Ok(1));
+    // Nor does a loser learn of a mix-up that is not its own.
+    let other = Arc::new(record("s1", 1, "How was it?"));
+    assert_eq!(world.store.commit(commit(&old, 1, &other)).await, lost);
+}
+
+async fn a_loop_off_the_chain_leaves_the_tip(world: &World) {
+    let lane = opened(world).await;
+    world
+        .store
+        .commit(commit(&lane, 0, &sample(1)))
+        .await
+        .unwrap();
+    let refused = Arc::new(LoopRecord {
+        status: LoopStatus::Rejected,
+        on_chain: false,
+        rejection: Some("no".into()),
+        ..record("s1", 2, "?")
+    });
+    world
+        .store
+        .commit(commit(&lane, 1, &refused))
+        .await
+        .unwrap();
+    let info = world.store.info(&"s1".into()).await.unwrap();
+    assert_eq!(info.head_version, 2);
+    assert_eq!(info.tip_loop_id, Some(loop_id("s1", 1)));
+    assert_eq!(
+        world.store.loops(&"s1".into(), 0).await,
+        Ok(vec![sample(1), refused])
+    );
+}
+
+async fn the_first_title_stays(world: &World) {
+    let lane = opened(world).await;
+    for (head, title) in [(0, "First"), (1, "Second")] {
+        let titled = Commit {
+            title: Some(title.into()),
+            ..commit(&lane, head, &sample(1 + u32::try_from(head).unwrap()))
+        };
+        world.store.commit(titled).await.unwrap();
+    }
+    let info = world.store.info(&"s1".into()).await.unwrap();
+    assert_eq!(info.title.as_deref(), Some("First"));
+}
+
+async fn a_commit_can_give_the_lane_back(world: &World) {
+    let lane = opened(world).await;
+    let giving = Commit {
+        release: true,
+        ..commit(&lane, 0, &sample(1))
+    };
+    world.store.commit(giving).await.unwrap();
+    let lost = Err(StoreError::LaneLost("s1".into()));
+    assert_eq!(world.store.renew(&lane).await, lost);
+    let next = world.store.claim(&"s1".into(), &owner("b")).await.unwrap();
+    assert_eq!(next.lane.fence, lane.fence + 1);
+}
+
+/// Events that come late, after the commit of their loop, leave nothing behind either.
+async fn a_committed_loop_leaves_no_journal(world: &World) {
+    let lane = opened(world).await;
+    let (before, after) = (events("s1", 1, "How is it?"), events("s1", 1, "Late"));
+    world.store.append(&lane, &loop_id("s1", 1), before);
+    world.store.renew(&lane).await.unwrap();
+    world
+        .store
+        .commit(commit(&lane, 0, &sample(1)))
+        .await
+        .unwrap();
+    world.store.append(&lane, &loop_id("s1", 1), after);
+    let next = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    assert_eq!(next.info.head_version, 1);
+    assert_eq!(
+        world.store.loops(&"s1".into(), 0).await,
+        Ok(vec![sample(1)])
+    );
+}
+
+async fn only_newer_loops_are_asked_for(world: &World) {
+    let lane = opened(world).await;
+    for (head, number) in [(0, 1), (1, 2), (2, 3)] {
+        let committed = world.store.commit(commit(&lane, head, &sample(number)));
+        committed.await.unwrap();
+    }
+    let id = "s1".into();
+    assert_eq!(world.store.loops(&id, 2).await, Ok(vec![sample(3)]));
+    assert_eq!(world.store.loops(&id, 3).await, Ok(Vec::new()));
+    assert_eq!(world.store.loops(&id, u64::MAX).await, Ok(Vec::new()));
+    let all = world.store.loops(&id, 0).await.unwrap();
+    let ends = |record: &Arc<LoopRecord>| {
+        let last = record.events.last();
+        last.is_some_and(|event| matches!(event.kind, EventKind::LoopEnd { .. }))
+    };
+    assert!(all.iter().all(ends));
+}

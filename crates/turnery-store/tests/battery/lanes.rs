@@ -1,0 +1,108 @@
+//! Who may commit: claims, renewals, dead holders (UP-27).
+
+use crate::{World, battery, samples::*};
+use std::process::Command;
+use turnery_store::{Owner, StoreError};
+
+battery!(
+    a_lane_has_one_holder,
+    a_free_lane_gets_a_higher_fence,
+    time_runs_out_unless_renewed,
+    a_late_holder_that_nobody_replaced_keeps_its_right,
+    a_dead_holder_is_replaced_at_once,
+    a_release_spares_a_newer_holder,
+    a_lost_lane_is_not_renewed,
+);
+
+async fn a_lane_has_one_holder(world: &World) {
+    let store = &world.store;
+    let id = "s1".into();
+    store.create(new_session("s1")).await.unwrap();
+    let mut first = owner("a");
+    first.process = "the machine in the cellar".into();
+    store.claim(&id, &first).await.unwrap();
+    let busy = StoreError::Busy {
+        session: id.clone(),
+        holder: "another process".into(),
+    };
+    assert_eq!(store.claim(&id, &owner("b")).await, Err(busy));
+}
+
+async fn a_free_lane_gets_a_higher_fence(world: &World) {
+    let store = &world.store;
+    let id = "s1".into();
+    store.create(new_session("s1")).await.unwrap();
+    let mut fences = Vec::new();
+    for name in ["a", "b", "a"] {
+        let lane = store.claim(&id, &owner(name)).await.unwrap().lane;
+        store.renew(&lane).await.unwrap();
+        store.release(&lane).await.unwrap();
+        fences.push(lane.fence);
+    }
+    assert_eq!(fences, [1, 2, 3]);
+}
+
+async fn time_runs_out_unless_renewed(world: &World) {
+    let store = &world.store;
+    let id = "s1".into();
+    store.create(new_session("s1")).await.unwrap();
+    let lane = store.claim(&id, &owner("a")).await.unwrap().lane;
+    world.pass(29);
+    assert!(store.claim(&id, &owner("b")).await.is_err());
+    store.renew(&lane).await.unwrap();
+    world.pass(29);
+    assert!(store.claim(&id, &owner("b")).await.is_err());
+    world.pass(1);
+    let next = store.claim(&id, &owner("b")).await.unwrap().lane;
+    assert_eq!(next.fence, 2);
+    assert_eq!(store.renew(&lane).await, Err(StoreError::LaneLost(id)));
+}
+
+async fn a_late_holder_that_nobody_replaced_keeps_its_right(world: &World) {
+    let store = &world.store;
+    store.create(new_session("s1")).await.unwrap();
+    let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
+    world.pass(1000);
+    assert_eq!(store.renew(&lane).await, Ok(()));
+    world.pass(1000);
+    let record = record("s1", 1, "Still here").into();
+    assert_eq!(store.commit(commit(&lane, 0, &record)).await, Ok(1));
+}
+
+async fn a_dead_holder_is_replaced_at_once(world: &World) {
+    let store = &world.store;
+    let id = "s1".into();
+    store.create(new_session("s1")).await.unwrap();
+    let mut child = Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    let dead = Owner {
+        id: "a".into(),
+        process: format!("pid={}", child.id()),
+    };
+    let old = store.claim(&id, &dead).await.unwrap().lane;
+    let new = store.claim(&id, &owner("b")).await.unwrap().lane;
+    assert_eq!((old.fence, new.fence), (1, 2));
+    assert_eq!(store.renew(&old).await, Err(StoreError::LaneLost(id)));
+}
+
+async fn a_release_spares_a_newer_holder(world: &World) {
+    let store = &world.store;
+    let id = "s1".into();
+    store.create(new_session("s1")).await.unwrap();
+    let old = store.claim(&id, &owner("a")).await.unwrap().lane;
+    world.pass(30);
+    let new = store.claim(&id, &owner("b")).await.unwrap().lane;
+    store.release(&old).await.unwrap();
+    store.release(&old).await.unwrap();
+    assert_eq!(store.renew(&new).await, Ok(()));
+}
+
+async fn a_lost_lane_is_not_renewed(world: &World) {
+    let store = &world.store;
+    let id = "s1".into();
+    store.create(new_session("s1")).await.unwrap();
+    let lane = store.claim(&id, &owner("a")).await.unwrap().lane;
+    store.release(&lane).await.unwrap();
+    let lost = Err(StoreError::LaneLost(id));
+    assert_eq!(store.renew(&lane).await, lost);
+}

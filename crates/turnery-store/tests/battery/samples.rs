@@ -1,0 +1,227 @@
+//! Samples: sessions, events and records written by hand, for all tests of the stores.
+
+use std::{sync::Arc, time::Duration};
+use turnery_engine::{
+    CallDetail, CallId, CallKind, ConfigSnapshot, Content, ContinuationKind, Event, EventKind,
+    LlmMessage, LoopId, LoopRecord, LoopStatus, Message, MessageId, MessageStop, Outcome, PromptId,
+    SessionId, Timestamp, ToolCall, Turn, TurnFinish, TurnId, TurnTrigger, Usage,
+};
+use turnery_store::{Commit, Lane, NewSession, Owner};
+
+/// So many seconds after the beginning of these tests.
+pub(crate) fn at(seconds: u64) -> Timestamp {
+    let start: Timestamp = "2026-11-21T05:00:00.000000001Z".parse().expect("a time");
+    start + Duration::from_secs(seconds)
+}
+
+pub(crate) fn new_session(id: &str) -> NewSession {
+    NewSession {
+        id: id.into(),
+        cwd: "/home/ann/project".into(),
+        roots: vec!["/home/ann/library".into()],
+        model: "offline/echo".into(),
+        mode: "ask".into(),
+        at: at(0),
+    }
+}
+
+/// A handle in this very process.
+pub(crate) fn owner(id: &str) -> Owner {
+    Owner {
+        id: id.into(),
+        ..Owner::this_process()
+    }
+}
+
+pub(crate) fn commit(lane: &Lane, expected_head: u64, record: &Arc<LoopRecord>) -> Commit {
+    Commit {
+        lane: lane.clone(),
+        expected_head,
+        record: record.clone(),
+        title: None,
+        release: false,
+    }
+}
+
+pub(crate) fn loop_id(session: &str, number: u32) -> LoopId {
+    format!("{session}.cfg.{number}").into()
+}
+
+pub(crate) fn usage(input: u64, output: u64) -> Usage {
+    Usage {
+        input,
+        output,
+        ..Usage::default()
+    }
+}
+
+pub(crate) fn config() -> ConfigSnapshot {
+    ConfigSnapshot {
+        model: "echo".into(),
+        provider: "offline".into(),
+        config_id: Some("cfg".into()),
+        name: None,
+        api: None,
+        base_url: None,
+        reasoning: Some(false),
+        context_window: Some(200_000),
+        max_tokens: None,
+        thinking_level: None,
+        temperature: Some(0.7),
+    }
+}
+
+/// A tool's call, to be run.
+pub(crate) fn call(id: &str) -> ToolCall {
+    ToolCall {
+        call_id: CallId::from(id),
+        name: "read".into(),
+        args: Arc::new(serde_json::json!({"path": "/home/ann/project/a.txt"})),
+    }
+}
+
+/// A loop of one turn with one question and one answer, as its events.
+pub(crate) fn events(session: &str, number: u32, question: &str) -> Vec<Event> {
+    let id = loop_id(session, number);
+    let ask = message(&id, "ask", user(question));
+    let answer = message(&id, "answer", assistant("All is well."));
+    let kinds = [
+        EventKind::LoopStart {
+            agent_id: "turnery".into(),
+            prompt_id: PromptId::from(format!("prompt-{number}")),
+            parent_loop_id: (number > 1).then(|| loop_id(session, number - 1)),
+            continuation_kind: ContinuationKind::Initial,
+            config: Some(config()),
+        },
+        EventKind::TurnStart {
+            trigger: TurnTrigger::User,
+        },
+        EventKind::MessageStart {
+            message_id: ask.message_id.clone(),
+        },
+        EventKind::MessageEnd { message: ask },
+        EventKind::MessageStart {
+            message_id: answer.message_id.clone(),
+        },
+        EventKind::MessageEnd { message: answer },
+        EventKind::UsageReported {
+            usage: Some(usage(10, 5)),
+            cumulative: usage(10, 5),
+        },
+        EventKind::TurnEnd {
+            usage: Some(usage(10, 5)),
+            tool_results: Vec::new(),
+        },
+        EventKind::LoopEnd {
+            outcome: Outcome::Finished(TurnFinish::AssistantMessage {
+                text: "All is well.".into(),
+            }),
+            detail: None,
+            usage: usage(10, 5),
+            rejection: None,
+        },
+    ];
+    let within = |place: usize| (1..=7).contains(&place).then_some(0);
+    let kinds = kinds.into_iter().enumerate();
+    kinds
+        .map(|(place, kind)| event(session, number, place as u64, within(place), kind))
+        .collect()
+}
+
+pub(crate) fn event(
+    session: &str,
+    number: u32,
+    seq: u64,
+    turn_index: Option<u32>,
+    kind: EventKind,
+) -> Event {
+    Event {
+        session_id: session.into(),
+        loop_id: loop_id(session, number),
+        seq,
+        turn_index,
+        at: at(u64::from(number) * 100 + seq),
+        kind,
+    }
+}
+
+/// The record of [`events`].
+pub(crate) fn record(session: &str, number: u32, question: &str) -> LoopRecord {
+    let id = loop_id(session, number);
+    let events = events(session, number, question);
+    let messages = events.iter().filter_map(|event| match &event.kind {
+        EventKind::MessageEnd { message } => Some(message.clone()),
+        _ => None,
+    });
+    let start = u64::from(number) * 100;
+    LoopRecord {
+        loop_id: id.clone(),
+        session_id: SessionId::from(session),
+        agent_id: "turnery".into(),
+        prompt_id: Some(PromptId::from(format!("prompt-{number}"))),
+        status: LoopStatus::Completed,
+        outcome: Some(Outcome::Finished(TurnFinish::AssistantMessage {
+            text: "All is well.".into(),
+        })),
+        detail: None,
+        continuation_kind: ContinuationKind::Initial,
+        parent_loop_id: (number > 1).then(|| loop_id(session, number - 1)),
+        started_at: at(start),
+        ended_at: Some(at(start + 8)),
+        rejection: None,
+        config: Some(config()),
+        usage: usage(10, 5),
+        turns: vec![Turn {
+            turn_id: TurnId {
+                loop_id: id.clone(),
+                turn_index: 0,
+            },
+            triggered_by: TurnTrigger::User,
+            usage: Some(usage(10, 5)),
+            input_messages: vec![MessageId::from(format!("{id}.ask"))],
+            output_message: Some(MessageId::from(format!("{id}.answer"))),
+            tool_results: Vec::new(),
+            started_at: at(start + 1),
+            ended_at: Some(at(start + 7)),
+        }],
+        messages: messages.collect(),
+        events,
+        on_chain: true,
+    }
+}
+
+pub(crate) fn message(of: &LoopId, name: &str, message: Message) -> Arc<LlmMessage> {
+    Arc::new(LlmMessage {
+        message_id: MessageId::from(format!("{of}.{name}")),
+        turn_id: Some(TurnId {
+            loop_id: of.clone(),
+            turn_index: 0,
+        }),
+        message,
+    })
+}
+
+pub(crate) fn user(text: &str) -> Message {
+    Message::User {
+        content: vec![Content::text(text)],
+    }
+}
+
+pub(crate) fn assistant(text: &str) -> Message {
+    Message::Assistant {
+        content: vec![Content::text(text)],
+        stop: MessageStop::Stop,
+        model: "echo".into(),
+        provider: "offline".into(),
+        usage: Some(usage(10, 5)),
+        error: None,
+    }
+}
+
+pub(crate) fn detail(title: &str) -> CallDetail {
+    CallDetail {
+        title: title.into(),
+        kind: CallKind::Read,
+        ..CallDetail::default()
+    }
+}
