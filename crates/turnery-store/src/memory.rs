@@ -91,7 +91,7 @@ impl Held {
         let mut journal = std::mem::take(&mut self.journal);
         journal.sort_by_key(|(_, events)| events.iter().map(|event| event.at).min());
         for (_, events) in journal {
-            if let Some(record) = recovery::aborted(&events) {
+            if let Some(record) = recovery::aborted(events) {
                 self.store(Arc::new(record));
             }
         }

@@ -1,39 +1,46 @@
 //! Recovery: what a loop without a commit leaves behind becomes an aborted record (S5).
 
-use std::collections::HashMap;
 use turnery_engine::{
-    CallId, Disposition, Event, EventKind, FailureKind, LoopRecord, LoopStatus, Recorder,
-    ToolEnvelope,
+    Disposition, Event, EventKind, FailureKind, LoopRecord, Recorder, ToolCall, ToolEnvelope,
 };
 
-/// The record of a loop whose process went away, from its journal. `None` if its `LoopStart` is not there.
-pub(crate) fn aborted(events: &[Event]) -> Option<LoopRecord> {
+/// The record of a loop whose process went away, from its journal. `None` if the journal does not
+/// begin with its `LoopStart`. A `LoopEnd` does not count: the commit that it needs was not made (R4).
+pub(crate) fn aborted(mut events: Vec<Event>) -> Option<LoopRecord> {
+    events.retain(|event| !matches!(event.kind, EventKind::LoopEnd { .. }));
     let mut recorder = Recorder::new();
-    for event in events {
+    for event in events.iter().chain(&closing(&events)) {
         recorder.fold(event);
     }
-    let last = events.last()?;
-    close_calls(events, &mut recorder);
-    let mut record = recorder.into_record()?;
-    record.status = LoopStatus::Aborted;
-    record.outcome = None;
-    record.detail = None;
-    record.on_chain = false;
-    record.ended_at.get_or_insert(last.at);
-    Some(record)
+    recorder.aborted()
+}
+
+/// A call that has been asked for and has not ended.
+struct Open<'a> {
+    call: &'a ToolCall,
+    asked: &'a Event,
+    started: bool,
 }
 
 /// No call looks as if it were running after a load (LOAD-7): each open one gets its end.
-fn close_calls(events: &[Event], recorder: &mut Recorder) {
-    let mut open: Vec<&CallId> = Vec::new();
-    let mut names: HashMap<&CallId, &str> = HashMap::new();
+fn closing(events: &[Event]) -> Vec<Event> {
+    let mut open: Vec<Open<'_>> = Vec::new();
     for event in events {
         match &event.kind {
-            EventKind::ToolCallRequested { call, .. } => {
-                names.insert(&call.call_id, &call.name);
-                open.push(&call.call_id);
+            EventKind::ToolCallRequested { call, .. } => open.push(Open {
+                call,
+                asked: event,
+                started: false,
+            }),
+            EventKind::ToolExecutionStart { call_id, .. } => {
+                let started = open.iter_mut().find(|open| open.call.call_id == *call_id);
+                if let Some(open) = started {
+                    open.started = true;
+                }
             }
-            EventKind::ToolExecutionEnd { call_id, .. } => open.retain(|other| *other != call_id),
+            EventKind::ToolExecutionEnd { call_id, .. } => {
+                open.retain(|open| open.call.call_id != *call_id);
+            }
             EventKind::LoopStart { .. }
             | EventKind::InputRejected { .. }
             | EventKind::TurnStart { .. }
@@ -43,7 +50,6 @@ fn close_calls(events: &[Event], recorder: &mut Recorder) {
             | EventKind::UsageReported { .. }
             | EventKind::PermissionRequested { .. }
             | EventKind::PermissionResolved { .. }
-            | EventKind::ToolExecutionStart { .. }
             | EventKind::ToolExecutionUpdate { .. }
             | EventKind::ToolExecutionOutput { .. }
             | EventKind::PlanUpdated { .. }
@@ -51,20 +57,43 @@ fn close_calls(events: &[Event], recorder: &mut Recorder) {
             | EventKind::LoopEnd { .. } => {}
         }
     }
-    let Some(last) = events.last() else { return };
-    for (seq, call_id) in (last.seq + 1..).zip(open) {
-        recorder.fold(&Event {
+    let Some(last) = events.last() else {
+        return Vec::new();
+    };
+    let kinds = open.iter().flat_map(|open| {
+        let bracket = (!open.started).then(|| start_of(open.call));
+        let both = bracket.into_iter().chain([end_of(open.call)]);
+        both.map(|kind| (open.asked.turn_index, kind))
+    });
+    (last.seq + 1..)
+        .zip(kinds)
+        .map(|(seq, (turn_index, kind))| Event {
+            session_id: last.session_id.clone(),
+            loop_id: last.loop_id.clone(),
             seq,
-            kind: EventKind::ToolExecutionEnd {
-                call_id: call_id.clone(),
-                tool_name: names.get(call_id).copied().unwrap_or_default().to_owned(),
-                envelope: ToolEnvelope::failed(
-                    FailureKind::Cancelled,
-                    "the process ended before this call did",
-                ),
-                disposition: Disposition::Cancelled,
-            },
-            ..last.clone()
-        });
+            turn_index,
+            at: last.at,
+            kind,
+        })
+        .collect()
+}
+
+fn start_of(call: &ToolCall) -> EventKind {
+    EventKind::ToolExecutionStart {
+        call_id: call.call_id.clone(),
+        tool_name: call.name.clone(),
+        runs: false,
+    }
+}
+
+fn end_of(call: &ToolCall) -> EventKind {
+    EventKind::ToolExecutionEnd {
+        call_id: call.call_id.clone(),
+        tool_name: call.name.clone(),
+        envelope: ToolEnvelope::failed(
+            FailureKind::Cancelled,
+            "the process ended before this call did",
+        ),
+        disposition: Disposition::Cancelled,
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn claim(
     ])?;
     drop(take);
     for events in journal::take(&db, id)? {
-        if let Some(record) = recovery::aborted(&events) {
+        if let Some(record) = recovery::aborted(events) {
             let rows = Rows::of(&record)?;
             commit::insert(&db, &mut info, &record, &rows)?;
         }

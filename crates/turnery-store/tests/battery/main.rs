@@ -1,8 +1,11 @@
 //! One battery for all stores: each case runs against the memory store and against SQLite.
 
+#![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed")]
+
 mod commits;
 mod lanes;
 mod listing;
+mod recovery;
 mod samples;
 mod sessions;
 
