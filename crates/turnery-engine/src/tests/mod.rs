@@ -3,6 +3,7 @@
 mod cancels;
 mod ends;
 pub(crate) mod fixture;
+mod judged;
 mod laws;
 mod recording;
 mod script;

@@ -1,0 +1,250 @@
+//! Oracle: says whether a stream of events keeps the grammar of section 6.2. For tests, also of other crates.
+//!
+//! Written from the rules, not from the machine. Every complaint begins with the rule that it
+//! is about: R1 to R5, I2 to I4, or a requirement's id.
+
+mod turn;
+
+use crate::{
+    CallId, Event, EventKind, LlmMessage, LoopId, Message, MessageId, MessageStop, Outcome,
+    TurnFinish, TurnId, TurnStop, TurnTrigger, Usage,
+};
+use std::{collections::BTreeSet, sync::Arc};
+use turn::Turn;
+
+/// Check a whole stream as the client sees it: every number, streaming fragments too.
+/// It must begin with `LoopStart`; it need not end with `LoopEnd`, since a loop may be lost (R4).
+pub fn check(events: &[Event]) -> Result<(), String> {
+    judge(Oracle::live(), events)
+}
+
+/// Check the stored stream of a record, whose numbers have gaps (LOOP-80).
+pub fn check_stored(events: &[Event]) -> Result<(), String> {
+    judge(Oracle::stored(), events)
+}
+
+fn judge(mut oracle: Oracle, events: &[Event]) -> Result<(), String> {
+    for event in events {
+        oracle.see(event)?;
+    }
+    oracle.closed()
+}
+
+/// Check that history can be sent to a model as it is: each call has exactly one result, in call
+/// order, before anything else is said (UP-30, D-16).
+pub fn check_history(messages: &[Arc<LlmMessage>]) -> Result<(), String> {
+    let mut due: Vec<&CallId> = Vec::new();
+    for message in messages {
+        match &message.message {
+            Message::ToolResult { call_id, .. } => {
+                ensure(due.first() == Some(&call_id), || {
+                    format!("D-16: a result for {call_id:?}, due are {due:?}")
+                })?;
+                due.remove(0);
+            }
+            other => {
+                ensure(due.is_empty(), || format!("D-16: no result for {due:?}"))?;
+                due.extend(other.calls().map(|call| &call.call_id));
+            }
+        }
+    }
+    ensure(due.is_empty(), || format!("D-16: no result for {due:?}"))
+}
+
+/// Watches the events of one loop as they come.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    dense: bool,
+    next_seq: u64,
+    loop_id: Option<LoopId>,
+    place: Place,
+    turns: u32,
+    usage: Usage,
+    last_stop: Option<MessageStop>,
+    message_ids: BTreeSet<MessageId>,
+    call_ids: BTreeSet<CallId>,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Before,
+    Between,
+    Notice(MessageId),
+    Turn(Turn),
+    After,
+}
+
+fn ensure(holds: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(complaint()) }
+}
+
+impl Oracle {
+    /// For a stream without gaps.
+    #[must_use]
+    pub fn live() -> Self {
+        Self {
+            dense: true,
+            next_seq: 0,
+            loop_id: None,
+            place: Place::Before,
+            turns: 0,
+            usage: Usage::default(),
+            last_stop: None,
+            message_ids: BTreeSet::new(),
+            call_ids: BTreeSet::new(),
+        }
+    }
+
+    /// For a stream from which events were left out.
+    #[must_use]
+    pub fn stored() -> Self {
+        Self {
+            dense: false,
+            ..Self::live()
+        }
+    }
+
+    /// Nothing is left open, but perhaps the loop itself.
+    pub fn closed(&self) -> Result<(), String> {
+        ensure(matches!(self.place, Place::Between | Place::After), || {
+            format!("R1: the stream ends inside {:?}", self.place)
+        })
+    }
+
+    /// Take in the next event, or say which rule it breaks.
+    pub fn see(&mut self, event: &Event) -> Result<(), String> {
+        let in_order = if self.dense {
+            event.seq == self.next_seq
+        } else {
+            event.seq >= self.next_seq
+        };
+        ensure(in_order, || {
+            format!("LOOP-80: seq {} where {} is due", event.seq, self.next_seq)
+        })?;
+        self.next_seq = event.seq + 1;
+        let loop_id = self.loop_id.get_or_insert_with(|| event.loop_id.clone());
+        ensure(*loop_id == event.loop_id, || {
+            format!("LOOP-82: an event of {:?}", event.loop_id)
+        })?;
+        match std::mem::replace(&mut self.place, Place::After) {
+            Place::Turn(turn) => {
+                ensure(event.turn_index == Some(self.turns - 1), || {
+                    format!(
+                        "TURN-9: turn_index {:?} in turn {}",
+                        event.turn_index,
+                        self.turns - 1
+                    )
+                })?;
+                self.place = match self.in_turn(turn, event)? {
+                    Some(turn) => Place::Turn(turn),
+                    None => Place::Between,
+                };
+            }
+            Place::After => return Err(format!("R5: after LoopEnd came {:?}", event.kind)),
+            place => self.place = self.outside(place, event)?,
+        }
+        Ok(())
+    }
+
+    fn outside(&mut self, place: Place, event: &Event) -> Result<Place, String> {
+        let is_turn = matches!(event.kind, EventKind::TurnStart { .. });
+        ensure(is_turn || event.turn_index.is_none(), || {
+            format!("TURN-66: turn_index {:?} outside a turn", event.turn_index)
+        })?;
+        match (place, &event.kind) {
+            (Place::Before, EventKind::LoopStart { .. })
+            | (Place::Between, EventKind::InputRejected { .. }) => Ok(Place::Between),
+            (Place::Between, EventKind::TurnStart { trigger }) => {
+                ensure(event.turn_index == Some(self.turns), || {
+                    format!(
+                        "TURN-8: turn {:?} where {} is due",
+                        event.turn_index, self.turns
+                    )
+                })?;
+                ensure(
+                    self.turns == 0 || *trigger == TurnTrigger::Continuation,
+                    || format!("TURN-22: a later turn triggered by {trigger:?}"),
+                )?;
+                self.turns += 1;
+                Ok(Place::Turn(Turn::new()))
+            }
+            (Place::Between, EventKind::MessageStart { message_id }) => {
+                self.new_message(message_id)?;
+                Ok(Place::Notice(message_id.clone()))
+            }
+            (Place::Notice(id), EventKind::MessageEnd { message }) => {
+                self.settled(message, &id, false)?;
+                let is_system = matches!(message.message, Message::System { .. });
+                ensure(is_system, || format!("UP-2: {message:?} outside a turn"))?;
+                Ok(Place::Between)
+            }
+            (Place::Between, EventKind::LoopEnd { outcome, usage, .. }) => {
+                ensure(*usage == self.usage, || {
+                    format!("I3: LoopEnd has {usage:?}, the turns {:?}", self.usage)
+                })?;
+                self.fits(outcome)?;
+                Ok(Place::After)
+            }
+            (place, kind) => Err(format!("R1: in {place:?} came {kind:?}")),
+        }
+    }
+
+    fn new_message(&mut self, id: &MessageId) -> Result<(), String> {
+        ensure(self.message_ids.insert(id.clone()), || {
+            format!("R1: message {id:?} begins twice")
+        })
+    }
+
+    fn settled(&self, message: &LlmMessage, id: &MessageId, inside: bool) -> Result<(), String> {
+        ensure(message.message_id == *id, || {
+            format!("R1: {:?} ends where {id:?} is open", message.message_id)
+        })?;
+        let is_in_turn = match (&message.message, &message.turn_id) {
+            (Message::System { .. }, None) => !inside,
+            (
+                _,
+                Some(TurnId {
+                    loop_id,
+                    turn_index,
+                }),
+            ) => Some(loop_id) == self.loop_id.as_ref() && turn_index + 1 == self.turns,
+            (_, None) => false,
+        };
+        ensure(is_in_turn, || {
+            format!("TURN-7: {id:?} says {:?}", message.turn_id)
+        })
+    }
+
+    /// Rows of section 7 that the last answer decides.
+    fn fits(&self, outcome: &Outcome) -> Result<(), String> {
+        use MessageStop::{Aborted, Error, GuardRail, Length, Stop, ToolUse};
+        let fits = match outcome {
+            Outcome::Finished(TurnFinish::AssistantMessage { .. }) => self.last_stop == Some(Stop),
+            Outcome::Stopped(TurnStop::Incomplete) => self.last_stop == Some(Length),
+            Outcome::Stopped(TurnStop::ProviderError) => {
+                matches!(self.last_stop, Some(Error | GuardRail))
+            }
+            Outcome::Stopped(TurnStop::Cancelled | TurnStop::MaxTurns) => {
+                matches!(self.last_stop, None | Some(Aborted | ToolUse))
+            }
+            Outcome::Stopped(
+                TurnStop::InvalidInput
+                | TurnStop::ToolFailure
+                | TurnStop::PluginAbort
+                | TurnStop::RuntimeError
+                | TurnStop::SubmittedError { .. }
+                | TurnStop::ToolError { .. },
+            )
+            | Outcome::FrameSwitch { .. }
+            | Outcome::Finished(TurnFinish::FinalValue { .. } | TurnFinish::ToolValue { .. }) => {
+                true
+            }
+        };
+        ensure(fits, || {
+            format!(
+                "C-2: {outcome:?} after a message that stopped with {:?}",
+                self.last_stop
+            )
+        })
+    }
+}
