@@ -1,0 +1,91 @@
+//! Permission: nothing runs before a positive answer that was offered and means allow (PERM-1 to 6).
+
+use crate::world::{Act, ROOM, World, say};
+use turnery_agent::{Answer, OptionKind};
+use turnery_engine::{Outcome, TurnStop};
+use turnery_tools::Mode;
+
+fn chose(id: &str) -> Answer {
+    Answer::Chose(id.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_an_offered_option_that_means_allow_lets_a_call_run() {
+    let table = [
+        (chose("allow_once"), true),
+        (chose("allow_always"), true),
+        (chose("reject_once"), false),
+        (chose("reject_always"), false),
+        (chose("allow_sometimes"), false),
+        (chose(""), false),
+        (Answer::NoAnswer("the client answered with an error".to_owned()), false),
+    ];
+    for (answer, runs) in table {
+        let world = World::new(&[&[Act::Call("r", "ring")], &[Act::Say("so be it")]])
+            .answering(std::slice::from_ref(&answer));
+        let (session, _seen) = world.session(ROOM).await;
+        let result = say(&session, "ring").result().await.unwrap();
+        assert_eq!(!world.ran.lock().unwrap().is_empty(), runs, "{answer:?}");
+        // A refused call does not end the turn.
+        assert!(matches!(result.outcome, Outcome::Finished(_)), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_option_is_offered_once() {
+    let world = World::new(&[&[Act::Call("r", "ring")]]).answering(&[chose("reject_once")]);
+    let (session, _seen) = world.session(ROOM).await;
+    say(&session, "ring").result().await.unwrap();
+    let asked = world.person.asked.lock().unwrap();
+    let kinds: Vec<OptionKind> = asked[0].options.iter().map(|option| option.kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            OptionKind::AllowOnce,
+            OptionKind::AllowAlways,
+            OptionKind::RejectOnce,
+            OptionKind::RejectAlways
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn always_is_remembered_for_the_session() {
+    for (answer, ran) in [("allow_always", 2), ("reject_always", 0)] {
+        let world = World::new(&[
+            &[Act::Call("a", "ring"), Act::Call("b", "ring")],
+            &[Act::Say("done")],
+        ])
+        .answering(&[chose(answer)]);
+        let (session, _seen) = world.session(ROOM).await;
+        say(&session, "ring twice").result().await.unwrap();
+        assert_eq!(world.person.asked.lock().unwrap().len(), 1, "{answer}");
+        assert_eq!(world.ran.lock().unwrap().len(), ran, "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_the_question_cancels_the_prompt() {
+    let world = World::new(&[&[Act::Call("r", "ring")]]).answering(&[Answer::Cancelled]);
+    let (session, _seen) = world.session(ROOM).await;
+    let result = say(&session, "ring").result().await.unwrap();
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
+    assert!(world.ran.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mode_set_in_mid_prompt_holds_for_the_next_call() {
+    let signal = std::sync::Arc::new(tokio::sync::Notify::new());
+    let world = World::new(&[
+        &[Act::Wait(signal.clone()), Act::Call("r", "ring")],
+        &[Act::Say("rang")],
+    ]);
+    let (session, _seen) = world.session(ROOM).await;
+    let ticket = say(&session, "ring");
+    session.set_mode(Mode::Auto).await.unwrap();
+    assert_eq!(session.options().mode, Mode::Auto);
+    signal.notify_one();
+    ticket.result().await.unwrap();
+    assert_eq!(*world.ran.lock().unwrap(), ["ring"]);
+    assert!(world.person.asked.lock().unwrap().is_empty());
+}

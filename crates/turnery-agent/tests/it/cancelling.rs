@@ -1,0 +1,115 @@
+//! Cancel, wherever the prompt is: the outcome is cancelled, nothing is left running, the session goes on.
+
+use crate::world::{Act, ROOM, World, drain, live, say, start};
+use tokio::time::{Duration, Instant};
+use turnery_agent::CancellationToken;
+use turnery_engine::{Disposition, EventKind, Outcome, TurnStop};
+
+const CANCELLED: Outcome = Outcome::Stopped(TurnStop::Cancelled);
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_cancelled_at_once_is_cancelled_and_the_model_never_called() {
+    let world = World::new(&[&[Act::Say("next")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    let cancel = CancellationToken::new();
+    let ticket = start(&session, "hi", cancel.clone());
+    cancel.cancel();
+    assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
+    assert_eq!(world.puppet.requests.lock().unwrap().len(), 0);
+    assert_ne!(say(&session, "go on").result().await.unwrap().outcome, CANCELLED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_model_is_dropped_and_what_was_seen_is_kept() {
+    let world = World::new(&[&[Act::Say("so far"), Act::Hang], &[Act::Say("ok")]]);
+    let (session, mut seen) = world.session(ROOM).await;
+    let ticket = say(&session, "hi");
+    loop {
+        let seen = seen.recv().await.unwrap();
+        if matches!(live(&[seen]).first().map(|e| &e.kind), Some(EventKind::Delta { .. })) {
+            break;
+        }
+    }
+    assert_eq!(session.cancel_running_turns(), 1);
+    assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
+    assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
+    say(&session, "go on").result().await.unwrap();
+    assert_eq!(world.puppet.request(1), ["hi", "so far", "go on"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_question_is_taken_back() {
+    let world = World::new(&[&[Act::Call("r", "ring")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    let ticket = say(&session, "ring");
+    world.person.called.notified().await;
+    session.cancel_running_turns();
+    assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
+    assert_eq!(*world.person.open.lock().unwrap(), 0);
+    assert!(world.ran.lock().unwrap().is_empty());
+}
+
+async fn cancelled_in(tool: &'static str) -> (Duration, Vec<Disposition>) {
+    let world = World::new(&[&[Act::Call("t", tool), Act::Call("u", "look")]]);
+    let (session, mut seen) = world.session(ROOM).await;
+    let ticket = say(&session, "go");
+    loop {
+        let seen = seen.recv().await.unwrap();
+        if let Some(event) = live(&[seen]).first()
+            && matches!(event.kind, EventKind::ToolExecutionStart { .. })
+        {
+            break;
+        }
+    }
+    // The tool is at work once the session has nothing else to do.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(*world.ran.lock().unwrap(), [tool]);
+    let begun = Instant::now();
+    session.cancel_running_turns();
+    assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
+    let took = begun.elapsed();
+    let ends = live(&drain(&mut seen))
+        .into_iter()
+        .filter_map(|event| match event.kind {
+            EventKind::ToolExecutionEnd { disposition, .. } => Some(disposition),
+            _ => None,
+        })
+        .collect();
+    (took, ends)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_listens_is_asked_to_stop() {
+    let (took, ends) = cancelled_in("hang").await;
+    assert_eq!(took, Duration::ZERO);
+    assert_eq!(ends.len(), 2, "both calls are closed");
+    assert_eq!(ends[1], Disposition::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_does_not_listen_is_killed_after_the_grace() {
+    let (took, ends) = cancelled_in("stubborn").await;
+    assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(ends, [Disposition::Cancelled, Disposition::Cancelled]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_answers_what_runs_and_what_waits() {
+    let world = World::new(&[&[Act::Hang]]);
+    let (session, _seen) = world.session(ROOM).await;
+    let running = say(&session, "one");
+    let waiting = say(&session, "two");
+    session.close().await;
+    assert_eq!(running.result().await.unwrap().outcome, CANCELLED);
+    assert_eq!(waiting.result().await.unwrap().outcome, CANCELLED);
+    let refused = session.start(Vec::new(), CancellationToken::new());
+    assert_eq!(refused.err(), Some(turnery_agent::StartError::Closed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_cancel_does_nothing_to_the_next_prompt() {
+    let world = World::new(&[&[Act::Say("fine")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    assert_eq!(session.cancel_running_turns(), 0);
+    assert_ne!(say(&session, "hi").result().await.unwrap().outcome, CANCELLED);
+}

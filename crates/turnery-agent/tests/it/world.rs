@@ -1,0 +1,385 @@
+//! The world of these tests: a model and tools that do what they are told, and a client that records.
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::PollSender;
+use turnery_agent::{
+    Agent, Answer, Ask, CancellationToken, Client, Item, OpenRequest, Outbox, Ports, Projects,
+    Session, Settings, SettingsError, Ticket,
+};
+use turnery_engine::{
+    CallDetail, CallId, Content, Event, FaultKind, Limits, ModelDelta, ModelFault, ModelStop,
+    Response, SessionId, ToolCall, ToolEnvelope, ToolFailure, ToolSpec,
+};
+use turnery_models::{
+    Catalogue, DeltaSender, Model, ModelInfo, ModelName, ModelRequest, Thinking,
+};
+use turnery_store::{MemoryStore, Store};
+use turnery_tools::{Access, LocalFiles, Mode, Prepared, Tool, ToolCx, Toolbox, Workspace};
+
+/// One thing that the puppet model does in a call.
+#[derive(Clone)]
+pub(crate) enum Act {
+    Say(&'static str),
+    Call(&'static str, &'static str),
+    Wait(Arc<Notify>),
+    Hang,
+    Panic,
+    Fail,
+}
+
+/// A model that acts as it is told, and keeps the requests it got.
+pub(crate) struct Puppet {
+    info: ModelInfo,
+    script: Mutex<VecDeque<Vec<Act>>>,
+    pub(crate) requests: Mutex<Vec<ModelRequest>>,
+    /// Calls that are under way now.
+    pub(crate) alive: Arc<Mutex<usize>>,
+}
+
+impl Puppet {
+    pub(crate) fn new(script: &[&[Act]]) -> Arc<Self> {
+        Arc::new(Self {
+            info: ModelInfo {
+                name: ModelName {
+                    provider: "puppet".to_owned(),
+                    model: "one".to_owned(),
+                },
+                display_name: "Puppet".to_owned(),
+                context_window: Some(1000),
+                max_output: 100,
+                images: false,
+                reasoning: false,
+                api: "puppet",
+                base_url: None,
+            },
+            script: Mutex::new(script.iter().map(|acts| acts.to_vec()).collect()),
+            requests: Mutex::default(),
+            alive: Arc::default(),
+        })
+    }
+
+    /// What the model was sent in its `n`th call: role and text of each message.
+    pub(crate) fn request(&self, n: usize) -> Vec<String> {
+        let requests = self.requests.lock().unwrap();
+        requests[n].messages.iter().map(|m| m.message.text()).collect()
+    }
+}
+
+struct Alive(Arc<Mutex<usize>>);
+
+impl Alive {
+    fn new(count: &Arc<Mutex<usize>>) -> Self {
+        *count.lock().unwrap() += 1;
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap() -= 1;
+    }
+}
+
+impl Model for Puppet {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn call(
+        &self,
+        request: ModelRequest,
+        out: DeltaSender,
+    ) -> BoxFuture<'_, Result<Response, ModelFault>> {
+        let acts = self.script.lock().unwrap().pop_front().unwrap_or_default();
+        self.requests.lock().unwrap().push(request);
+        let alive = Alive::new(&self.alive);
+        Box::pin(async move {
+            let _alive = alive;
+            let mut content = Vec::new();
+            let mut stop = ModelStop::EndTurn;
+            for (block, act) in acts.into_iter().enumerate() {
+                match act {
+                    Act::Say(text) => {
+                        out.send(ModelDelta::Text {
+                            block: u32::try_from(block).unwrap(),
+                            text: text.to_owned(),
+                        })
+                        .await;
+                        content.push(Content::text(text));
+                    }
+                    Act::Call(id, name) => {
+                        stop = ModelStop::ToolUse;
+                        content.push(Content::ToolCall(ToolCall {
+                            call_id: CallId::from(id),
+                            name: name.to_owned(),
+                            args: Arc::new(json!({})),
+                        }));
+                    }
+                    Act::Wait(signal) => signal.notified().await,
+                    Act::Hang => std::future::pending().await,
+                    Act::Panic => panic!("puppet"),
+                    Act::Fail => {
+                        return Err(ModelFault {
+                            kind: FaultKind::Overloaded,
+                            message: "too much to do".to_owned(),
+                            status: Some(529),
+                            retry_after: None,
+                        });
+                    }
+                }
+            }
+            Ok(Response {
+                content,
+                stop,
+                raw_stop: None,
+                usage: None,
+                model: "one".to_owned(),
+                provider: "puppet".to_owned(),
+            })
+        })
+    }
+}
+
+/// A tool that does one thing, after its name.
+struct PuppetTool {
+    spec: ToolSpec,
+    ran: Arc<Mutex<Vec<String>>>,
+}
+
+impl Tool for PuppetTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
+        CallDetail {
+            title: self.spec.name.clone(),
+            ..CallDetail::default()
+        }
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        let access = match &*self.spec.name {
+            // Asks, as every command does that nobody knows.
+            "ring" => Access::Run {
+                command: "ring-the-bell --loudly".to_owned(),
+                cwd: cx.workspace.cwd().to_owned(),
+            },
+            _ => Access::Nothing,
+        };
+        let detail = self.describe(args, &cx.workspace);
+        Box::pin(async move { Ok(Prepared { access, detail }) })
+    }
+
+    fn run<'a>(&'a self, _args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        self.ran.lock().unwrap().push(self.spec.name.clone());
+        Box::pin(async move {
+            match &*self.spec.name {
+                "hang" => {
+                    cx.cancel.cancelled().await;
+                    ToolEnvelope::text("stopped when asked to")
+                }
+                "stubborn" => std::future::pending().await,
+                "panic" => panic!("puppet tool"),
+                _ => ToolEnvelope::text("done"),
+            }
+        })
+    }
+
+    fn timeout(&self, _args: &Value) -> std::time::Duration {
+        std::time::Duration::from_secs(3600)
+    }
+}
+
+/// What a client has been shown.
+#[derive(Clone, Debug)]
+pub(crate) enum Seen {
+    Live(Event),
+    Replay(Event),
+    Info(Option<String>),
+}
+
+struct Tray(PollSender<Seen>);
+
+impl Outbox for Tray {
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_reserve(cx).map(|_| ())
+    }
+
+    fn push(&mut self, item: Item<'_>) {
+        let seen = match item {
+            Item::Live(event) => Seen::Live(event.clone()),
+            Item::Replay(event) => Seen::Replay(event.clone()),
+            Item::Info { title, .. } => Seen::Info(title.map(str::to_owned)),
+        };
+        let _ = self.0.send_item(seen);
+    }
+}
+
+/// A client that answers what it is told, in order; then never again.
+#[derive(Default)]
+pub(crate) struct Person {
+    pub(crate) answers: Mutex<VecDeque<Answer>>,
+    pub(crate) asked: Mutex<Vec<Ask>>,
+    pub(crate) called: Notify,
+    /// Questions that wait for an answer now.
+    pub(crate) open: Arc<Mutex<usize>>,
+}
+
+impl Client for Person {
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let _open = Alive::new(&self.open);
+            self.asked.lock().unwrap().push(ask);
+            self.called.notify_one();
+            let answer = self.answers.lock().unwrap().pop_front();
+            match answer {
+                Some(answer) => answer,
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+struct Always(Settings);
+
+impl Projects for Always {
+    fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
+        Ok(self.0.clone())
+    }
+}
+
+/// An agent over a puppet, in a folder of its own.
+pub(crate) struct World {
+    pub(crate) agent: Agent,
+    pub(crate) puppet: Arc<Puppet>,
+    pub(crate) person: Arc<Person>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ran: Arc<Mutex<Vec<String>>>,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn new(script: &[&[Act]]) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), script)
+    }
+
+    pub(crate) fn over(store: Arc<dyn Store>, script: &[&[Act]]) -> Self {
+        let puppet = Puppet::new(script);
+        let ran: Arc<Mutex<Vec<String>>> = Arc::default();
+        let tools = ["look", "ring", "hang", "stubborn", "panic"];
+        let tools = tools.map(|name| {
+            Arc::new(PuppetTool {
+                spec: ToolSpec {
+                    name: name.to_owned(),
+                    description: String::new(),
+                    schema: Arc::new(json!({"type": "object", "properties": {}})),
+                },
+                ran: Arc::clone(&ran),
+            }) as Arc<dyn Tool>
+        });
+        let settings = Settings {
+            model: "puppet/one".parse().unwrap(),
+            mode: Mode::Ask,
+            allow: Vec::new(),
+            deny: Vec::new(),
+            limits: Limits::default(),
+            thinking: Thinking::Default,
+            system: Arc::from("be good"),
+        };
+        let models = Catalogue::new(Vec::new()).with_model(puppet.clone());
+        let agent = Agent::new(
+            Arc::clone(&store),
+            Arc::new(models),
+            Toolbox::new(tools.to_vec()),
+            Arc::new(Always(settings)),
+        );
+        Self {
+            agent,
+            puppet,
+            person: Arc::default(),
+            store,
+            ran,
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn answering(self, answers: &[Answer]) -> Self {
+        self.person.answers.lock().unwrap().extend(answers.iter().cloned());
+        self
+    }
+
+    pub(crate) fn request(&self) -> OpenRequest {
+        OpenRequest {
+            cwd: self.folder.path().canonicalize().unwrap(),
+            roots: Vec::new(),
+        }
+    }
+
+    fn ports(&self, room: usize) -> (Ports, mpsc::Receiver<Seen>) {
+        let (sender, seen) = mpsc::channel(room);
+        let ports = Ports {
+            client: self.person.clone(),
+            outbox: Box::new(Tray(PollSender::new(sender))),
+            files: Arc::new(LocalFiles),
+            terminals: None,
+        };
+        (ports, seen)
+    }
+
+    /// A new session whose client takes `room` items before it has to be read.
+    pub(crate) async fn session(&self, room: usize) -> (Session, mpsc::Receiver<Seen>) {
+        let (ports, seen) = self.ports(room);
+        let session = self.agent.create(self.request(), |_| ports).await.unwrap();
+        (session, seen)
+    }
+
+    /// An existing session, opened again.
+    pub(crate) async fn open(
+        &self,
+        id: &SessionId,
+        replay: bool,
+    ) -> (Session, mpsc::Receiver<Seen>) {
+        let (ports, seen) = self.ports(1000);
+        let opened = self.agent.open(id, self.request(), replay, |_| ports).await;
+        (opened.unwrap(), seen)
+    }
+}
+
+/// Plenty of room: the client is never in the way.
+pub(crate) const ROOM: usize = 1000;
+
+pub(crate) fn say(session: &Session, text: &str) -> Ticket {
+    start(session, text, CancellationToken::new())
+}
+
+pub(crate) fn start(session: &Session, text: &str, cancel: CancellationToken) -> Ticket {
+    session.start(vec![Content::text(text)], cancel).unwrap()
+}
+
+/// All that has been shown so far.
+pub(crate) fn drain(seen: &mut mpsc::Receiver<Seen>) -> Vec<Seen> {
+    std::iter::from_fn(|| seen.try_recv().ok()).collect()
+}
+
+/// The live events among them.
+pub(crate) fn live(seen: &[Seen]) -> Vec<Event> {
+    seen.iter()
+        .filter_map(|seen| match seen {
+            Seen::Live(event) => Some(event.clone()),
+            Seen::Replay(_) | Seen::Info(_) => None,
+        })
+        .collect()
+}
