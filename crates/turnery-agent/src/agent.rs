@@ -208,10 +208,7 @@ impl Agent {
             policy,
             info,
             history,
-            owner: Owner {
-                id: uuid::Uuid::now_v7().to_string(),
-                process: std::process::id().to_string(),
-            },
+            owner: Owner::this_process(),
             options,
             mailbox,
             waiting: VecDeque::new(),

@@ -18,7 +18,10 @@ async fn only_an_offered_option_that_means_allow_lets_a_call_run() {
         (chose("reject_always"), false),
         (chose("allow_sometimes"), false),
         (chose(""), false),
-        (Answer::NoAnswer("the client answered with an error".to_owned()), false),
+        (
+            Answer::NoAnswer("the client answered with an error".to_owned()),
+            false,
+        ),
     ];
     for (answer, runs) in table {
         let world = World::new(&[&[Act::Call("r", "ring")], &[Act::Say("so be it")]])

@@ -16,7 +16,10 @@ async fn a_prompt_cancelled_at_once_is_cancelled_and_the_model_never_called() {
     cancel.cancel();
     assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
     assert_eq!(world.puppet.requests.lock().unwrap().len(), 0);
-    assert_ne!(say(&session, "go on").result().await.unwrap().outcome, CANCELLED);
+    assert_ne!(
+        say(&session, "go on").result().await.unwrap().outcome,
+        CANCELLED
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -26,7 +29,10 @@ async fn a_cancelled_model_is_dropped_and_what_was_seen_is_kept() {
     let ticket = say(&session, "hi");
     loop {
         let seen = seen.recv().await.unwrap();
-        if matches!(live(&[seen]).first().map(|e| &e.kind), Some(EventKind::Delta { .. })) {
+        if matches!(
+            live(&[seen]).first().map(|e| &e.kind),
+            Some(EventKind::Delta { .. })
+        ) {
             break;
         }
     }
@@ -89,7 +95,10 @@ async fn a_tool_that_listens_is_asked_to_stop() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_does_not_listen_is_killed_after_the_grace() {
     let (took, ends) = cancelled_in("stubborn").await;
-    assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(2), "{took:?}");
+    assert!(
+        took >= Duration::from_secs(1) && took < Duration::from_secs(2),
+        "{took:?}"
+    );
     assert_eq!(ends, [Disposition::Cancelled, Disposition::Cancelled]);
 }
 
@@ -111,5 +120,8 @@ async fn an_idle_cancel_does_nothing_to_the_next_prompt() {
     let world = World::new(&[&[Act::Say("fine")]]);
     let (session, _seen) = world.session(ROOM).await;
     assert_eq!(session.cancel_running_turns(), 0);
-    assert_ne!(say(&session, "hi").result().await.unwrap().outcome, CANCELLED);
+    assert_ne!(
+        say(&session, "hi").result().await.unwrap().outcome,
+        CANCELLED
+    );
 }

@@ -8,7 +8,11 @@ use turnery_engine::{EventKind, SessionId};
 
 #[tokio::test(start_paused = true)]
 async fn load_shows_the_whole_conversation_and_resume_shows_nothing() {
-    let world = World::new(&[&[Act::Say("one"), Act::Call("l", "look")], &[Act::Say("two")], &[Act::Say("three")]]);
+    let world = World::new(&[
+        &[Act::Say("one"), Act::Call("l", "look")],
+        &[Act::Say("two")],
+        &[Act::Say("three")],
+    ]);
     let (session, mut seen) = world.session(ROOM).await;
     say(&session, "look").result().await.unwrap();
     let lived: Vec<_> = live(&drain(&mut seen))
@@ -28,16 +32,25 @@ async fn load_shows_the_whole_conversation_and_resume_shows_nothing() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(replayed, lived, "replay shows what was shown, but for the fragments");
+    assert_eq!(
+        replayed, lived,
+        "replay shows what was shown, but for the fragments"
+    );
 
     say(&again, "go on").result().await.unwrap();
-    assert_eq!(world.puppet.request(2), ["look", "one", "done", "two", "go on"]);
+    assert_eq!(
+        world.puppet.request(2),
+        ["look", "one", "done", "two", "go on"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_second_handle_is_told_that_the_session_is_busy_and_then_catches_up() {
     let signal = Arc::new(Notify::new());
-    let world = World::new(&[&[Act::Wait(signal.clone()), Act::Say("first")], &[Act::Say("second")]]);
+    let world = World::new(&[
+        &[Act::Wait(signal.clone()), Act::Say("first")],
+        &[Act::Say("second")],
+    ]);
     let (one, mut seen) = world.session(ROOM).await;
     let (two, _seen) = world.open(one.id(), false).await;
     let running = say(&one, "a");
@@ -70,9 +83,15 @@ async fn a_session_is_opened_in_its_own_folder() {
 async fn a_session_that_is_not_there_says_so() {
     let world = World::new(&[]);
     let id = SessionId::from("nobody");
-    let refused = world.agent.open(&id, world.request(), false, |_| unreachable_ports()).await;
+    let refused = world
+        .agent
+        .open(&id, world.request(), false, |_| unreachable_ports())
+        .await;
     let text = refused.err().unwrap().to_string();
-    assert_eq!(text, "there is no session nobody; list the sessions to see which there are");
+    assert_eq!(
+        text,
+        "there is no session nobody; list the sessions to see which there are"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,5 +108,8 @@ async fn a_relative_or_missing_folder_is_refused() {
 }
 
 fn unreachable_ports() -> turnery_agent::Ports {
-    turnery_agent::Ports::local(Arc::new(turnery_agent::Silent), Box::new(turnery_agent::Silent))
+    turnery_agent::Ports::local(
+        Arc::new(turnery_agent::Silent),
+        Box::new(turnery_agent::Silent),
+    )
 }

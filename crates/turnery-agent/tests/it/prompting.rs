@@ -4,7 +4,7 @@ use crate::world::{Act, ROOM, Seen, World, drain, live, say};
 use std::sync::Arc;
 use tokio::sync::Notify;
 use turnery_agent::{PROMPTS_WAITING, StartError};
-use turnery_engine::{EventKind, FaultKind, Outcome, TurnFinish, TurnStop, Detail};
+use turnery_engine::{Detail, EventKind, FaultKind, Outcome, TurnFinish, TurnStop};
 
 fn finished(text: &str) -> Outcome {
     Outcome::Finished(TurnFinish::AssistantMessage {
@@ -20,7 +20,10 @@ async fn a_result_comes_after_every_event_and_the_commit() {
     assert_eq!(result.outcome, finished("hel\nlo"));
     // Nothing may come after this point; all is there now.
     let events = live(&drain(&mut seen));
-    assert!(matches!(events.last().unwrap().kind, EventKind::LoopEnd { .. }));
+    assert!(matches!(
+        events.last().unwrap().kind,
+        EventKind::LoopEnd { .. }
+    ));
     let info = world.store.info(session.id()).await.unwrap();
     assert_eq!(info.head_version, 1);
     assert_eq!(info.title.as_deref(), Some("hi"));
@@ -29,7 +32,10 @@ async fn a_result_comes_after_every_event_and_the_commit() {
 #[tokio::test(start_paused = true)]
 async fn a_second_prompt_waits_its_turn_and_sees_the_first() {
     let signal = Arc::new(Notify::new());
-    let world = World::new(&[&[Act::Say("one"), Act::Wait(signal.clone())], &[Act::Say("two")]]);
+    let world = World::new(&[
+        &[Act::Say("one"), Act::Wait(signal.clone())],
+        &[Act::Say("two")],
+    ]);
     let (session, mut seen) = world.session(ROOM).await;
     let first = say(&session, "first");
     let second = say(&session, "second");
@@ -38,7 +44,10 @@ async fn a_second_prompt_waits_its_turn_and_sees_the_first() {
     assert_eq!(second.result().await.unwrap().outcome, finished("two"));
     assert_eq!(world.puppet.request(1), ["first", "one", "second"]);
     // Never interleaved: the events of each loop lie together.
-    let loops: Vec<_> = live(&drain(&mut seen)).into_iter().map(|event| event.loop_id).collect();
+    let loops: Vec<_> = live(&drain(&mut seen))
+        .into_iter()
+        .map(|event| event.loop_id)
+        .collect();
     let mut runs = loops.clone();
     runs.dedup();
     assert_eq!(runs.len(), 2, "{loops:?}");
@@ -56,13 +65,20 @@ async fn only_so_many_prompts_may_wait() {
     assert_eq!(refused.err(), Some(StartError::Full(64)));
     assert_eq!(session.cancel_running_turns(), 64);
     for ticket in tickets {
-        assert_eq!(ticket.result().await.unwrap().outcome, Outcome::Stopped(TurnStop::Cancelled));
+        assert_eq!(
+            ticket.result().await.unwrap().outcome,
+            Outcome::Stopped(TurnStop::Cancelled)
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_with_the_same_id_are_told_apart() {
-    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Call("c", "look")], &[Act::Say("ok")]]);
+    let world = World::new(&[
+        &[Act::Call("c", "look")],
+        &[Act::Call("c", "look")],
+        &[Act::Say("ok")],
+    ]);
     let (session, mut seen) = world.session(ROOM).await;
     say(&session, "look twice").result().await.unwrap();
     let mut ids: Vec<String> = live(&drain(&mut seen))
@@ -79,7 +95,11 @@ async fn calls_with_the_same_id_are_told_apart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failing_model_and_a_panicking_one_end_the_prompt_but_not_the_session() {
-    let world = World::new(&[&[Act::Fail], &[Act::Say("x"), Act::Panic], &[Act::Say("fine")]]);
+    let world = World::new(&[
+        &[Act::Fail],
+        &[Act::Say("x"), Act::Panic],
+        &[Act::Say("fine")],
+    ]);
     let (session, _seen) = world.session(ROOM).await;
     let failed = say(&session, "one").result().await.unwrap();
     assert_eq!(failed.outcome, Outcome::Stopped(TurnStop::ProviderError));
@@ -92,7 +112,10 @@ async fn a_failing_model_and_a_panicking_one_end_the_prompt_but_not_the_session(
     );
     let panicked = say(&session, "two").result().await.unwrap();
     assert_eq!(panicked.outcome, Outcome::Stopped(TurnStop::ProviderError));
-    assert_eq!(say(&session, "three").result().await.unwrap().outcome, finished("fine"));
+    assert_eq!(
+        say(&session, "three").result().await.unwrap().outcome,
+        finished("fine")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,14 +124,21 @@ async fn a_panicking_tool_is_a_failed_call() {
     let (session, _seen) = world.session(ROOM).await;
     let result = say(&session, "break").result().await.unwrap();
     assert_eq!(result.outcome, finished("never mind"));
-    assert!(world.puppet.request(1)[2].contains("broke"), "{:?}", world.puppet.request(1));
+    assert!(
+        world.puppet.request(1)[2].contains("broke"),
+        "{:?}",
+        world.puppet.request(1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_title_is_shown_once() {
     let world = World::new(&[&[Act::Say("a")], &[Act::Say("b")]]);
     let (session, mut seen) = world.session(ROOM).await;
-    say(&session, "\n  Fix the bug \nplease").result().await.unwrap();
+    say(&session, "\n  Fix the bug \nplease")
+        .result()
+        .await
+        .unwrap();
     say(&session, "and another").result().await.unwrap();
     let titles: Vec<_> = drain(&mut seen)
         .into_iter()

@@ -6,22 +6,32 @@ use turnery_engine::{EventKind, Outcome, TurnStop};
 
 /// Fragments that a stalled session may have taken from the model at most: the model's queue, the
 /// steps that may wait, the room of the client, and one in each hand.
-const BOUND: usize = 64 + 8 + 4 + 4;
+const BOUND: usize = 64 + 8 + ROOM + 4;
+
+/// Items that the client takes before it has to be read: enough for all that comes before the answer.
+const ROOM: usize = 16;
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_holds_the_model_back() {
     let many: Vec<Act> = (0..10_000).map(|_| Act::Say("x")).collect();
     let world = World::new(&[&many]);
-    let (session, mut seen) = world.session(4).await;
+    let (session, mut seen) = world.session(ROOM).await;
     let ticket = say(&session, "talk");
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(*world.puppet.alive.lock().unwrap(), 1, "the model has to wait");
+    assert_eq!(
+        *world.puppet.alive.lock().unwrap(),
+        1,
+        "the model has to wait"
+    );
     // Cancelled while stuck: the model is let go at once, though nothing has been read.
     session.cancel_running_turns();
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
     // And the prompt is stored, for that does not depend on the client (LASH-85).
-    assert_eq!(world.store.info(session.id()).await.unwrap().head_version, 1);
+    assert_eq!(
+        world.store.info(session.id()).await.unwrap().head_version,
+        1
+    );
     let mut shown = Vec::new();
     let result = ticket.result();
     tokio::pin!(result);
@@ -34,9 +44,18 @@ async fn a_client_that_does_not_read_holds_the_model_back() {
     shown.extend(drain(&mut seen));
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
     let events = live(&shown);
-    let deltas = events.iter().filter(|e| matches!(e.kind, EventKind::Delta { .. })).count();
-    assert!(deltas <= BOUND, "{deltas} fragments were taken from the model");
-    assert!(matches!(events.last().unwrap().kind, EventKind::LoopEnd { .. }));
+    let deltas = events
+        .iter()
+        .filter(|e| matches!(e.kind, EventKind::Delta { .. }))
+        .count();
+    assert!(
+        deltas <= BOUND,
+        "{deltas} fragments were taken from the model"
+    );
+    assert!(matches!(
+        events.last().unwrap().kind,
+        EventKind::LoopEnd { .. }
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,7 +75,10 @@ async fn a_slow_client_loses_nothing() {
     ticket.result().await.unwrap();
     drop(session);
     let events = live(&reader.await.unwrap());
-    let deltas = events.iter().filter(|e| matches!(e.kind, EventKind::Delta { .. })).count();
+    let deltas = events
+        .iter()
+        .filter(|e| matches!(e.kind, EventKind::Delta { .. }))
+        .count();
     assert_eq!(deltas, 500);
     let seqs: Vec<u64> = events.iter().map(|event| event.seq).collect();
     assert_eq!(seqs, (0..seqs.len() as u64).collect::<Vec<_>>());

@@ -18,9 +18,7 @@ use turnery_engine::{
     CallDetail, CallId, Content, Event, FaultKind, Limits, ModelDelta, ModelFault, ModelStop,
     Response, SessionId, ToolCall, ToolEnvelope, ToolFailure, ToolSpec,
 };
-use turnery_models::{
-    Catalogue, DeltaSender, Model, ModelInfo, ModelName, ModelRequest, Thinking,
-};
+use turnery_models::{Catalogue, DeltaSender, Model, ModelInfo, ModelName, ModelRequest, Thinking};
 use turnery_store::{MemoryStore, Store};
 use turnery_tools::{Access, LocalFiles, Mode, Prepared, Tool, ToolCx, Toolbox, Workspace};
 
@@ -69,7 +67,11 @@ impl Puppet {
     /// What the model was sent in its `n`th call: role and text of each message.
     pub(crate) fn request(&self, n: usize) -> Vec<String> {
         let requests = self.requests.lock().unwrap();
-        requests[n].messages.iter().map(|m| m.message.text()).collect()
+        requests[n]
+            .messages
+            .iter()
+            .map(|m| m.message.text())
+            .collect()
     }
 }
 
@@ -317,7 +319,11 @@ impl World {
     }
 
     pub(crate) fn answering(self, answers: &[Answer]) -> Self {
-        self.person.answers.lock().unwrap().extend(answers.iter().cloned());
+        self.person
+            .answers
+            .lock()
+            .unwrap()
+            .extend(answers.iter().cloned());
         self
     }
 
