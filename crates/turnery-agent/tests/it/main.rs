@@ -4,5 +4,6 @@ mod asking;
 mod cancelling;
 mod opening;
 mod prompting;
+mod simulation;
 mod slow_client;
 mod world;

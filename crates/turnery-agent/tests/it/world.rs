@@ -28,6 +28,7 @@ pub(crate) enum Act {
     Say(&'static str),
     Call(&'static str, &'static str),
     Wait(Arc<Notify>),
+    Pause(std::time::Duration),
     Hang,
     Panic,
     Fail,
@@ -126,6 +127,7 @@ impl Model for Puppet {
                         }));
                     }
                     Act::Wait(signal) => signal.notified().await,
+                    Act::Pause(time) => tokio::time::sleep(time).await,
                     Act::Hang => std::future::pending().await,
                     Act::Panic => panic!("puppet"),
                     Act::Fail => {
