@@ -92,6 +92,7 @@ pub struct UnknownModel {
 pub struct Catalogue {
     providers: Vec<ProviderConfig>,
     limits: CallLimits,
+    own: Vec<Arc<dyn Model>>,
 }
 
 impl Catalogue {
@@ -101,7 +102,15 @@ impl Catalogue {
         Self {
             providers,
             limits: CallLimits::default(),
+            own: Vec::new(),
         }
+    }
+
+    /// The same, and this model by the name that it gives itself: for models that a host brings along.
+    #[must_use]
+    pub fn with_model(mut self, model: Arc<dyn Model>) -> Self {
+        self.own.push(model);
+        self
     }
 
     /// The same, with other limits for all calls.
@@ -116,6 +125,9 @@ impl Catalogue {
             name: name.to_string(),
             hint,
         };
+        if let Some(own) = self.own.iter().find(|own| own.info().name == *name) {
+            return Ok(Arc::clone(own));
+        }
         match name.provider.as_str() {
             "offline" => return Ok(Arc::new(Offline::new())),
             "scripted" => {
@@ -169,6 +181,7 @@ impl Catalogue {
                     info(provider, name)
                 })
             })
+            .chain(self.own.iter().map(|own| own.info().clone()))
             .chain([Offline::new().info().clone()])
             .collect()
     }
