@@ -99,7 +99,7 @@ impl Loop {
                 out,
             );
         }
-        self.end_turn(now, batch.usage, batch.results, out);
+        self.close_turn(now, batch.usage, batch.results, out);
         match self.halt {
             Some(halt) => self.conclude(now, halt, out),
             None => self.next_turn(now, TurnTrigger::Continuation, Vec::new(), out),

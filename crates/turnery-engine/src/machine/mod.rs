@@ -6,7 +6,7 @@
 //!
 //! A loop goes from stage to stage: the model answers, its calls are made one after the other, the
 //! model answers again, and so on, until there is nothing more to do or something halts it; then it
-//! commits. Every way out of a turn passes through `end_turn`, and every way out of the loop
+//! commits. Every way out of a turn passes through `close_turn`, and every way out of the loop
 //! through `conclude`, so no bracket stays open (R1).
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ impl Loop {
             }
         };
         let usage = self.settle_answer(now, draft.message_id, answer, out);
-        self.end_turn(now, usage, Vec::new(), out);
+        self.close_turn(now, usage, Vec::new(), out);
         self.commit(now, outcome, detail, out);
     }
 
@@ -177,7 +177,7 @@ impl Loop {
             error,
         };
         let usage = self.settle_answer(now, message_id, answer, out);
-        self.end_turn(now, usage, Vec::new(), out);
+        self.close_turn(now, usage, Vec::new(), out);
     }
 
     /// `MessageEnd` and the turn's only `UsageReported` (I4). Returns the turn's usage.
@@ -206,7 +206,7 @@ impl Loop {
     }
 
     /// The only place where a turn ends.
-    pub(super) fn end_turn(
+    pub(super) fn close_turn(
         &mut self,
         now: Timestamp,
         usage: Option<Usage>,
