@@ -15,7 +15,7 @@ pub(super) fn definition_of(name: &str) -> String {
 
 /// A search pattern for every definition.
 pub(super) fn any_definition() -> &'static str {
-    r"^\s*(pub(\([^)]*\))?\s+|export\s+|default\s+|async\s+|unsafe\s+|public\s+|private\s+|protected\s+|static\s+|abstract\s+|final\s+)*(fn|struct|enum|trait|impl|mod|class|interface|def|func|function|namespace|record|macro_rules!)\s*[\w<(]"
+    r"^\s*(pub(\([^)]*\))?\s+|export\s+|default\s+|async\s+|unsafe\s+|const\s+|public\s+|private\s+|protected\s+|static\s+|abstract\s+|final\s+)*((fn|struct|enum|trait|mod|class|interface|def|func|function|namespace|record|macro_rules!)\s+[\w<(]|impl\b)"
 }
 
 /// What a line defines, or none: the word for it, as `struct` or `function`.
@@ -55,10 +55,21 @@ pub(super) fn rank(path: &str, line: &str, name: &str) -> (u8, bool, usize) {
         "module" => 3,
         _ => 4,
     };
-    let test = path
-        .split('/')
-        .any(|part| part.contains("test") || part == "benches");
-    (place, test, line.len() - line.trim_start().len())
+    (place, is_test(path), line.len() - line.trim_start().len())
+}
+
+/// Whether a definition begins the line, as it does in code but seldom in prose and in strings.
+pub(super) fn is_definition(path: &str, line: &str) -> bool {
+    let form = pattern!(
+        r"^\s*(pub(\([^)]*\))?\s+|[a-z]+\s+){0,4}(fn|struct|enum|trait|type|mod|const|static|union|class|interface|def|func|function|namespace|record|protocol|typedef|module|object|fun|let|var|macro_rules!)\s|^\s*#\s*define\s|^\s*(export\s+)?\w+\s*[:=]"
+    );
+    !path.ends_with(".md") && !is_comment(line) && form.is_match(line)
+}
+
+/// Whether a file holds tests.
+pub(super) fn is_test(path: &str) -> bool {
+    path.split('/')
+        .any(|part| part.contains("test") || part == "benches")
 }
 
 /// Whether a line only speaks about code.

@@ -32,7 +32,7 @@ pub(super) fn lookup(word: &str, aim: Aim, replay: &mut Replay<'_>) -> Result<()
     }
     let mut defined: Vec<Hit> = hits(&seen[0].text)
         .into_iter()
-        .filter(|hit| !code::is_comment(&hit.text))
+        .filter(|hit| code::is_definition(&hit.path, &hit.text))
         .collect();
     defined.sort_by_key(|hit| code::rank(&hit.path, &hit.text, word));
     let all = hits(&seen[1].text);
@@ -101,11 +101,12 @@ fn describe(word: &str, first: &Hit, around: &str, from: usize, replay: &mut Rep
 
 /// Who uses it: the files, and the first lines of code.
 fn users(used: &[Hit], most: usize) -> String {
-    let code: Vec<Hit> = used
+    let mut code: Vec<Hit> = used
         .iter()
         .filter(|hit| !code::is_comment(&hit.text))
         .cloned()
         .collect();
+    code.sort_by_key(|hit| code::is_test(&hit.path));
     if code.is_empty() {
         return "I found no other use of it.\n".to_owned();
     }

@@ -37,7 +37,7 @@ fn a_definition_is_found_and_described() {
     let played = play("where is Loop defined?", |tool, args| {
         Ok(match tool {
             "search" if args["pattern"] == r"\bLoop\b" => "src/machine.rs:7: pub struct Loop {\nsrc/machine.rs:12: impl Loop {\nsrc/lib.rs:3: pub use machine::Loop;\nsrc/lib.rs:1: //! The Loop.\n".into(),
-            "search" => "src/machine.rs:7: pub struct Loop {\n".into(),
+            "search" => "README.md:3: the struct Loop is\nsrc/x.rs:9:     say(\"struct Loop\");\nsrc/machine.rs:7: pub struct Loop {\n".into(),
             "read_file" => lines(MACHINE, args),
             other => panic!("{other}"),
         })

@@ -70,29 +70,30 @@ fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// The word of a question that is a name: one that looks like code, or else the last one that is no
-/// word of the question itself.
+/// The word of a question that is a name: one that looks like code, or else the only one, or the one
+/// with a capital, that is no word of the question itself.
 fn named(text: &str, asked: bool) -> Option<String> {
     let noise = pattern!(
         r"(?i)^(where|is|are|the|a|an|of|in|find|what|which|who|whom|does|do|did|me|this|that|it|explain|describe|how|show|definition|define|defined|declared|implemented|declaration|implementation|used|use|uses|using|usages?|usage|calls?|called|callers?|references?|referenced|work|works|working|mean|means|function|fn|struct|class|type|enum|trait|method|module|variable|constant|const|interface|macro|for|to|and|all|every|code|project|repo|repository|here|locate|go|goto|jump|look|lookup|up|tell|about|why|doc|docs|documentation|signature|from|by|on|places?|has|have|been|get|gets|i|can|you|file|files|created|set|come|comes|with)$"
     );
-    let mut names = text
+    let names = text
         .split_whitespace()
         .map(target::bare)
         .filter(|word| !word.is_empty());
     if let Some(word) = names.clone().find(|word| target::is_code(word)) {
         return Some(word.to_owned());
     }
+    if !asked {
+        return None;
+    }
     let rest: Vec<&str> = names
-        .by_ref()
         .filter(|word| !noise.is_match(word) && pattern!(r"^[A-Za-z_$][\w$:.!()]*$").is_match(word))
         .collect();
     match rest.as_slice() {
-        [word] if asked => Some((*word).to_owned()),
-        _ => rest
+        [word] => Some((*word).to_owned()),
+        several => several
             .iter()
-            .skip(usize::from(!asked))
-            .find(|word| asked && word.starts_with(char::is_uppercase))
+            .find(|word| word.starts_with(char::is_uppercase))
             .map(|word| (*word).to_owned()),
     }
 }
