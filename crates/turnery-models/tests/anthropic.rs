@@ -1,0 +1,313 @@
+//! Anthropic Messages over a real socket: what is read, what is refused, what is sent.
+
+mod server;
+
+use proptest::{prelude::*, test_runner::TestRunner};
+use serde_json::json;
+use server::{Reply, call, chunked, events, hello, request, serve, serve_writes, text};
+use std::sync::Arc;
+use turnery_engine::{
+    Content, FaultKind, ImageData, Message, MessageStop, ModelDelta, ModelStop, Response, ToolCall,
+    Usage,
+};
+use turnery_models::{Api, Thinking};
+
+const ANSWER: &str = r#"event: message_start
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[],"stop_reason":null,"usage":{"input_tokens":12,"cache_creation_input_tokens":30,"cache_read_input_tokens":400,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
+
+event: ping
+data: {"type": "ping"}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm"}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQB+/=="}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: content_block_start
+data: {"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"x9"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":1}
+
+event: content_block_start
+data: {"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"Let me \"see\" €"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":2}
+
+event: content_block_start
+data: {"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_1","name":"read","input":{}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"path\":"}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"\"a\"}"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":3}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":57}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+"#;
+
+fn answer() -> Response {
+    Response {
+        content: vec![
+            Content::Thinking {
+                text: "Hm".to_owned(),
+                signature: Some("EqQB+/==".to_owned()),
+            },
+            Content::Opaque {
+                provider: "acme".to_owned(),
+                value: json!({"type": "redacted_thinking", "data": "x9"}),
+            },
+            Content::text("Let me \"see\" €"),
+            Content::ToolCall(ToolCall {
+                call_id: "toolu_1".into(),
+                name: "read".to_owned(),
+                args: Arc::new(json!({"path": "a"})),
+            }),
+        ],
+        stop: ModelStop::ToolUse,
+        raw_stop: Some("tool_use".to_owned()),
+        usage: Some(Usage {
+            input: 12,
+            output: 57,
+            reasoning: 0,
+            cache_read: 400,
+            cache_write: 30,
+        }),
+        model: "claude-x".to_owned(),
+        provider: "acme".to_owned(),
+    }
+}
+
+fn deltas() -> Vec<ModelDelta> {
+    let args = |fragment: &str| ModelDelta::ToolCallArgs {
+        block: 3,
+        name: "read".to_owned(),
+        fragment: fragment.to_owned(),
+    };
+    vec![
+        ModelDelta::Thinking {
+            block: 0,
+            text: "Hm".to_owned(),
+        },
+        text(2, "Let me \"see\" €"),
+        args("{\"path\":"),
+        args("\"a\"}"),
+    ]
+}
+
+#[tokio::test]
+async fn a_cut_at_any_byte_changes_nothing() {
+    let bytes = chunked(ANSWER);
+    let replies = (1..bytes.len())
+        .map(|cut| Reply {
+            writes: vec![bytes[..cut].to_vec(), bytes[cut..].to_vec()],
+            is_held: false,
+        })
+        .collect();
+    let server = serve_writes(replies).await;
+    let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
+    for cut in 1..bytes.len() {
+        let (response, streamed) = call(&*model, hello()).await;
+        assert_eq!(response, Ok(answer()), "cut at {cut}");
+        assert_eq!(streamed, deltas(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn nor_do_many_cuts() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let sizes = prop::collection::vec(1usize..400, 30);
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(40));
+    let outcome = runner.run(&sizes, |sizes| {
+        let mut rest = events(ANSWER);
+        let mut writes = Vec::new();
+        for size in sizes {
+            let left = rest.split_off(size.min(rest.len()));
+            writes.push(std::mem::replace(&mut rest, left));
+        }
+        writes.push(rest);
+        runtime.block_on(async {
+            let server = serve_writes(vec![Reply {
+                writes,
+                is_held: false,
+            }])
+            .await;
+            let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
+            let (response, streamed) = call(&*model, hello()).await;
+            prop_assert_eq!(response, Ok(answer()));
+            prop_assert_eq!(streamed, deltas());
+            Ok(())
+        })
+    });
+    assert_eq!(outcome, Ok(()));
+}
+
+/// C-31.
+#[tokio::test]
+async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
+    // The last event says all once its closing brace is there.
+    let bytes = events(ANSWER.trim_end());
+    let ends: Vec<usize> = (1..bytes.len()).collect();
+    let server = serve(ends.iter().map(|end| bytes[..*end].to_vec()).collect()).await;
+    let model = server.model_with(Api::Anthropic, "claude-sonnet-4-5", 0);
+    for end in ends {
+        let (response, _) = call(&*model, hello()).await;
+        let kind = response.expect_err("a fault").kind;
+        assert!(
+            matches!(kind, FaultKind::Protocol | FaultKind::Network),
+            "cut at {end}: {kind:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_mid_stream_ends_the_call_after_text_and_not_before() {
+    let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
+    let start = "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi\"}}\n\n";
+    let server = serve(vec![
+        events(error),
+        events(&format!("{start}{error}")),
+        events(ANSWER),
+    ])
+    .await;
+    let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
+    let (response, streamed) = call(&*model, hello()).await;
+    let fault = response.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Overloaded);
+    assert_eq!(
+        fault.message,
+        "acme is overloaded or broken: try again later, or choose another model (it said: Overloaded)."
+    );
+    assert_eq!(streamed, [text(0, "Hi")]);
+    assert_eq!(
+        server.bodies().len(),
+        2,
+        "the first was made again, the second not (R9)"
+    );
+}
+
+#[tokio::test]
+async fn stop_reasons() {
+    let of = |reason: &str| {
+        events(&format!(
+            "data: {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"{reason}\"}}}}\n\ndata: {{\"type\":\"message_stop\"}}\n\n"
+        ))
+    };
+    let cases = [
+        ("end_turn", ModelStop::EndTurn),
+        ("stop_sequence", ModelStop::EndTurn),
+        ("max_tokens", ModelStop::Length),
+        ("pause_turn", ModelStop::Length),
+        ("refusal", ModelStop::Refusal),
+    ];
+    let server = serve(
+        cases
+            .iter()
+            .map(|(word, _)| of(word))
+            .chain([of("model_context_window_exceeded")])
+            .collect(),
+    )
+    .await;
+    let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
+    for (word, stop) in cases {
+        let response = call(&*model, hello()).await.0.unwrap();
+        assert_eq!(
+            (response.stop, response.raw_stop.as_deref()),
+            (stop, Some(word))
+        );
+        assert_eq!(response.usage, None, "unknown is not zero");
+    }
+    let fault = call(&*model, hello()).await.0.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::ContextOverflow);
+}
+
+/// TURN-49: results in call order; the signature goes back byte for byte.
+#[tokio::test]
+async fn the_second_turn_sends_everything_back() {
+    let server = serve(vec![events(ANSWER)]).await;
+    let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
+    let mut second = request(vec![
+        Message::User {
+            content: vec![Content::text("hello"), Content::text(" ")],
+        },
+        Message::Assistant {
+            content: answer().content,
+            stop: MessageStop::ToolUse,
+            model: "claude-x".to_owned(),
+            provider: "acme".to_owned(),
+            usage: None,
+            error: None,
+        },
+        Message::ToolResult {
+            call_id: "toolu_1".into(),
+            tool_name: "read".to_owned(),
+            content: vec![
+                Content::text("gone"),
+                Content::Image(ImageData {
+                    mime_type: "image/png".to_owned(),
+                    base64: "QUJD".into(),
+                }),
+            ],
+            is_error: true,
+        },
+        Message::System {
+            text: "Two turns left.".to_owned(),
+        },
+    ]);
+    second.thinking = Thinking::High;
+    call(&*model, second).await.0.unwrap();
+    let cached = json!({"type": "ephemeral"});
+    assert_eq!(
+        server.bodies()[0],
+        json!({
+            "model": "claude-sonnet-4-5",
+            "max_tokens": 64000,
+            "stream": true,
+            "thinking": {"type": "enabled", "budget_tokens": 24576},
+            "system": [{"type": "text", "text": "Be brief.", "cache_control": cached}],
+            "tools": [{"name": "read", "description": "Reads a file.", "input_schema": {"type": "object"}}],
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "hello", "cache_control": cached}]},
+                {"role": "assistant", "content": [
+                    {"type": "thinking", "thinking": "Hm", "signature": "EqQB+/=="},
+                    {"type": "redacted_thinking", "data": "x9"},
+                    {"type": "text", "text": "Let me \"see\" €"},
+                    {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}},
+                ]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": true, "content": [
+                        {"type": "text", "text": "gone"},
+                        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}},
+                    ]},
+                    {"type": "text", "text": "<system-notice>\nTwo turns left.\n</system-notice>", "cache_control": cached},
+                ]},
+            ],
+        })
+    );
+    let requests = server.requests.lock().unwrap();
+    assert!(requests[0].0.starts_with("POST /v1/messages HTTP/1.1"));
+    assert!(requests[0].0.contains("x-api-key: sk-test"));
+    assert!(requests[0].0.contains("anthropic-version: 2023-06-01"));
+}

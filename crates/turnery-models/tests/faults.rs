@@ -1,0 +1,225 @@
+//! What a person reads when a call fails, what is tried again, and that a dropped call is gone.
+
+mod server;
+
+use server::{Reply, call, events, hello, serve, serve_writes, status, text};
+use std::time::Duration;
+use turnery_engine::{FaultKind, ModelFault};
+use turnery_models::{Api, Catalogue, DeltaSender, ProviderConfig};
+
+const OK: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+async fn fault_of(line: &str, headers: &str, body: &str) -> ModelFault {
+    let server = serve(vec![status(line, headers, body)]).await;
+    let model = server.model_with(Api::OpenAi, "m1", 0);
+    call(&*model, hello()).await.0.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_wrong_key_names_the_place_to_set_it_and_never_the_key() {
+    let fault = fault_of(
+        "401 Unauthorized",
+        "",
+        r#"{"error":{"message":"bad key sk-test"}}"#,
+    )
+    .await;
+    assert_eq!(fault.kind, FaultKind::Auth);
+    assert_eq!(fault.status, Some(401));
+    assert_eq!(
+        fault.message,
+        "acme refuses the key: check ACME_KEY (it said: bad key [key])."
+    );
+}
+
+#[tokio::test]
+async fn faults_by_status_and_text() {
+    let cases = [
+        (
+            "404 Not Found",
+            r#"{"error":"model 'm1' not found"}"#,
+            FaultKind::BadRequest,
+            "acme has no model called \"m1\"",
+        ),
+        (
+            "404 Not Found",
+            "404 page not found",
+            FaultKind::BadRequest,
+            "Nothing answers at http://127.0.0.1",
+        ),
+        (
+            "400 Bad Request",
+            r#"{"error":{"code":"context_length_exceeded","message":"too long"}}"#,
+            FaultKind::ContextOverflow,
+            "The conversation is longer than m1 can take in",
+        ),
+        (
+            "400 Bad Request",
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#,
+            FaultKind::ContextOverflow,
+            "The conversation is longer",
+        ),
+        (
+            "400 Bad Request",
+            r#"{"error":{"message":"no"}}"#,
+            FaultKind::BadRequest,
+            "acme refuses the request (it said: no).",
+        ),
+        (
+            "429 Too Many Requests",
+            r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#,
+            FaultKind::Auth,
+            "The account at acme has no credit left",
+        ),
+        (
+            "500 Internal Server Error",
+            "",
+            FaultKind::Overloaded,
+            "acme is overloaded or broken",
+        ),
+        (
+            "529 Overloaded",
+            "",
+            FaultKind::Overloaded,
+            "acme is overloaded or broken",
+        ),
+    ];
+    for (line, body, kind, start) in cases {
+        let fault = fault_of(line, "", body).await;
+        assert_eq!(fault.kind, kind, "{line} {body}");
+        assert!(fault.message.starts_with(start), "{}", fault.message);
+    }
+}
+
+#[tokio::test]
+async fn long_texts_are_cut() {
+    let fault = fault_of("400 Bad Request", "", &"x".repeat(100_000)).await;
+    assert_eq!(
+        fault.message,
+        format!("acme refuses the request (it said: {}…).", "x".repeat(300))
+    );
+}
+
+/// UP-8.
+#[tokio::test]
+async fn what_may_pass_is_tried_again() {
+    let server = serve(vec![
+        status("429 Too Many Requests", "retry-after-ms: 2\r\n", ""),
+        status("529 Overloaded", "", ""),
+        Vec::new(),
+        events(OK),
+    ])
+    .await;
+    let model = server.model(Api::OpenAi, "m1");
+    let (response, streamed) = call(&*model, hello()).await;
+    assert_eq!(response.unwrap().raw_stop.as_deref(), Some("stop"));
+    assert_eq!(streamed, [text(0, "Hi")]);
+    assert_eq!(server.bodies().len(), 4);
+}
+
+#[tokio::test]
+async fn a_long_wait_ends_the_call() {
+    let fault = fault_of("429 Too Many Requests", "Retry-After: 3600\r\n", "").await;
+    assert_eq!(fault.kind, FaultKind::RateLimit);
+    assert_eq!(fault.retry_after, Some(Duration::from_secs(3600)));
+    assert!(
+        fault.message.contains("It asks to wait 3600 seconds"),
+        "{}",
+        fault.message
+    );
+}
+
+/// R9.
+#[tokio::test]
+async fn after_the_first_fragment_nothing_is_tried_again() {
+    let cut = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
+    let server = serve(vec![events(cut), events(OK)]).await;
+    let model = server.model(Api::OpenAi, "m1");
+    let (response, streamed) = call(&*model, hello()).await;
+    assert_eq!(response.unwrap_err().kind, FaultKind::Protocol);
+    assert_eq!(streamed, [text(0, "Hi")]);
+    assert_eq!(server.bodies().len(), 1);
+}
+
+#[tokio::test]
+async fn a_dead_endpoint_is_named() {
+    let provider = ProviderConfig {
+        name: "ollama".to_owned(),
+        api: Api::OpenAi,
+        base_url: "http://127.0.0.1:1/v1".to_owned(),
+        key: None,
+        key_hint: String::new(),
+        models: Vec::new(),
+    };
+    let mut limits = turnery_models::CallLimits::default();
+    limits.retry.retries = 0;
+    let catalogue = Catalogue::new(vec![provider]).limits(limits);
+    let model = catalogue.model(&"ollama/m1".parse().unwrap()).unwrap();
+    let fault = call(&*model, hello()).await.0.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Network);
+    assert!(
+        fault
+            .message
+            .starts_with("Could not reach ollama at http://127.0.0.1:1/v1 ("),
+        "{}",
+        fault.message
+    );
+    assert!(
+        fault
+            .message
+            .ends_with("or set OLLAMA_HOST to its address."),
+        "{}",
+        fault.message
+    );
+}
+
+#[tokio::test]
+async fn a_missing_key_fails_the_call_and_hides_the_models() {
+    let catalogue = Catalogue::new(ProviderConfig::well_known(&|_| None));
+    let model = catalogue.model(&"openai/gpt-5".parse().unwrap()).unwrap();
+    let fault = call(&*model, hello()).await.0.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Auth);
+    assert_eq!(
+        fault.message,
+        "There is no key for openai: set OPENAI_API_KEY."
+    );
+    let names: Vec<String> = catalogue
+        .list()
+        .iter()
+        .map(|info| info.name.to_string())
+        .collect();
+    assert_eq!(names, ["offline"]);
+}
+
+#[tokio::test]
+async fn silence_ends_the_call_and_a_dropped_call_closes_its_socket() {
+    let first = events("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    let held = || Reply {
+        writes: vec![first.clone()],
+        is_held: true,
+    };
+    let server = serve_writes(vec![held(), held()]).await;
+    let model = server.model(Api::OpenAi, "m1");
+    let (response, _) = call(&*model, hello()).await;
+    assert_eq!(response.unwrap_err().kind, FaultKind::Timeout);
+    server.closed.notified().await;
+
+    let (sender, mut receiver) = DeltaSender::new(8);
+    let running = tokio::spawn(async move { model.call(hello(), sender).await });
+    assert_eq!(receiver.recv().await, Some(text(0, "Hi")));
+    running.abort();
+    server.closed.notified().await;
+    assert!(running.await.unwrap_err().is_cancelled());
+}
+
+#[tokio::test]
+async fn a_page_instead_of_events_is_explained() {
+    let fault = fault_of("200 OK", "", r#"{"choices":[]}"#).await;
+    assert_eq!(fault.kind, FaultKind::Protocol);
+    assert!(
+        fault
+            .message
+            .contains("did not answer with a stream of events"),
+        "{}",
+        fault.message
+    );
+}

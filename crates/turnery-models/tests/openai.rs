@@ -1,0 +1,334 @@
+//! Chat Completions over a real socket, in the shapes of the servers that copy it.
+
+mod server;
+
+use serde_json::{Value, json};
+use server::{Reply, call, chunked, events, hello, request, serve, serve_writes, text};
+use std::sync::Arc;
+use turnery_engine::{
+    Content, FaultKind, ImageData, Message, MessageStop, ModelDelta, ModelStop, Response, ToolCall,
+    Usage,
+};
+use turnery_models::{Api, Thinking};
+
+/// As OpenAI and DeepSeek stream it: reasoning, text, two calls by index, usage at the end.
+const ANSWER: &str = r#": OPENROUTER PROCESSING
+
+data: {"id":"c1","object":"chat.completion.chunk","model":"m1-0914","choices":[{"index":0,"delta":{"role":"assistant","content":null,"reasoning_content":"Hm"},"finish_reason":null}],"usage":null}
+
+data: {"model":"m1-0914","choices":[{"index":0,"delta":{"content":"Let me \"see\" €"}}]}
+
+data: {"model":"m1-0914","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c_a","type":"function","function":{"name":"read","arguments":""}}]}}]}
+
+data: {"model":"m1-0914","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"path\":"}}]}}]}
+
+data: {"model":"m1-0914","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"a\"}"}}]}}]}
+
+data: {"model":"m1-0914","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"c_b","type":"function","function":{"name":"list","arguments":"{oops"}}]}}]}
+
+data: {"model":"m1-0914","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
+
+data: {"model":"m1-0914","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120,"prompt_tokens_details":{"cached_tokens":64},"completion_tokens_details":{"reasoning_tokens":8}}}
+
+data: [DONE]
+
+"#;
+
+fn a_call(id: &str, name: &str, args: Value) -> Content {
+    Content::ToolCall(ToolCall {
+        call_id: id.into(),
+        name: name.to_owned(),
+        args: Arc::new(args),
+    })
+}
+
+fn answer() -> Response {
+    Response {
+        content: vec![
+            Content::Thinking {
+                text: "Hm".to_owned(),
+                signature: None,
+            },
+            Content::text("Let me \"see\" €"),
+            a_call("c_a", "read", json!({"path": "a"})),
+            a_call("c_b", "list", json!("{oops")),
+        ],
+        stop: ModelStop::ToolUse,
+        raw_stop: Some("tool_calls".to_owned()),
+        usage: Some(Usage {
+            input: 36,
+            output: 20,
+            reasoning: 8,
+            cache_read: 64,
+            cache_write: 0,
+        }),
+        model: "m1-0914".to_owned(),
+        provider: "acme".to_owned(),
+    }
+}
+
+fn deltas() -> Vec<ModelDelta> {
+    let args = |block, name: &str, fragment: &str| ModelDelta::ToolCallArgs {
+        block,
+        name: name.to_owned(),
+        fragment: fragment.to_owned(),
+    };
+    vec![
+        ModelDelta::Thinking {
+            block: 0,
+            text: "Hm".to_owned(),
+        },
+        text(1, "Let me \"see\" €"),
+        args(2, "read", "{\"path\":"),
+        args(2, "read", "\"a\"}"),
+        args(3, "list", "{oops"),
+    ]
+}
+
+#[tokio::test]
+async fn a_cut_at_any_byte_changes_nothing() {
+    let bytes = chunked(ANSWER);
+    let replies = (1..bytes.len())
+        .map(|cut| Reply {
+            writes: vec![bytes[..cut].to_vec(), bytes[cut..].to_vec()],
+            is_held: false,
+        })
+        .collect();
+    let server = serve_writes(replies).await;
+    let model = server.model(Api::OpenAi, "m1");
+    for cut in 1..bytes.len() {
+        let (response, streamed) = call(&*model, hello()).await;
+        assert_eq!(response, Ok(answer()), "cut at {cut}");
+        assert_eq!(streamed, deltas(), "cut at {cut}");
+    }
+}
+
+/// C-31.
+#[tokio::test]
+async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
+    let bytes = chunked(ANSWER);
+    // The blank line after [DONE], then "\r\n0\r\n\r\n" of the chunk: all was said before it.
+    let done = bytes.len() - "\n\r\n0\r\n\r\n".len();
+    let server = serve((1..=done).map(|end| bytes[..end].to_vec()).collect()).await;
+    let model = server.model_with(Api::OpenAi, "m1", 0);
+    for end in 1..=done {
+        let (response, _) = call(&*model, hello()).await;
+        let kind = response.expect_err("a fault").kind;
+        assert!(
+            matches!(kind, FaultKind::Protocol | FaultKind::Network),
+            "cut at {end}: {kind:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_finish_reason_ends_an_answer_where_done_is_not_sent() {
+    let body =
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"length\"}]}\n\n";
+    let server = serve(vec![events(body), events(&format!("{body}data: {{\"usa"))]).await;
+    let model = server.model_with(Api::OpenAi, "m1", 0);
+    let response = call(&*model, hello()).await.0.unwrap();
+    assert_eq!((response.stop, response.usage), (ModelStop::Length, None));
+    let fault = call(&*model, hello()).await.0.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Protocol, "what follows broke off");
+}
+
+/// What each server sends, and the content it means.
+#[tokio::test]
+async fn shapes_of_servers() {
+    let thought = |text: &str| Content::Thinking {
+        text: text.to_owned(),
+        signature: None,
+    };
+    let cases: Vec<(&str, &str, Vec<Content>, ModelStop)> = vec![
+        (
+            "Ollama: whole calls, all with index 0, and `stop`",
+            r#"data: {"choices":[{"delta":{"content":"","tool_calls":[{"id":"call_x","index":0,"type":"function","function":{"name":"read","arguments":"{\"p\":1}"}}]}}]}
+
+data: {"choices":[{"delta":{"tool_calls":[{"id":"call_y","index":0,"function":{"name":"read","arguments":"{\"p\":2}"}}]},"finish_reason":"stop"}]}
+
+data: [DONE]
+
+"#,
+            vec![
+                a_call("call_x", "read", json!({"p": 1})),
+                a_call("call_y", "read", json!({"p": 2})),
+            ],
+            ModelStop::ToolUse,
+        ),
+        (
+            "no index, no id, several calls in one chunk, arguments as an object or absent",
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"function":{"name":"a","arguments":{"p":1}}},{"function":{"name":"b"}}]},"finish_reason":"tool_calls"}]}
+
+data: [DONE]
+
+"#,
+            vec![
+                a_call("call_1", "a", json!({"p": 1})),
+                a_call("call_2", "b", json!({})),
+            ],
+            ModelStop::ToolUse,
+        ),
+        (
+            "one id twice; the name repeated in each fragment",
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{"}},{"index":1,"id":"x","function":{"name":"b","arguments":"{}"}}]}}]}
+
+data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"}"}}]},"finish_reason":"tool_calls"}]}
+
+"#,
+            vec![
+                a_call("x", "a", json!({})),
+                a_call("call_2", "b", json!({})),
+            ],
+            ModelStop::ToolUse,
+        ),
+        (
+            "llama.cpp: role chunk first, `reasoning_content`",
+            r#"data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"object":"chat.completion.chunk"}
+
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"reasoning_content":"think"}}]}
+
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":"say"}}]}
+
+data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}]}
+
+data: [DONE]
+
+"#,
+            vec![thought("think"), Content::text("say")],
+            ModelStop::EndTurn,
+        ),
+        (
+            "OpenRouter: comments, `reasoning`, native_finish_reason",
+            r#": OPENROUTER PROCESSING
+
+data: {"provider":"X","choices":[{"index":0,"delta":{"role":"assistant","content":"","reasoning":"think","reasoning_details":[{"type":"reasoning.text"}]},"finish_reason":null,"native_finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{"content":"say"},"finish_reason":"content_filter","native_finish_reason":"SAFETY"}]}
+
+data: [DONE]
+
+"#,
+            vec![thought("think"), Content::text("say")],
+            ModelStop::Refusal,
+        ),
+        (
+            "Mistral: content as parts, a whole call",
+            r#"data: {"choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"think"}]}]}}]}
+
+data: {"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"say"}]}}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"id":"D681PevKs","function":{"name":"a","arguments":"{}"},"index":0}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}
+
+data: [DONE]
+
+"#,
+            vec![
+                thought("think"),
+                Content::text("say"),
+                a_call("D681PevKs", "a", json!({})),
+            ],
+            ModelStop::ToolUse,
+        ),
+        (
+            "before tool calls: one function call",
+            "data: {\"choices\":[{\"delta\":{\"function_call\":{\"name\":\"a\",\"arguments\":\"{\"}}}]}\n\ndata: {\"choices\":[{\"delta\":{\"function_call\":{\"arguments\":\"}\"}},\"finish_reason\":\"function_call\"}]}\n\ndata: [DONE]",
+            vec![a_call("call_1", "a", json!({}))],
+            ModelStop::ToolUse,
+        ),
+    ];
+    let server = serve(cases.iter().map(|case| events(case.1)).collect()).await;
+    let model = server.model_with(Api::OpenAi, "m1", 0);
+    for (what, _, content, stop) in cases {
+        let response = call(&*model, hello()).await.0.expect(what);
+        assert_eq!(response.content, content, "{what}");
+        assert_eq!(response.stop, stop, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_inside_the_stream_is_a_fault() {
+    let server = serve(vec![events(
+        "data: {\"error\":{\"code\":400,\"message\":\"the request exceeds the available context size\"}}\n\n",
+    )])
+    .await;
+    let model = server.model(Api::OpenAi, "m1");
+    let fault = call(&*model, hello()).await.0.unwrap_err();
+    assert_eq!(
+        (fault.kind, fault.status),
+        (FaultKind::ContextOverflow, Some(400))
+    );
+}
+
+#[tokio::test]
+async fn the_second_turn_sends_everything_back() {
+    let server = serve(vec![events(ANSWER)]).await;
+    let model = server.model(Api::OpenAi, "m1");
+    let mut second = request(vec![
+        Message::User {
+            content: vec![Content::text("hello")],
+        },
+        Message::System {
+            text: "Careful.".to_owned(),
+        },
+        Message::Assistant {
+            content: answer().content,
+            stop: MessageStop::ToolUse,
+            model: "m1".to_owned(),
+            provider: "acme".to_owned(),
+            usage: None,
+            error: None,
+        },
+        Message::ToolResult {
+            call_id: "c_a".into(),
+            tool_name: "read".to_owned(),
+            content: vec![Content::Image(ImageData {
+                mime_type: "image/png".to_owned(),
+                base64: "QUJD".into(),
+            })],
+            is_error: false,
+        },
+    ]);
+    second.thinking = Thinking::Low;
+    let response = call(&*model, second).await.0.unwrap();
+    let ids: Vec<String> = response
+        .calls()
+        .map(|call| call.call_id.to_string())
+        .collect();
+    assert_eq!(
+        ids,
+        ["call_3", "call_4"],
+        "the history has the server's ids already"
+    );
+    assert_eq!(
+        server.bodies()[0],
+        json!({
+            "model": "m1",
+            "stream": true,
+            "stream_options": {"include_usage": true},
+            "reasoning_effort": "low",
+            "tools": [{"type": "function", "function": {"name": "read", "description": "Reads a file.", "parameters": {"type": "object"}}}],
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "hello\n\n<system-notice>\nCareful.\n</system-notice>"},
+                {"role": "assistant", "content": "Let me \"see\" €", "reasoning_content": "Hm", "tool_calls": [
+                    {"id": "c_a", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"a\"}"}},
+                    {"id": "c_b", "type": "function", "function": {"name": "list", "arguments": "{\"not_an_object\":\"{oops\"}"}},
+                ]},
+                {"role": "tool", "tool_call_id": "c_a", "content": "(a picture: see the next message)"},
+                {"role": "tool", "tool_call_id": "c_b", "content": "No result: the call was cut short."},
+                {"role": "user", "content": [
+                    {"type": "text", "text": "Pictures that c_a gave:"},
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+                ]},
+            ],
+        })
+    );
+    let requests = server.requests.lock().unwrap();
+    assert!(
+        requests[0]
+            .0
+            .starts_with("POST /v1/chat/completions HTTP/1.1")
+    );
+    assert!(requests[0].0.contains("authorization: Bearer sk-test"));
+}

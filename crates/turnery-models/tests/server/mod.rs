@@ -1,0 +1,211 @@
+//! A model server on loopback that plays recorded bytes, one reply per connection.
+
+#![expect(dead_code, reason = "not every test file needs all of it")]
+
+use serde_json::Value;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+};
+use turnery_engine::{LlmMessage, Message, MessageId, ModelDelta, ModelFault, Response, ToolSpec};
+use turnery_models::{
+    Api, CallLimits, Catalogue, DeltaSender, Model, ModelName, ModelRequest, ProviderConfig,
+    RetryPolicy, Thinking,
+};
+
+/// What one connection is answered: these writes, then the end of the connection, or its being held.
+pub(crate) struct Reply {
+    pub(crate) writes: Vec<Vec<u8>>,
+    pub(crate) is_held: bool,
+}
+
+/// A running server.
+pub(crate) struct Server {
+    pub(crate) base: String,
+    /// The headers and the body of each request.
+    pub(crate) requests: Arc<Mutex<Vec<(String, Value)>>>,
+    /// Told when the client closes a held connection.
+    pub(crate) closed: Arc<Notify>,
+}
+
+/// A stream of events, ended by the end of the connection.
+pub(crate) fn events(body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{body}")
+        .into_bytes()
+}
+
+/// The same in one chunk, whose end the protocol tells.
+pub(crate) fn chunked(body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// An error.
+pub(crate) fn status(line: &str, headers: &str, body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 {line}\r\ncontent-type: application/json\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// Plays `replies`, one per connection, each in one write.
+pub(crate) async fn serve(replies: Vec<Vec<u8>>) -> Server {
+    let whole = |bytes| Reply {
+        writes: vec![bytes],
+        is_held: false,
+    };
+    serve_writes(replies.into_iter().map(whole).collect()).await
+}
+
+/// Plays `replies`, one per connection.
+pub(crate) async fn serve_writes(replies: Vec<Reply>) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let server = Server {
+        base: format!("http://127.0.0.1:{port}"),
+        requests: Arc::default(),
+        closed: Arc::default(),
+    };
+    let (requests, closed) = (server.requests.clone(), server.closed.clone());
+    tokio::spawn(async move {
+        for reply in replies {
+            let (mut socket, _) = listener.accept().await.expect("a connection");
+            socket.set_nodelay(true).expect("no delay");
+            let request = read_request(&mut socket).await;
+            requests.lock().expect("the requests").push(request);
+            for bytes in reply.writes {
+                if socket.write_all(&bytes).await.is_err() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            if reply.is_held {
+                while socket.read(&mut [0; 64]).await.is_ok_and(|n| n > 0) {}
+                closed.notify_one();
+            }
+        }
+    });
+    server
+}
+
+async fn read_request(socket: &mut TcpStream) -> (String, Value) {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .and_then(|value| value.parse().ok())
+                .expect("a length");
+            if body.len() >= length {
+                let body = serde_json::from_str(body).expect("a JSON body");
+                return (head.to_owned(), body);
+            }
+        }
+        let mut piece = vec![0; 65536];
+        let n = socket.read(&mut piece).await.expect("a request");
+        assert!(n > 0, "the request broke off");
+        bytes.extend_from_slice(&piece[..n]);
+    }
+}
+
+impl Server {
+    /// A model of this server. Waits are short; `sk-test` is the key.
+    pub(crate) fn model(&self, api: Api, model: &str) -> Arc<dyn Model> {
+        self.model_with(api, model, 3)
+    }
+
+    pub(crate) fn model_with(&self, api: Api, model: &str, retries: u32) -> Arc<dyn Model> {
+        let path = match api {
+            Api::Anthropic => "",
+            Api::OpenAi => "/v1",
+        };
+        let provider = ProviderConfig {
+            name: "acme".to_owned(),
+            api,
+            base_url: format!("{}{path}", self.base),
+            key: Some("sk-test".to_owned().into()),
+            key_hint: "ACME_KEY".to_owned(),
+            models: Vec::new(),
+        };
+        let limits = CallLimits {
+            idle: Duration::from_millis(300),
+            retry: RetryPolicy {
+                retries,
+                initial: Duration::from_millis(1),
+                ..RetryPolicy::default()
+            },
+            ..CallLimits::default()
+        };
+        let name = ModelName {
+            provider: "acme".to_owned(),
+            model: model.to_owned(),
+        };
+        let catalogue = Catalogue::new(vec![provider]).limits(limits);
+        catalogue.model(&name).expect("a model")
+    }
+
+    pub(crate) fn bodies(&self) -> Vec<Value> {
+        let requests = self.requests.lock().expect("the requests");
+        requests.iter().map(|(_, body)| body.clone()).collect()
+    }
+}
+
+/// Call, and gather what came.
+pub(crate) async fn call(
+    model: &dyn Model,
+    request: ModelRequest,
+) -> (Result<Response, ModelFault>, Vec<ModelDelta>) {
+    let (sender, mut receiver) = DeltaSender::new(1000);
+    let response = model.call(request, sender).await;
+    let mut deltas = Vec::new();
+    while let Some(delta) = receiver.recv().await {
+        deltas.push(delta);
+    }
+    (response, deltas)
+}
+
+pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
+    let keep = |(i, message)| {
+        Arc::new(LlmMessage {
+            message_id: MessageId::from(format!("m{i}")),
+            turn_id: None,
+            message,
+        })
+    };
+    ModelRequest {
+        session_id: "s1".into(),
+        system: "Be brief.".into(),
+        messages: Arc::new(messages.into_iter().enumerate().map(keep).collect()),
+        tools: Arc::new([ToolSpec {
+            name: "read".to_owned(),
+            description: "Reads a file.".to_owned(),
+            schema: Arc::new(serde_json::json!({"type": "object"})),
+        }]),
+        thinking: Thinking::Default,
+    }
+}
+
+pub(crate) fn hello() -> ModelRequest {
+    request(vec![Message::User {
+        content: vec![turnery_engine::Content::text("hello")],
+    }])
+}
+
+/// Fragments joined per block: where one ends and the next begins may depend on nothing but events.
+pub(crate) fn text(block: u32, text: &str) -> ModelDelta {
+    ModelDelta::Text {
+        block,
+        text: text.to_owned(),
+    }
+}
