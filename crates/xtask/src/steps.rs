@@ -66,7 +66,7 @@ pub(crate) fn write_schemas() -> Result<()> {
     succeed(
         cargo()
             .args(["test", "--workspace", "--locked", "schema"])
-            .env("TURNERY_WRITE_SCHEMAS", "1"),
+            .env("UPDATE_SCHEMAS", "1"),
     )
 }
 
