@@ -19,7 +19,9 @@ pub(crate) const REQUESTS_AT_WORK: usize = 4096;
 /// Requests to the client that wait for an answer at once.
 pub(crate) const ASKS_OPEN: usize = 4096;
 /// How long the work of a connection may take to end once its input has ended (TR-6).
-pub(crate) const GOODBYE: Duration = Duration::from_secs(2);
+pub(crate) const GOODBYE: Duration = Duration::from_millis(1500);
+/// How long after that the client may take to read what was said.
+pub(crate) const LAST_WORDS: Duration = Duration::from_millis(300);
 /// How much of a command's output is shown while it runs: its end. Unit: bytes.
 pub(crate) const PREVIEW: usize = 8 << 10;
 /// A preview is sent again at the latest after this long, if there is more to show.

@@ -1,6 +1,6 @@
 //! Connection: what is known of the client, and the sessions that are open on it.
 
-use crate::{fault::Fault, peer::Peer};
+use crate::{barrier::Barrier, fault::Fault, peer::Peer};
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use std::{
     collections::HashMap,
@@ -13,6 +13,7 @@ use turnery_agent::{Agent, Session};
 pub(crate) struct Connection {
     pub(crate) agent: Arc<Agent>,
     pub(crate) peer: Arc<Peer>,
+    pub(crate) barrier: Barrier,
     state: Mutex<State>,
 }
 
@@ -54,10 +55,11 @@ pub(crate) struct RequestScope {
 }
 
 impl Connection {
-    pub(crate) fn new(agent: Arc<Agent>, peer: Arc<Peer>) -> Self {
+    pub(crate) fn new(agent: Arc<Agent>, peer: Arc<Peer>, barrier: Barrier) -> Self {
         Self {
             agent,
             peer,
+            barrier,
             state: Mutex::default(),
         }
     }

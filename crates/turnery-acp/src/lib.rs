@@ -4,6 +4,7 @@
 //! the table of [`methods`], and [`serve`] polls the handler once before it looks at the next line.
 //! What goes out, answers, updates and questions alike, goes through the one queue of [`writer`].
 
+mod barrier;
 mod bounds;
 mod calls;
 mod connection;
@@ -31,3 +32,6 @@ mod writer;
 pub use bounds::LINE_LIMIT;
 pub use serve::{ExitReason, ServeOptions, serve};
 pub use stdio::Stdio;
+
+#[cfg(test)]
+mod tests;

@@ -1,24 +1,25 @@
 //! Outbox: turns what happens in a session into `session/update` lines, in order, into the one write queue.
 
 use crate::{
+    barrier::Barrier,
     translate::Translator,
     update::UpdateWriter,
     writer::{Out, Sender},
 };
 use agent_client_protocol_schema::v1::{SessionInfoUpdate, SessionUpdate};
-use std::{
-    pin::Pin,
-    task::{Context, Poll, ready},
-};
-use tokio_util::sync::{CancellationToken, PollSender, WaitForCancellationFutureOwned};
+use futures_util::future::BoxFuture;
+use std::task::{Context, Poll, ready};
+use tokio_util::sync::{CancellationToken, PollSender};
 use turnery_agent::{Item, Outbox};
-use turnery_engine::SessionId;
+use turnery_engine::{EventKind, SessionId};
 
 /// The outbox of one session.
 pub(crate) struct WireOutbox {
     queue: PollSender<Out>,
-    /// Until the request that opens the session is answered, nothing is let through (SESS-7).
-    gate: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    /// What must have happened before anything is let through: the request that opens the session
+    /// is answered (SESS-7), the prompt before this one is answered.
+    gate: Option<BoxFuture<'static, ()>>,
+    barrier: Barrier,
     writer: UpdateWriter,
     translator: Translator,
 }
@@ -29,12 +30,14 @@ impl WireOutbox {
     pub(crate) fn new(
         id: &SessionId,
         queue: Sender,
+        barrier: Barrier,
         notices: bool,
         gate: Option<CancellationToken>,
     ) -> Self {
         Self {
             queue: PollSender::new(queue),
-            gate: gate.map(|gate| Box::pin(gate.cancelled_owned())),
+            gate: gate.map(|gate| -> BoxFuture<'static, ()> { Box::pin(gate.cancelled_owned()) }),
+            barrier,
             writer: UpdateWriter::new(id.as_str()),
             translator: Translator::new(notices),
         }
@@ -53,7 +56,12 @@ impl Outbox for WireOutbox {
 
     fn push(&mut self, item: Item<'_>) {
         match item {
-            Item::Live(event) => self.translator.live(event, &mut self.writer),
+            Item::Live(event) => {
+                if matches!(event.kind, EventKind::LoopStart { .. }) {
+                    self.gate = Some(Box::pin(self.barrier.pass()));
+                }
+                self.translator.live(event, &mut self.writer);
+            }
             Item::Replay(event) => self.translator.replay(event, &mut self.writer),
             Item::Info { title, updated_at } => {
                 let mut info = SessionInfoUpdate::new().updated_at(rfc3339(updated_at));

@@ -33,7 +33,7 @@ pub(crate) fn spawn(input: impl Read + Send + 'static) -> io::Result<mpsc::Recei
 }
 
 /// Cut `input` into blocks of whole lines for `send`, until either has enough.
-fn read_all(mut input: impl Read, limit: usize, mut send: impl FnMut(Block) -> bool) {
+pub(crate) fn read_all(mut input: impl Read, limit: usize, mut send: impl FnMut(Block) -> bool) {
     let mut held: Vec<u8> = Vec::new();
     let mut skipping = false;
     loop {

@@ -5,7 +5,8 @@
 //! that are not done then go on beside each other, on the same task.
 
 use crate::{
-    bounds::{ANSWERS_WAITING, GOODBYE, LINE_LIMIT, REQUESTS_AT_WORK},
+    barrier::{Barrier, Waiting},
+    bounds::{ANSWERS_WAITING, GOODBYE, LAST_WORDS, LINE_LIMIT, REQUESTS_AT_WORK},
     connection::{Connection, RequestScope},
     dispatch::{Dispatch, error_line},
     envelope::{Envelope, Request, RequestId, classify},
@@ -22,7 +23,10 @@ use std::{
     io::{self, Read, Write},
     sync::Arc,
 };
-use tokio::sync::mpsc;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout_at},
+};
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
 use turnery_agent::Agent;
 
@@ -58,7 +62,8 @@ pub async fn serve(
     let lines = reader::spawn(input)?;
     let writer = writer::spawn(output)?;
     let peer = Peer::new(writer.sender.clone());
-    let connection = Arc::new(Connection::new(agent, peer));
+    let (barrier, waiting) = Barrier::new();
+    let connection = Arc::new(Connection::new(agent, peer, barrier));
     let mut serving = Serving {
         dispatch: Dispatch::new(Arc::clone(&connection)),
         connection,
@@ -66,15 +71,16 @@ pub async fn serve(
         answers: VecDeque::new(),
         cancels: HashMap::new(),
         queue: PollSender::new(writer.sender.clone()),
+        waiting,
     };
     let reason = serving.read(lines, &options.stop, &writer.gone).await;
-    serving.end(reason, &options, &writer.gone).await;
+    let deadline = serving.end(reason, &options, &writer.gone).await;
     drop(serving);
     let said_all = async {
         let _ = writer.sender.send(Out::Stop).await;
         let _ = writer.ended.await;
     };
-    if tokio::time::timeout(GOODBYE, said_all).await.is_err() {
+    if timeout_at(deadline + LAST_WORDS, said_all).await.is_err() {
         tracing::debug!("the client no longer reads");
     }
     Ok(reason)
@@ -97,6 +103,8 @@ struct Serving {
     /// The tokens of the requests that are not answered yet.
     cancels: HashMap<RequestId, CancellationToken>,
     queue: PollSender<Out>,
+    /// Sessions that wait until no answer is ready any more.
+    waiting: Waiting,
 }
 
 impl Serving {
@@ -129,7 +137,8 @@ impl Serving {
         }
     }
 
-    /// Ready when a handler has finished or an answer has entered the queue; never without either.
+    /// One step, ready only when there is one: an answer enters the queue, a handler has finished, or,
+    /// when there is neither, a session may go on.
     async fn progress(&mut self) {
         tokio::select! {
             biased;
@@ -142,6 +151,9 @@ impl Serving {
             }
             Some(answer) = self.at_work.next(), if !self.at_work.is_empty() => {
                 self.answers.push_back(answer);
+            }
+            Some(pass) = self.waiting.recv(), if self.answers.is_empty() => {
+                let _ = pass.send(());
             }
             else => std::future::pending().await,
         }
@@ -207,8 +219,13 @@ impl Serving {
     }
 
     /// The input has ended: cancel, or drain; answer what was asked; close the sessions. Bounded in
-    /// time, but for a drain (TR-6, TR-7).
-    async fn end(&mut self, reason: ExitReason, options: &ServeOptions, gone: &CancellationToken) {
+    /// time, but for a drain; gives the time by which it had to be done (TR-6, TR-7).
+    async fn end(
+        &mut self,
+        reason: ExitReason,
+        options: &ServeOptions,
+        gone: &CancellationToken,
+    ) -> Instant {
         self.connection.peer.close();
         if options.drain && reason == ExitReason::EndOfInput {
             tokio::select! {
@@ -218,6 +235,7 @@ impl Serving {
                 () = self.finish() => {}
             }
         }
+        let deadline = Instant::now() + GOODBYE;
         for session in self.connection.sessions() {
             session.cancel_running_turns();
         }
@@ -230,9 +248,10 @@ impl Serving {
                 sessions.iter().map(turnery_agent::Session::close).collect();
             closing.collect::<()>().await;
         };
-        if tokio::time::timeout(GOODBYE, closed).await.is_err() {
+        if timeout_at(deadline, closed).await.is_err() {
             tracing::warn!("work did not end in time and is dropped");
         }
+        deadline
     }
 
     /// Answer all that was asked.

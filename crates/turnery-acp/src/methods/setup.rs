@@ -92,7 +92,8 @@ fn ports(call: &Call, id: &SessionId, replay: bool) -> Ports {
     let can = call.connection.abilities();
     let peer = &call.connection.peer;
     let gate = (!replay).then(|| call.scope.answered.clone());
-    let outbox = WireOutbox::new(id, peer.out().clone(), can.notices, gate);
+    let barrier = call.connection.barrier.clone();
+    let outbox = WireOutbox::new(id, peer.out().clone(), barrier, can.notices, gate);
     Ports {
         client: Arc::new(Person(Arc::clone(peer))),
         outbox: Box::new(outbox),

@@ -1,0 +1,282 @@
+//! Tool calls as the client sees them (TOOL-1 to TOOL-11, LOAD-7).
+
+use super::parts::{event, live, replayed};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnery_engine::{
+    Artifact, CallDetail, CallId, CallKind, Content, Disposition, Event, EventKind, FailureKind,
+    Location, Outcome, ToolCall, ToolEnvelope, TurnStop, Usage,
+};
+
+fn id() -> CallId {
+    CallId::from("c1")
+}
+
+fn detail(kind: CallKind) -> CallDetail {
+    CallDetail {
+        title: "Do it".to_owned(),
+        kind,
+        locations: vec![Location {
+            path: "/w/a".into(),
+            line: None,
+        }],
+        artifacts: Vec::new(),
+    }
+}
+
+fn requested(kind: CallKind) -> Event {
+    let call = ToolCall {
+        call_id: id(),
+        name: "tool".to_owned(),
+        args: Arc::new(json!({"x": 1})),
+    };
+    event(
+        0,
+        EventKind::ToolCallRequested {
+            call,
+            detail: detail(kind),
+        },
+    )
+}
+
+fn started(runs: bool) -> Event {
+    let tool_name = "tool".to_owned();
+    event(
+        1,
+        EventKind::ToolExecutionStart {
+            call_id: id(),
+            tool_name,
+            runs,
+        },
+    )
+}
+
+fn printed(at: i64, text: &str) -> Event {
+    event(
+        at,
+        EventKind::ToolExecutionOutput {
+            call_id: id(),
+            text: text.to_owned(),
+        },
+    )
+}
+
+fn ended(envelope: ToolEnvelope, disposition: Disposition) -> Event {
+    let tool_name = "tool".to_owned();
+    event(
+        9,
+        EventKind::ToolExecutionEnd {
+            call_id: id(),
+            tool_name,
+            envelope,
+            disposition,
+        },
+    )
+}
+
+fn announced() -> Value {
+    json!({
+        "sessionUpdate": "tool_call",
+        "toolCallId": "c1",
+        "title": "Do it",
+        "name": "tool",
+        "kind": "read",
+        "locations": [{"path": "/w/a"}],
+        "rawInput": {"x": 1},
+    })
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "content", "content": {"type": "text", "text": text}})
+}
+
+#[test]
+fn a_call_is_announced_runs_and_completes() {
+    let updates = live(&[
+        requested(CallKind::Read),
+        started(true),
+        ended(ToolEnvelope::text("found"), Disposition::Executed),
+    ]);
+    let expected = [
+        announced(),
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "in_progress"}),
+        json!({
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": "c1",
+            "status": "completed",
+            "content": [text("found")],
+        }),
+    ];
+    assert_eq!(updates, expected);
+}
+
+/// TOOL-3, TOOL-11, CANCEL-10: in_progress only for what runs, and failed is the only other end.
+#[test]
+fn a_call_that_did_not_run_fails_without_having_been_in_progress() {
+    for (kind, disposition) in [
+        (FailureKind::Denied, Disposition::Denied),
+        (FailureKind::Cancelled, Disposition::Cancelled),
+        (FailureKind::Skipped, Disposition::Skipped),
+    ] {
+        let updates = live(&[
+            requested(CallKind::Read),
+            started(false),
+            ended(ToolEnvelope::failed(kind, "no"), disposition),
+        ]);
+        assert_eq!(updates.len(), 2);
+        assert_eq!(updates[0], announced());
+        assert_eq!(updates[1]["status"], "failed");
+        assert_eq!(updates[1]["content"], json!([text("no")]));
+        assert_eq!(updates[1]["rawOutput"]["error"]["message"], "no");
+    }
+}
+
+/// TOOL-5, TOOL-8: only what changed, lists whole, the diff first.
+#[test]
+fn a_call_says_again_only_what_changed() {
+    let mut with_diff = detail(CallKind::Edit);
+    with_diff.artifacts = vec![
+        Artifact::Content(Content::text("note")),
+        Artifact::Diff {
+            path: "/w/a".into(),
+            old: None,
+            new: "x".to_owned(),
+        },
+    ];
+    let shows = |detail: &CallDetail| {
+        event(
+            2,
+            EventKind::ToolExecutionUpdate {
+                call_id: id(),
+                detail: detail.clone(),
+            },
+        )
+    };
+    let updates = live(&[
+        requested(CallKind::Edit),
+        shows(&detail(CallKind::Edit)),
+        shows(&with_diff),
+        shows(&with_diff),
+    ]);
+    assert_eq!(updates.len(), 2, "{updates:?}");
+    let expected = json!({
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": "c1",
+        "content": [{"type": "diff", "path": "/w/a", "newText": "x"}, text("note")],
+    });
+    assert_eq!(updates[1], expected);
+}
+
+#[test]
+fn output_is_fenced_and_a_terminal_stays() {
+    let updates = live(&[
+        requested(CallKind::Execute),
+        printed(2, "one\n"),
+        ended(ToolEnvelope::text("one\ntwo"), Disposition::Executed),
+    ]);
+    assert_eq!(updates[1]["content"], json!([text("```console\none\n```")]));
+    assert_eq!(
+        updates[2]["content"],
+        json!([text("```console\none\ntwo\n```")])
+    );
+
+    let mut in_terminal = detail(CallKind::Execute);
+    in_terminal.artifacts = vec![Artifact::Terminal {
+        terminal_id: "t1".to_owned(),
+    }];
+    let updates = live(&[
+        requested(CallKind::Execute),
+        event(
+            2,
+            EventKind::ToolExecutionUpdate {
+                call_id: id(),
+                detail: in_terminal,
+            },
+        ),
+        printed(3, "one\n"),
+        ended(ToolEnvelope::text("one"), Disposition::Executed),
+    ]);
+    let terminal = json!([{"type": "terminal", "terminalId": "t1"}]);
+    assert_eq!(updates.len(), 3, "{updates:?}");
+    assert_eq!(updates[1]["content"], terminal);
+    assert_eq!(updates[2]["content"], terminal);
+}
+
+/// Theme 8: what is sent stays in proportion to what was printed, and each update is bounded.
+#[test]
+fn output_is_not_resent_whole() {
+    let mut events = vec![requested(CallKind::Execute)];
+    let line = format!("{}\n", "x".repeat(99));
+    events.extend((0..10_000).map(|_| printed(2, &line)));
+    let updates = live(&events);
+    let sent: usize = updates.iter().map(|update| update.to_string().len()).sum();
+    let longest = updates.iter().map(|update| update.to_string().len()).max();
+    assert!(updates.len() > 100, "{}", updates.len());
+    assert!(sent < 6_000_000, "{sent} bytes for 1,000,000 printed");
+    assert!(longest < Some(10_000), "{longest:?}");
+}
+
+/// A slow command is shown as it goes, not only when it has printed a lot.
+#[test]
+fn a_pause_sends_what_there_is() {
+    let big = "x".repeat(8000);
+    let updates = live(&[
+        requested(CallKind::Execute),
+        printed(2, &big),
+        printed(100, "a"),
+        printed(252, "b"),
+    ]);
+    assert_eq!(updates.len(), 3, "{}", updates.len());
+    let shown = updates[2]["content"][0]["content"]["text"]
+        .as_str()
+        .unwrap();
+    assert!(
+        shown.ends_with("xab\n```"),
+        "{}",
+        &shown[shown.len() - 20..]
+    );
+}
+
+/// TR-9: no needlessly huge lines.
+#[test]
+fn huge_arguments_are_left_out() {
+    let call = ToolCall {
+        call_id: id(),
+        name: "tool".to_owned(),
+        args: Arc::new(json!({"text": "x".repeat(100_000)})),
+    };
+    let updates = live(&[event(
+        0,
+        EventKind::ToolCallRequested {
+            call,
+            detail: detail(CallKind::Other),
+        },
+    )]);
+    assert_eq!(updates[0].get("rawInput"), None);
+    assert_eq!(updates[0]["toolCallId"], "c1");
+}
+
+/// LOAD-7.
+#[test]
+fn a_replayed_call_comes_once_and_in_its_final_state() {
+    let updates = replayed(&[
+        requested(CallKind::Read),
+        started(true),
+        ended(ToolEnvelope::text("found"), Disposition::Executed),
+    ]);
+    let mut expected = announced();
+    expected["status"] = json!("completed");
+    expected["content"] = json!([text("found")]);
+    assert_eq!(updates, [expected]);
+
+    let stop = EventKind::LoopEnd {
+        outcome: Outcome::Stopped(TurnStop::Cancelled),
+        detail: None,
+        usage: Usage::default(),
+        rejection: None,
+    };
+    let updates = replayed(&[requested(CallKind::Read), started(true), event(9, stop)]);
+    let mut expected = announced();
+    expected["status"] = json!("failed");
+    assert_eq!(updates, [expected]);
+}

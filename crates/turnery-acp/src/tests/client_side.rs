@@ -1,0 +1,196 @@
+//! The editor's files and terminals, used as the editor said, and given back (FS-1 to FS-3, TERM-2 to TERM-4).
+
+use super::parts::FakeClient;
+use crate::{files::EditorFiles, terminals::ClientTerminals};
+use serde_json::json;
+use std::{path::Path, sync::Arc};
+use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+use turnery_engine::SessionId;
+use turnery_tools::{FileError, Files, TerminalRun, Terminals};
+
+fn files(client: &FakeClient, read: bool, write: bool) -> EditorFiles {
+    EditorFiles {
+        peer: Arc::clone(&client.peer),
+        session_id: SessionId::from("s1"),
+        read,
+        write,
+    }
+}
+
+#[tokio::test]
+async fn unsaved_text_is_read_and_carriage_returns_are_kept() {
+    let mut client = FakeClient::new();
+    let editor = files(&client, true, false);
+    let reading = tokio::spawn(async move { editor.read(Path::new("/w/a")).await });
+    let asked = client.expect("fs/read_text_file").await;
+    assert_eq!(asked["params"], json!({"sessionId": "s1", "path": "/w/a"}));
+    client.answer(&asked, json!({"content": "a\r\nb"}));
+    assert_eq!(reading.await.unwrap(), Ok("a\r\nb".to_owned()));
+}
+
+/// The answer to a write may be `{}` or `null` (FS-3).
+#[tokio::test]
+async fn a_write_goes_to_the_editor() {
+    for reply in [json!({}), json!(null)] {
+        let mut client = FakeClient::new();
+        let editor = files(&client, false, true);
+        let writing = tokio::spawn(async move { editor.write(Path::new("/w/a"), "x\r\n").await });
+        let asked = client.expect("fs/write_text_file").await;
+        let expected = json!({"sessionId": "s1", "path": "/w/a", "content": "x\r\n"});
+        assert_eq!(asked["params"], expected);
+        client.answer(&asked, reply);
+        assert_eq!(writing.await.unwrap(), Ok(()));
+    }
+}
+
+/// Writing past an editor that refuses could lose unsaved text.
+#[tokio::test]
+async fn an_editor_that_will_not_write_is_obeyed() {
+    let mut client = FakeClient::new();
+    let editor = files(&client, true, true);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let writing = tokio::spawn({
+        let path = path.clone();
+        async move { editor.write(&path, "x").await }
+    });
+    let asked = client.expect("fs/write_text_file").await;
+    client.refuse(&asked, -32603);
+    assert!(matches!(writing.await.unwrap(), Err(FileError::Other(_))));
+    assert!(!path.exists());
+}
+
+/// FS-1: each ability on its own.
+#[tokio::test]
+async fn what_the_editor_cannot_do_is_not_asked_of_it() {
+    let mut client = FakeClient::new();
+    let _ = files(&client, false, true)
+        .read(Path::new("/nowhere/a"))
+        .await;
+    let _ = files(&client, true, false)
+        .write(Path::new("/dev/null/a"), "x")
+        .await;
+    assert!(client.lines.try_recv().is_err());
+}
+
+type Running = JoinHandle<Result<TerminalRun, String>>;
+
+fn run(client: &FakeClient) -> (Running, CancellationToken, mpsc::Receiver<String>) {
+    let terminals = ClientTerminals {
+        peer: Arc::clone(&client.peer),
+        session_id: SessionId::from("s1"),
+    };
+    let cancel = CancellationToken::new();
+    let (started, told) = mpsc::channel(1);
+    let token = cancel.clone();
+    let running = tokio::spawn(async move {
+        terminals
+            .run("echo x | wc", Path::new("/w"), 1000, started, token)
+            .await
+    });
+    (running, cancel, told)
+}
+
+fn which() -> serde_json::Value {
+    json!({"sessionId": "s1", "terminalId": "t1"})
+}
+
+#[tokio::test]
+async fn a_command_runs_to_its_end_in_a_terminal() {
+    let mut client = FakeClient::new();
+    let (running, _cancel, mut told) = run(&client);
+    let asked = client.expect("terminal/create").await;
+    let expected = json!({
+        "sessionId": "s1",
+        "command": "echo x | wc",
+        "cwd": "/w",
+        "outputByteLimit": 1000,
+    });
+    assert_eq!(asked["params"], expected);
+    client.answer(&asked, json!({"terminalId": "t1"}));
+    let asked = client.expect("terminal/wait_for_exit").await;
+    assert_eq!(asked["params"], which());
+    assert_eq!(told.recv().await.as_deref(), Some("t1"));
+    client.answer(&asked, json!({"exitCode": 3, "signal": null}));
+    let asked = client.expect("terminal/output").await;
+    client.answer(&asked, json!({"output": "1\r\n", "truncated": true}));
+    let expected = TerminalRun {
+        output: "1\r\n".to_owned(),
+        truncated: true,
+        exit_code: Some(3),
+        signal: None,
+    };
+    assert_eq!(running.await.unwrap(), Ok(expected));
+    assert_eq!(client.expect("terminal/release").await["params"], which());
+}
+
+/// TERM-4.
+#[tokio::test]
+async fn a_cancel_kills_gets_the_output_and_releases() {
+    let mut client = FakeClient::new();
+    let (running, cancel, _told) = run(&client);
+    let asked = client.expect("terminal/create").await;
+    client.answer(&asked, json!({"terminalId": "t1"}));
+    let waiting = client.expect("terminal/wait_for_exit").await;
+    cancel.cancel();
+    let back = client.expect("$/cancel_request").await;
+    assert_eq!(back["params"]["requestId"], waiting["id"]);
+    let asked = client.expect("terminal/kill").await;
+    client.answer(&asked, json!(null));
+    let asked = client.expect("terminal/output").await;
+    let exit = json!({"exitCode": null, "signal": "SIGKILL"});
+    client.answer(
+        &asked,
+        json!({"output": "", "truncated": false, "exitStatus": exit}),
+    );
+    let ended = running.await.unwrap().unwrap();
+    assert_eq!(
+        (ended.exit_code, ended.signal.as_deref()),
+        (None, Some("SIGKILL"))
+    );
+    client.expect("terminal/release").await;
+}
+
+/// TERM-2, on every way out: an error, a drop, and a terminal that comes too late.
+#[tokio::test]
+async fn a_terminal_is_released_whatever_happens() {
+    let mut client = FakeClient::new();
+    let (running, _cancel, _told) = run(&client);
+    let asked = client.expect("terminal/create").await;
+    client.answer(&asked, json!({"terminalId": "t1"}));
+    let asked = client.expect("terminal/wait_for_exit").await;
+    client.refuse(&asked, -32603);
+    assert!(running.await.unwrap().is_err());
+    assert_eq!(client.expect("terminal/release").await["params"], which());
+
+    let (running, _cancel, _told) = run(&client);
+    let asked = client.expect("terminal/create").await;
+    client.answer(&asked, json!({"terminalId": "t1"}));
+    client.expect("terminal/wait_for_exit").await;
+    running.abort();
+    let after = [client.next().await, client.next().await];
+    let methods = after
+        .each_ref()
+        .map(|message| message["method"].as_str().unwrap());
+    assert!(methods.contains(&"terminal/release"), "{methods:?}");
+    assert!(methods.contains(&"$/cancel_request"), "{methods:?}");
+
+    let (running, cancel, _told) = run(&client);
+    let asked = client.expect("terminal/create").await;
+    cancel.cancel();
+    assert!(running.await.unwrap().is_err());
+    client.answer(&asked, json!({"terminalId": "t1"}));
+    assert_eq!(client.expect("terminal/release").await["params"], which());
+}
+
+/// After a refused create there is nothing to release.
+#[tokio::test]
+async fn no_terminal_no_release() {
+    let mut client = FakeClient::new();
+    let (running, _cancel, _told) = run(&client);
+    let asked = client.expect("terminal/create").await;
+    client.refuse(&asked, -32601);
+    assert!(running.await.unwrap().is_err());
+    assert!(client.lines.try_recv().is_err());
+}

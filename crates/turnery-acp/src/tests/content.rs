@@ -1,0 +1,74 @@
+//! Blocks of a prompt (PROMPT-1, PROMPT-2, PROMPT-13).
+
+use crate::content::{fence, from_wire};
+use agent_client_protocol_schema::v1::ContentBlock;
+use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::{Value, json};
+use turnery_engine::Content;
+
+fn read(blocks: Value) -> Result<Vec<Content>, i32> {
+    let blocks: Vec<ContentBlock> = serde_json::from_value(blocks).unwrap();
+    from_wire(blocks).map_err(|fault| ErrorObjectOwned::from(fault).code())
+}
+
+fn text(block: Value) -> String {
+    match &read(json!([block])).unwrap()[..] {
+        [Content::Text { text }] => text.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_advertised_block_reaches_the_model() {
+    assert_eq!(text(json!({"type": "text", "text": "hi"})), "hi");
+    assert_eq!(
+        text(json!({"type": "resource_link", "uri": "https://x.org/a", "name": "a"})),
+        "[a](https://x.org/a)"
+    );
+    assert_eq!(
+        text(json!({"type": "resource_link", "uri": "file:///w/my%20file.rs#L3", "name": "f"})),
+        "[f](/w/my file.rs#L3)"
+    );
+    assert_eq!(
+        text(json!({"type": "resource_link", "uri": "not a uri", "name": "n"})),
+        "[n](not a uri)"
+    );
+    assert_eq!(
+        text(
+            json!({"type": "resource", "resource": {"uri": "file:///w/a.md", "text": "```\nx\n```"}})
+        ),
+        "/w/a.md\n````\n```\nx\n```\n````"
+    );
+    assert_eq!(
+        text(json!({"type": "resource", "resource":
+            {"uri": "file:///w/a.bin", "blob": "AAAA", "mimeType": "application/zip"}})),
+        "/w/a.bin (binary, application/zip, 3 bytes; its content was not passed on)"
+    );
+    let picture = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+    let embedded = json!({"type": "resource", "resource":
+        {"uri": "file:///w/a.png", "blob": "AAAA", "mimeType": "image/png"}});
+    for block in [picture, embedded] {
+        let content = read(json!([block])).unwrap();
+        let [Content::Image(image)] = &content[..] else {
+            panic!("{content:?}");
+        };
+        assert_eq!(
+            (image.mime_type.as_str(), &*image.base64),
+            ("image/png", "AAAA")
+        );
+    }
+}
+
+#[test]
+fn audio_and_nothing_are_refused() {
+    let audio = json!([{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]);
+    assert_eq!(read(audio), Err(-32602));
+    assert_eq!(read(json!([])), Err(-32602));
+}
+
+#[test]
+fn a_fence_is_longer_than_any_in_the_text() {
+    assert_eq!(fence("no"), "```");
+    assert_eq!(fence("``"), "```");
+    assert_eq!(fence("a ````` b"), "``````");
+}

@@ -1,0 +1,159 @@
+//! What each line is (RPC-1 to RPC-8), by a table.
+
+use crate::envelope::{Envelope, RequestId, classify};
+use proptest::prelude::*;
+
+/// `request METHOD ID`, `notification METHOD`, `result ID`, `error ID`, `dropped`, or `CODE ID`.
+fn summary(line: &str) -> String {
+    match classify(line.as_bytes()) {
+        Envelope::Request(request) => format!("request {} {}", request.method, request.raw_id),
+        Envelope::Notification { method, .. } => format!("notification {method}"),
+        Envelope::Response { reply: Ok(_), id } => format!("result {id:?}"),
+        Envelope::Response { reply: Err(_), id } => format!("error {id:?}"),
+        Envelope::Dropped => "dropped".to_owned(),
+        Envelope::Malformed { id, code, .. } => format!("{code} {id}"),
+    }
+}
+
+#[test]
+fn lines_are_told_apart() {
+    let table = [
+        // RPC-2: ids byte for byte.
+        (r#"{"jsonrpc":"2.0","id":0,"method":"a"}"#, "request a 0"),
+        (r#"{"jsonrpc":"2.0","id":-1,"method":"a"}"#, "request a -1"),
+        (
+            r#"{"jsonrpc":"2.0","id":"0","method":"a"}"#,
+            "request a \"0\"",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"","method":"a"}"#,
+            "request a \"\"",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"\u0041","method":"a"}"#,
+            r#"request a "\u0041""#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#,
+            "request a null",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":9223372036854775807,"method":"a"}"#,
+            "request a 9223372036854775807",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":-9223372036854775808,"method":"a"}"#,
+            "request a -9223372036854775808",
+        ),
+        // RPC-3: ids that are none.
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#, "-32600 null"),
+        (
+            r#"{"jsonrpc":"2.0","id":9223372036854775808,"method":"a"}"#,
+            "-32600 null",
+        ),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#, "-32600 null"),
+        (r#"{"jsonrpc":"2.0","id":true,"method":"a"}"#, "-32600 null"),
+        // RPC-6: not JSON.
+        (r#"{"a":"#, "-32700 null"),
+        ("nonsense", "-32700 null"),
+        ("[1", "-32700 null"),
+        // RPC-7: JSON that is no message.
+        ("{}", "-32600 null"),
+        ("1", "-32600 null"),
+        ("\"a\"", "-32600 null"),
+        ("null", "-32600 null"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":1}"#,
+            "-32600 null",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":"b"}"#,
+            "-32600 null",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"a","result":{}}"#,
+            "-32600 null",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":2}"#, "-32600 null"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#,
+            "-32600 null",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1}"#, "-32600 null"),
+        // RPC-1: no other version, but the id is known.
+        (r#"{"jsonrpc":"1.0","id":7,"method":"a"}"#, "-32600 7"),
+        (r#"{"id":"x","method":"a"}"#, "-32600 \"x\""),
+        // RPC-8: batches.
+        ("[]", "-32600 null"),
+        ("[1]", "-32600 null"),
+        (
+            r#"[{"jsonrpc":"2.0","id":1,"method":"initialize"}]"#,
+            "-32600 null",
+        ),
+        // Notifications.
+        (r#"{"jsonrpc":"2.0","method":"a"}"#, "notification a"),
+        (
+            r#"{"jsonrpc":"2.0","method":"$/x","params":null}"#,
+            "notification $/x",
+        ),
+        // Replies, and what looks like one.
+        (
+            r#"{"jsonrpc":"2.0","id":4,"result":null}"#,
+            "result Number(4)",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":4,"result":{},"error":null}"#,
+            "result Number(4)",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":""}}"#,
+            "error Number(4)",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":""}}"#,
+            "error Null",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":4,"result":{},"error":{}}"#,
+            "dropped",
+        ),
+        (r#"{"jsonrpc":"2.0","result":{}}"#, "dropped"),
+    ];
+    for (line, expected) in table {
+        assert_eq!(summary(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_a_parse_error() {
+    let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}";
+    assert!(matches!(
+        classify(line),
+        Envelope::Malformed {
+            id: "null",
+            code: -32700,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn ids_are_compared_by_value() {
+    assert_eq!(RequestId::of(r#""\u0041""#), RequestId::of(r#""A""#));
+    assert_ne!(RequestId::of("1"), RequestId::of("\"1\""));
+    assert_eq!(RequestId::of("1e3"), None);
+}
+
+proptest! {
+    /// No line whatever panics, and every request keeps the text of its id (RPC-2).
+    #[test]
+    fn any_line_is_something(line in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = classify(&line);
+    }
+
+    #[test]
+    fn any_int64_id_is_kept(id in any::<i64>()) {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
+        prop_assert_eq!(summary(&line), format!("request m {id}"));
+    }
+}

@@ -1,0 +1,14 @@
+//! Tests of the parts, each against expectations written by hand.
+
+mod calls;
+mod client_side;
+mod content;
+mod envelope;
+mod parts;
+mod peer;
+mod permission;
+mod reader;
+mod stop;
+mod table;
+mod translate;
+mod writer;

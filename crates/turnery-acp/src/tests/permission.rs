@@ -1,0 +1,134 @@
+//! Permission: what is asked, and which answers allow (PERM-1 to PERM-5).
+
+use super::parts::FakeClient;
+use crate::permission::Person;
+use agent_client_protocol_schema::v1::RequestPermissionRequest;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnery_agent::{Answer, Ask, AskOption, Client, OptionKind};
+use turnery_engine::{Artifact, CallDetail, CallId, CallKind, Content, Location, SessionId};
+
+fn ask() -> Ask {
+    let option = |id: &str, kind| AskOption {
+        id: id.to_owned(),
+        name: id.to_uppercase(),
+        kind,
+    };
+    Ask {
+        session_id: SessionId::from("s1"),
+        call_id: CallId::from("c1"),
+        tool_name: "edit_file".to_owned(),
+        args: Arc::new(json!({"path": "a.rs"})),
+        detail: CallDetail {
+            title: "Edit a.rs".to_owned(),
+            kind: CallKind::Edit,
+            locations: vec![Location {
+                path: "/w/a.rs".into(),
+                line: Some(3),
+            }],
+            artifacts: vec![
+                Artifact::Content(Content::text("note")),
+                Artifact::Diff {
+                    path: "/w/a.rs".into(),
+                    old: Some("a\n".to_owned()),
+                    new: "b\n".to_owned(),
+                },
+            ],
+        },
+        options: vec![
+            option("yes", OptionKind::AllowOnce),
+            option("always", OptionKind::AllowAlways),
+            option("no", OptionKind::RejectOnce),
+            option("never", OptionKind::RejectAlways),
+        ],
+    }
+}
+
+async fn answer_to(reply: impl FnOnce(&FakeClient, &Value)) -> (Value, Answer) {
+    let mut client = FakeClient::new();
+    let person = Person(Arc::clone(&client.peer));
+    let asking = tokio::spawn(async move { person.ask(ask()).await });
+    let asked = client.expect("session/request_permission").await;
+    reply(&client, &asked);
+    (asked, asking.await.unwrap())
+}
+
+#[tokio::test]
+async fn the_question_shows_the_diff_first() {
+    let (asked, _) = answer_to(|client, asked| client.refuse(asked, -1)).await;
+    let params = &asked["params"];
+    let typed: RequestPermissionRequest = serde_json::from_value(params.clone()).unwrap();
+    assert_eq!(&serde_json::to_value(typed).unwrap(), params);
+    let expected = json!({
+        "sessionId": "s1",
+        "toolCall": {
+            "toolCallId": "c1",
+            "kind": "edit",
+            "status": "pending",
+            "title": "Edit a.rs",
+            "name": "edit_file",
+            "content": [
+                {"type": "diff", "path": "/w/a.rs", "oldText": "a\n", "newText": "b\n"},
+                {"type": "content", "content": {"type": "text", "text": "note"}},
+            ],
+            "locations": [{"path": "/w/a.rs", "line": 3}],
+            "rawInput": {"path": "a.rs"},
+        },
+        "options": [
+            {"optionId": "yes", "name": "YES", "kind": "allow_once"},
+            {"optionId": "always", "name": "ALWAYS", "kind": "allow_always"},
+            {"optionId": "no", "name": "NO", "kind": "reject_once"},
+            {"optionId": "never", "name": "NEVER", "kind": "reject_always"},
+        ],
+    });
+    assert_eq!(params, &expected);
+}
+
+#[tokio::test]
+async fn only_an_option_that_was_offered_is_a_choice() {
+    let chosen = [
+        (
+            json!({"outcome": {"outcome": "selected", "optionId": "yes"}}),
+            "yes",
+        ),
+        (
+            json!({"outcome": {"outcome": "selected", "optionId": "never"}, "_meta": 42}),
+            "never",
+        ),
+    ];
+    for (reply, id) in chosen {
+        let (_, answer) = answer_to(|client, asked| client.answer(asked, reply)).await;
+        assert_eq!(answer, Answer::Chose(id.to_owned()));
+    }
+    let senseless = [
+        json!({"outcome": {"outcome": "selected", "optionId": "other"}}),
+        json!({"outcome": {"outcome": "selected"}}),
+        json!({"outcome": {"outcome": "approved", "optionId": "yes"}}),
+        json!({"outcome": "selected", "optionId": "yes"}),
+        json!({"outcome": {}}),
+        json!({}),
+        json!(null),
+        json!(true),
+    ];
+    for reply in senseless {
+        let text = reply.to_string();
+        let (_, answer) = answer_to(|client, asked| client.answer(asked, reply)).await;
+        assert!(matches!(answer, Answer::NoAnswer(_)), "{text}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn cancelled_is_told_from_no() {
+    let reply = json!({"outcome": {"outcome": "cancelled"}});
+    let (_, answer) = answer_to(|client, asked| client.answer(asked, reply)).await;
+    assert_eq!(answer, Answer::Cancelled);
+    // CANCEL-6: the other form of the same.
+    let (_, answer) = answer_to(|client, asked| client.refuse(asked, -32800)).await;
+    assert_eq!(answer, Answer::Cancelled);
+    for code in [-32601, -32603, 12345] {
+        let (_, answer) = answer_to(|client, asked| client.refuse(asked, code)).await;
+        assert!(matches!(answer, Answer::NoAnswer(_)), "{code}: {answer:?}");
+    }
+    let (_, answer) = answer_to(|client, _| client.peer.close()).await;
+    assert!(matches!(answer, Answer::NoAnswer(_)));
+}

@@ -1,0 +1,54 @@
+//! The method table against the schema's own list, so that a new stable method cannot be forgotten.
+
+use crate::{barrier::Barrier, connection::Connection, methods, peer::Peer};
+use agent_client_protocol_schema::v1::AGENT_METHOD_NAMES;
+use std::{collections::BTreeSet, sync::Arc};
+use turnery_agent::Agent;
+use turnery_agent::{Projects, Settings, SettingsError};
+use turnery_models::Catalogue;
+use turnery_tools::Toolbox;
+
+/// Methods of the schema that are no requests of this table, and why.
+const NOT_IN_THE_TABLE: [(&str, &str); 2] = [
+    ("session/cancel", "a notification"),
+    (
+        "logout",
+        "there is no login to leave, and auth.logout is not advertised",
+    ),
+];
+
+#[test]
+fn every_stable_method_is_there_or_left_out_for_a_reason() {
+    let names = serde_json::to_value(AGENT_METHOD_NAMES).unwrap();
+    let stable: BTreeSet<String> = names
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|name| name.as_str().unwrap().to_owned())
+        .collect();
+    let mut ours: BTreeSet<String> = table().into_iter().map(str::to_owned).collect();
+    assert_eq!(ours.len(), 11);
+    ours.extend(NOT_IN_THE_TABLE.map(|(name, _)| name.to_owned()));
+    assert_eq!(ours, stable);
+}
+
+fn table() -> Vec<&'static str> {
+    struct None;
+    impl Projects for None {
+        fn settings(&self, _: &[std::path::PathBuf]) -> Result<Settings, SettingsError> {
+            Err(SettingsError("none".to_owned()))
+        }
+    }
+    let (out, _lines) = tokio::sync::mpsc::channel(1);
+    let store = Arc::new(turnery_store::MemoryStore::new());
+    let agent = Agent::new(
+        store,
+        Arc::new(Catalogue::new(Vec::new())),
+        Toolbox::coding(),
+        Arc::new(None),
+    );
+    let connection = Connection::new(Arc::new(agent), Peer::new(out), Barrier::new().0);
+    methods::table(Arc::new(connection))
+        .method_names()
+        .collect()
+}

@@ -1,0 +1,297 @@
+//! Events as updates: live, and again while a session is loaded.
+
+use super::parts::{event, live, replayed, translate};
+use crate::translate::Translator;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnery_engine::{
+    ConfigSnapshot, Content, ContinuationKind, Detail, EventKind, ImageData, LimitKind, LlmMessage,
+    Message, MessageId, MessageStop, Outcome, PlanEntry, PlanPriority, PlanStatus, PromptId,
+    StreamDelta, TurnFinish, TurnStop, Usage,
+};
+
+fn delta(text: &str, thinking: bool) -> EventKind {
+    let text = text.to_owned();
+    EventKind::Delta {
+        message_id: MessageId::from("m1"),
+        delta: match thinking {
+            true => StreamDelta::Thinking { block: 0, text },
+            false => StreamDelta::Text { block: 0, text },
+        },
+    }
+}
+
+fn ended(id: &str, message: Message) -> EventKind {
+    EventKind::MessageEnd {
+        message: Arc::new(LlmMessage {
+            message_id: MessageId::from(id),
+            turn_id: None,
+            message,
+        }),
+    }
+}
+
+fn assistant(content: Vec<Content>) -> Message {
+    Message::Assistant {
+        content,
+        stop: MessageStop::Stop,
+        model: "m".to_owned(),
+        provider: "p".to_owned(),
+        usage: None,
+        error: None,
+    }
+}
+
+fn said() -> Vec<Content> {
+    vec![
+        Content::Thinking {
+            text: "hm".to_owned(),
+            signature: Some("x".to_owned()),
+        },
+        Content::text("Hello"),
+    ]
+}
+
+fn chunk(kind: &str, id: &str, text: &str) -> Value {
+    json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}, "messageId": id})
+}
+
+fn start(window: Option<u32>) -> EventKind {
+    EventKind::LoopStart {
+        agent_id: "a".to_owned(),
+        prompt_id: PromptId::from("p1"),
+        parent_loop_id: None,
+        continuation_kind: ContinuationKind::Initial,
+        config: Some(ConfigSnapshot {
+            model: "m".to_owned(),
+            provider: "p".to_owned(),
+            config_id: None,
+            name: None,
+            api: None,
+            base_url: None,
+            reasoning: None,
+            context_window: window,
+            max_tokens: None,
+            thinking_level: None,
+            temperature: None,
+        }),
+    }
+}
+
+fn usage(input: u64) -> EventKind {
+    EventKind::UsageReported {
+        usage: Some(Usage {
+            input,
+            output: 5,
+            ..Usage::default()
+        }),
+        cumulative: Usage::default(),
+    }
+}
+
+fn end(outcome: Outcome, detail: Option<Detail>) -> EventKind {
+    EventKind::LoopEnd {
+        outcome,
+        detail,
+        usage: Usage::default(),
+        rejection: None,
+    }
+}
+
+#[test]
+fn fragments_are_chunks_of_one_message_and_its_end_repeats_nothing() {
+    let text = "quote \" slash \\ line\n tab\t nul\u{0} é ☃ 𝄞 \u{2028}";
+    let updates = live(&[
+        event(0, delta("hm", true)),
+        event(1, delta(text, false)),
+        event(2, ended("m1", assistant(said()))),
+    ]);
+    assert_eq!(
+        updates,
+        [
+            chunk("agent_thought_chunk", "m1", "hm"),
+            chunk("agent_message_chunk", "m1", text)
+        ]
+    );
+}
+
+#[test]
+fn an_answer_that_did_not_stream_is_shown_at_its_end() {
+    let updates = live(&[event(0, ended("m1", assistant(said())))]);
+    assert_eq!(
+        updates,
+        [
+            chunk("agent_thought_chunk", "m1", "hm"),
+            chunk("agent_message_chunk", "m1", "Hello")
+        ]
+    );
+}
+
+/// MSG-3, and what only the model is told.
+#[test]
+fn the_live_prompt_is_not_echoed() {
+    let user = Message::User {
+        content: vec![Content::text("hi")],
+    };
+    let system = Message::System {
+        text: "limit".to_owned(),
+    };
+    assert_eq!(
+        live(&[event(0, ended("u", user)), event(0, ended("s", system))]),
+        [] as [Value; 0]
+    );
+}
+
+/// LOAD-1: everything that was said; LOAD-5: under the same ids.
+#[test]
+fn a_replay_says_all_that_was_said() {
+    let image = ImageData {
+        mime_type: "image/png".to_owned(),
+        base64: "AAAA".into(),
+    };
+    let user = Message::User {
+        content: vec![Content::text("hi"), Content::Image(image)],
+    };
+    let system = Message::System {
+        text: "limit".to_owned(),
+    };
+    let updates = replayed(&[
+        event(0, ended("u1", user)),
+        event(1, ended("m1", assistant(said()))),
+        event(2, ended("s1", system)),
+    ]);
+    let picture = json!({
+        "sessionUpdate": "user_message_chunk",
+        "content": {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        "messageId": "u1",
+    });
+    let expected = [
+        chunk("user_message_chunk", "u1", "hi"),
+        picture,
+        chunk("agent_thought_chunk", "m1", "hm"),
+        chunk("agent_message_chunk", "m1", "Hello"),
+    ];
+    assert_eq!(updates, expected);
+}
+
+/// PLAN-2.
+#[test]
+fn a_plan_is_whole() {
+    let entry = |content: &str, priority, status| PlanEntry {
+        content: content.to_owned(),
+        priority,
+        status,
+    };
+    let plan = event(
+        0,
+        EventKind::PlanUpdated {
+            entries: vec![
+                entry("a", PlanPriority::High, PlanStatus::Completed),
+                entry("b", PlanPriority::Medium, PlanStatus::InProgress),
+                entry("c", PlanPriority::Low, PlanStatus::Pending),
+            ],
+        },
+    );
+    let expected = [json!({"sessionUpdate": "plan", "entries": [
+        {"content": "a", "priority": "high", "status": "completed"},
+        {"content": "b", "priority": "medium", "status": "in_progress"},
+        {"content": "c", "priority": "low", "status": "pending"},
+    ]})];
+    assert_eq!(live(std::slice::from_ref(&plan)), expected);
+    assert_eq!(replayed(&[plan]), expected);
+}
+
+/// USAGE-1: nothing is said of what is not known, and used never exceeds size.
+#[test]
+fn usage_needs_both_numbers() {
+    let used =
+        |used: u64, size: u64| json!({"sessionUpdate": "usage_update", "used": used, "size": size});
+    assert_eq!(
+        live(&[event(0, start(Some(1000))), event(1, usage(95))]),
+        [used(100, 1000)]
+    );
+    assert_eq!(
+        live(&[event(0, start(Some(50))), event(1, usage(95))]),
+        [used(100, 100)]
+    );
+    assert_eq!(
+        live(&[event(0, start(None)), event(1, usage(95))]),
+        [] as [Value; 0]
+    );
+    let unknown = EventKind::UsageReported {
+        usage: None,
+        cumulative: Usage::default(),
+    };
+    assert_eq!(
+        live(&[event(0, start(Some(1000))), event(1, unknown)]),
+        [] as [Value; 0]
+    );
+    // A replay says where it ended, once.
+    let finished = Outcome::Finished(TurnFinish::AssistantMessage {
+        text: "x".to_owned(),
+    });
+    let events = [start(Some(1000)), usage(1), usage(95), end(finished, None)];
+    let events: Vec<_> = events.into_iter().map(|kind| event(0, kind)).collect();
+    assert_eq!(replayed(&events), [used(100, 1000)]);
+}
+
+/// Rows 2, 3, 14 and 15 of the outcome table.
+#[test]
+fn values_are_shown_as_prose() {
+    let value = json!({"n": 1});
+    let outcomes = [
+        Outcome::Finished(TurnFinish::FinalValue {
+            value: value.clone(),
+        }),
+        Outcome::Finished(TurnFinish::ToolValue {
+            tool_name: "t".to_owned(),
+            value: value.clone(),
+        }),
+        Outcome::Stopped(TurnStop::SubmittedError {
+            value: value.clone(),
+        }),
+        Outcome::Stopped(TurnStop::ToolError {
+            tool_name: "t".to_owned(),
+            value,
+        }),
+    ];
+    for outcome in outcomes {
+        let text = "```json\n{\n  \"n\": 1\n}\n```";
+        assert_eq!(
+            live(&[event(0, end(outcome, None))]),
+            [chunk("agent_message_chunk", "s1.offline.0.value", text)]
+        );
+    }
+    let text = Outcome::Finished(TurnFinish::FinalValue {
+        value: json!("plain"),
+    });
+    assert_eq!(
+        live(&[event(0, end(text, None))]),
+        [chunk("agent_message_chunk", "s1.offline.0.value", "plain")]
+    );
+}
+
+/// NOTE-1, LOAD-6.
+#[test]
+fn a_limit_is_a_notice_only_for_clients_that_take_notices_and_only_live() {
+    let detail = Detail::Limit {
+        kind: LimitKind::Turns,
+        text: "Max turns reached (5/5)".to_owned(),
+    };
+    let events = [event(
+        0,
+        end(Outcome::Stopped(TurnStop::MaxTurns), Some(detail)),
+    )];
+    let notice = json!({
+        "sessionUpdate": "notice",
+        "severity": "warning",
+        "title": "The prompt reached a limit",
+        "description": "Max turns reached (5/5)",
+    });
+    assert_eq!(live(&events), [notice]);
+    assert_eq!(
+        translate(&events, false, Translator::live),
+        [] as [Value; 0]
+    );
+    assert_eq!(replayed(&events), [] as [Value; 0]);
+}

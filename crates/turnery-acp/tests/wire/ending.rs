@@ -1,0 +1,138 @@
+//! How a connection ends: end of input, a signal, a client that no longer reads (TR-6, TR-7, TR-11).
+
+use crate::harness::{Client, World, prompt, result_of};
+use serde_json::{Value, json};
+use turnery_acp::{ExitReason, ServeOptions};
+use turnery_agent::CancellationToken;
+
+fn hangs() -> World {
+    World::new(json!([{"steps": [{"text": "wait"}, {"wait_for_cancel": true}]}]))
+}
+
+/// TR-7: `initialize` and `session/new`, then the end, all in one write.
+#[test]
+fn what_was_accepted_is_answered() {
+    let world = World::silent();
+    let mut client = world.connect();
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}});
+    let new =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": world.new_session()});
+    client.note(&initialize);
+    client.note(&new);
+    client.raw(format!("{initialize}\n{new}"));
+    let (reason, said) = client.leave();
+    assert_eq!(reason, ExitReason::EndOfInput);
+    let ids: Vec<&Value> = said.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [&json!(1), &json!(2)]);
+    assert!(result_of(&said[1])["sessionId"].is_string());
+}
+
+/// TR-6: in mid-prompt the prompt is answered with `cancelled`, and the agent ends.
+#[test]
+fn the_end_of_input_cancels() {
+    let world = hangs();
+    let (mut client, id) = world.session();
+    let asked = client.ask("session/prompt", prompt(&id, "hi"));
+    client.wait(|message| message["method"] == "session/update");
+    let (reason, said) = client.leave();
+    assert_eq!(reason, ExitReason::EndOfInput);
+    let answer = said
+        .iter()
+        .find(|message| message["id"] == asked)
+        .expect("answered");
+    assert_eq!(result_of(answer)["stopReason"], "cancelled");
+}
+
+#[test]
+fn a_signal_ends_it_like_the_end_of_input() {
+    let world = hangs();
+    let stop = CancellationToken::new();
+    let options = ServeOptions {
+        stop: stop.clone(),
+        ..ServeOptions::default()
+    };
+    let mut client = Client::connect(world.agent(), options);
+    client.initialize(json!({}));
+    let made = client.call("session/new", world.new_session());
+    let id = result_of(&made)["sessionId"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    let asked = client.ask("session/prompt", prompt(&id, "hi"));
+    client.wait(|message| message["method"] == "session/update");
+    stop.cancel();
+    let (reason, said) = client.ended();
+    assert_eq!(reason, ExitReason::Stopped);
+    let answer = said
+        .iter()
+        .find(|message| message["id"] == asked)
+        .expect("answered");
+    assert_eq!(result_of(answer)["stopReason"], "cancelled");
+}
+
+#[test]
+fn a_drain_lets_prompts_finish() {
+    let world = World::new(json!([
+        {"steps": [{"delay_ms": 30}, {"text": "one"}]},
+        {"steps": [{"text": "two"}]},
+    ]));
+    let options = ServeOptions {
+        drain: true,
+        ..ServeOptions::default()
+    };
+    let mut client = Client::connect(world.agent(), options);
+    client.initialize(json!({}));
+    let made = client.call("session/new", world.new_session());
+    let id = result_of(&made)["sessionId"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    let asked = [(); 2].map(|()| client.ask("session/prompt", prompt(&id, "hi")));
+    let (reason, said) = client.leave();
+    assert_eq!(reason, ExitReason::EndOfInput);
+    for id in asked {
+        let answer = said
+            .iter()
+            .find(|message| message["id"] == id)
+            .expect("answered");
+        assert_eq!(result_of(answer)["stopReason"], "end_turn");
+    }
+}
+
+/// TR-11.
+#[test]
+fn a_client_that_hangs_up_ends_it_quietly() {
+    let world = World::silent();
+    let mut client = Client::connect_deaf(world.agent(), ServeOptions::default());
+    client.hang_up();
+    client.raw("nonsense\n");
+    assert_eq!(client.ended().0, ExitReason::OutputClosed);
+}
+
+/// A client that does not read: the agent reads no more of its requests once answers wait, so what
+/// it holds is bounded; and when the client reads again, nothing is lost.
+#[test]
+fn a_client_that_does_not_read_cannot_fill_the_memory() {
+    let world = World::silent();
+    let mut client = Client::connect_deaf(world.agent(), ServeOptions::default());
+    let count = 20_000;
+    let mut input = client.split();
+    let writing = std::thread::spawn(move || {
+        use std::io::Write;
+        for n in 0..count {
+            let line = format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"{}\"}}\n",
+                "m".repeat(100)
+            );
+            input
+                .write_all(line.as_bytes())
+                .expect("the agent reads in the end");
+        }
+    });
+    client.listen();
+    writing.join().expect("all was read");
+    for n in 0..count {
+        let answer = client.next().expect("an answer");
+        assert_eq!(answer["id"], n);
+    }
+}

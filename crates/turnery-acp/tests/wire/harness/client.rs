@@ -1,0 +1,234 @@
+//! Client: the other end of the pipes.
+
+use super::schema::{check_call, check_error, check_result};
+use serde_json::{Value, json};
+use std::{
+    collections::{HashMap, VecDeque},
+    io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe},
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+use turnery_acp::{ExitReason, ServeOptions, serve};
+use turnery_agent::Agent;
+
+/// No test waits longer than this for a line; none is known to need a hundredth of it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A client, and the agent that it talks to.
+pub(crate) struct Client {
+    input: Option<PipeWriter>,
+    lines: Option<mpsc::Receiver<String>>,
+    output: Option<PipeReader>,
+    asked: HashMap<String, String>,
+    seen: VecDeque<Value>,
+    next_id: i64,
+    agent: Option<JoinHandle<ExitReason>>,
+}
+
+impl Client {
+    /// Connect, without a word. Lines are read as they come.
+    pub(crate) fn connect(agent: Arc<Agent>, options: ServeOptions) -> Self {
+        let mut client = Self::connect_deaf(agent, options);
+        client.listen();
+        client
+    }
+
+    /// Connect, and read nothing until [`Self::listen`].
+    pub(crate) fn connect_deaf(agent: Arc<Agent>, options: ServeOptions) -> Self {
+        let (agent_input, input) = pipe().expect("a pipe");
+        let (output, agent_output) = pipe().expect("a pipe");
+        let served = thread::spawn(move || {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .expect("a runtime")
+                .block_on(serve(agent, agent_input, agent_output, options))
+                .expect("serves")
+        });
+        Self {
+            input: Some(input),
+            lines: None,
+            output: Some(output),
+            asked: HashMap::new(),
+            seen: VecDeque::new(),
+            next_id: 0,
+            agent: Some(served),
+        }
+    }
+
+    /// Begin to read.
+    pub(crate) fn listen(&mut self) {
+        let output = self.output.take().expect("not listening yet");
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines() {
+                let Ok(line) = line else { return };
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        self.lines = Some(lines);
+    }
+
+    /// Never read again, and let the agent know.
+    pub(crate) fn hang_up(&mut self) {
+        self.output = None;
+    }
+
+    /// Write bytes as they are.
+    pub(crate) fn raw(&mut self, bytes: impl AsRef<[u8]>) {
+        let input = self.input.as_mut().expect("not closed");
+        input.write_all(bytes.as_ref()).expect("the agent reads");
+    }
+
+    /// Hand the writing end to somebody else.
+    pub(crate) fn split(&mut self) -> PipeWriter {
+        self.input.take().expect("not closed")
+    }
+
+    /// Note a request, so that its answer can be checked.
+    pub(crate) fn note(&mut self, message: &Value) {
+        if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
+            self.asked.insert(id.to_string(), method.to_owned());
+        }
+    }
+
+    /// Write a message.
+    pub(crate) fn send(&mut self, message: &Value) {
+        self.note(message);
+        self.raw(format!("{message}\n"));
+    }
+
+    /// Send a request; gives its id.
+    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.next_id += 1;
+        let id = json!(self.next_id);
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// Send a notification.
+    pub(crate) fn tell(&mut self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Send a request and wait for its answer; what comes before it is kept for [`Self::seen`].
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params);
+        self.answer(&id)
+    }
+
+    /// Wait for the answer to a request.
+    pub(crate) fn answer(&mut self, id: &Value) -> Value {
+        self.wait(|message| message.get("method").is_none() && &message["id"] == id)
+    }
+
+    /// Wait for a request of the agent.
+    pub(crate) fn asked(&mut self, method: &str) -> Value {
+        self.wait(|message| message["method"] == method && message.get("id").is_some())
+    }
+
+    /// Answer a request of the agent.
+    pub(crate) fn reply(&mut self, asked: &Value, result: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
+    }
+
+    /// The next message that fits; the others are kept, in order.
+    pub(crate) fn wait(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let message = self.next().expect("the agent still talks");
+            if fits(&message) {
+                return message;
+            }
+            self.seen.push_back(message);
+        }
+    }
+
+    /// The next message; `None` when the agent has closed its output.
+    pub(crate) fn next(&mut self) -> Option<Value> {
+        let lines = self.lines.as_ref().expect("listening");
+        let line = match lines.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                panic!("the agent says nothing: {:?}", self.seen)
+            }
+        };
+        let message: Value =
+            serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"));
+        assert_eq!(message["jsonrpc"], "2.0");
+        if let Some(method) = message["method"].as_str() {
+            check_call(method, &message["params"]);
+        } else if let Some(error) = message.get("error") {
+            assert!(message.get("result").is_none());
+            check_error(error);
+        } else {
+            let method = self.asked.get(&message["id"].to_string());
+            check_result(method.expect("asked"), &message["result"]);
+        }
+        Some(message)
+    }
+
+    /// End of input; gives all that the agent still said, as it said it.
+    pub(crate) fn raw_lines(mut self) -> Vec<String> {
+        self.close();
+        self.lines.take().expect("listening").iter().collect()
+    }
+
+    /// What came while something else was waited for, and forget it.
+    pub(crate) fn seen(&mut self) -> Vec<Value> {
+        self.seen.drain(..).collect()
+    }
+
+    /// The updates among what was seen.
+    pub(crate) fn updates(&mut self) -> Vec<Value> {
+        self.seen()
+            .into_iter()
+            .filter(|message| message["method"] == "session/update")
+            .map(|message| message["params"]["update"].clone())
+            .collect()
+    }
+
+    /// End of input.
+    pub(crate) fn close(&mut self) {
+        self.input = None;
+    }
+
+    /// End of input; gives why the agent ended, and all that it still said.
+    pub(crate) fn leave(mut self) -> (ExitReason, Vec<Value>) {
+        self.close();
+        self.ended()
+    }
+
+    /// Wait for the agent's end.
+    pub(crate) fn ended(mut self) -> (ExitReason, Vec<Value>) {
+        if self.lines.is_some() {
+            while let Some(message) = self.next() {
+                self.seen.push_back(message);
+            }
+        }
+        let served = self.agent.take().expect("once");
+        (served.join().expect("no panic"), self.seen.into())
+    }
+
+    /// Introduce ourselves as able to do these things.
+    pub(crate) fn initialize(&mut self, abilities: Value) -> Value {
+        let params = json!({"protocolVersion": 1, "clientCapabilities": abilities});
+        self.call("initialize", params)
+    }
+}
+
+/// The result of an answer that is one.
+pub(crate) fn result_of(answer: &Value) -> &Value {
+    assert!(answer.get("error").is_none(), "{answer}");
+    &answer["result"]
+}
+
+/// The code of an answer that is an error.
+pub(crate) fn error_of(answer: &Value) -> i64 {
+    answer["error"]["code"]
+        .as_i64()
+        .unwrap_or_else(|| panic!("{answer}"))
+}

@@ -1,0 +1,10 @@
+//! Harness: a real connection over pipes, with the client played by hand. Every line that comes out
+//! is read back with the official types and must say the same.
+
+mod client;
+mod schema;
+mod tools;
+mod world;
+
+pub(crate) use client::{Client, error_of, result_of};
+pub(crate) use world::{World, prompt};

@@ -1,0 +1,62 @@
+//! Schema: reads messages back with the official types.
+
+use agent_client_protocol_schema::v1::{
+    AuthenticateResponse, CancelRequestNotification, CloseSessionResponse, CreateTerminalRequest,
+    DeleteSessionResponse, Error, InitializeResponse, KillTerminalRequest, ListSessionsResponse,
+    LoadSessionResponse, NewSessionResponse, PromptResponse, ReadTextFileRequest,
+    ReleaseTerminalRequest, RequestPermissionRequest, ResumeSessionResponse, SessionNotification,
+    SetSessionConfigOptionResponse, SetSessionModeResponse, TerminalOutputRequest,
+    WaitForTerminalExitRequest, WriteTextFileRequest,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+/// What is read as `T` must write the same: nothing unknown, nothing misspelt, nothing lost.
+fn same<T: Serialize + DeserializeOwned>(value: &Value) {
+    let typed: T = serde_json::from_value(value.clone()).unwrap_or_else(|e| panic!("{e}: {value}"));
+    let again = serde_json::to_value(typed).expect("writes");
+    assert_eq!(&again, value);
+}
+
+/// A request or notification of the agent.
+pub(crate) fn check_call(method: &str, params: &Value) {
+    match method {
+        "session/update" => same::<SessionNotification>(params),
+        "session/request_permission" => same::<RequestPermissionRequest>(params),
+        "fs/read_text_file" => same::<ReadTextFileRequest>(params),
+        "fs/write_text_file" => same::<WriteTextFileRequest>(params),
+        "terminal/create" => same::<CreateTerminalRequest>(params),
+        "terminal/output" => same::<TerminalOutputRequest>(params),
+        "terminal/wait_for_exit" => same::<WaitForTerminalExitRequest>(params),
+        "terminal/kill" => same::<KillTerminalRequest>(params),
+        "terminal/release" => same::<ReleaseTerminalRequest>(params),
+        "$/cancel_request" => same::<CancelRequestNotification>(params),
+        other => panic!("the agent called {other}, which no client knows"),
+    }
+}
+
+/// The answer to a request of the client.
+pub(crate) fn check_result(method: &str, result: &Value) {
+    match method {
+        "initialize" => same::<InitializeResponse>(result),
+        "authenticate" => same::<AuthenticateResponse>(result),
+        "session/new" => same::<NewSessionResponse>(result),
+        "session/load" => same::<LoadSessionResponse>(result),
+        "session/resume" => same::<ResumeSessionResponse>(result),
+        "session/list" => same::<ListSessionsResponse>(result),
+        "session/close" => same::<CloseSessionResponse>(result),
+        "session/delete" => same::<DeleteSessionResponse>(result),
+        "session/prompt" => same::<PromptResponse>(result),
+        "session/set_mode" => same::<SetSessionModeResponse>(result),
+        "session/set_config_option" => same::<SetSessionConfigOptionResponse>(result),
+        other => panic!("{other} was answered with a result: {result}"),
+    }
+}
+
+/// An error answer: a sentence, and in `data.details` what to do (RPC-13).
+pub(crate) fn check_error(error: &Value) {
+    same::<Error>(error);
+    assert!(!error["message"].as_str().expect("a message").is_empty());
+    let details = error["data"]["details"].as_str().expect("details");
+    assert!(!details.is_empty(), "{error}");
+}

@@ -1,0 +1,159 @@
+//! Tools that need no disk: one that reads, one that edits and so asks, one that runs a command.
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+use turnery_engine::{
+    Artifact, CallDetail, CallKind, FailureKind, ToolEnvelope, ToolFailure, ToolSpec,
+};
+use turnery_tools::{Access, Prepared, Progress, Tool, ToolCx, Toolbox, Workspace};
+
+/// What has really been run.
+#[derive(Clone, Default)]
+pub(crate) struct Ran(Arc<Mutex<Vec<String>>>);
+
+impl Ran {
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().expect("no panic").clone()
+    }
+
+    fn add(&self, what: &str) {
+        self.0.lock().expect("no panic").push(what.to_owned());
+    }
+}
+
+/// The tools `look`, `change`, `print`, `hang` and `shell`.
+pub(crate) fn toolbox(ran: &Ran) -> Toolbox {
+    let names = ["look", "change", "print", "hang", "shell"];
+    Toolbox::new(
+        names
+            .into_iter()
+            .map(|name| -> Arc<dyn Tool> {
+                Arc::new(TestTool {
+                    spec: ToolSpec {
+                        name: name.to_owned(),
+                        description: name.to_owned(),
+                        schema: Arc::new(json!({"type": "object", "properties": {}})),
+                    },
+                    ran: ran.clone(),
+                })
+            })
+            .collect(),
+    )
+}
+
+struct TestTool {
+    spec: ToolSpec,
+    ran: Ran,
+}
+
+impl TestTool {
+    fn file(workspace: &Workspace) -> PathBuf {
+        workspace.cwd().join("a.txt")
+    }
+
+    fn detail(&self, workspace: &Workspace) -> CallDetail {
+        CallDetail {
+            title: format!("Do {}", self.spec.name),
+            kind: match self.spec.name.as_str() {
+                "look" => CallKind::Read,
+                "change" => CallKind::Edit,
+                _ => CallKind::Execute,
+            },
+            locations: Vec::new(),
+            artifacts: match self.spec.name.as_str() {
+                "change" => vec![Artifact::Diff {
+                    path: Self::file(workspace),
+                    old: None,
+                    new: "new\n".to_owned(),
+                }],
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    async fn print(cx: &ToolCx) -> ToolEnvelope {
+        for n in 0..3 {
+            let _ = cx
+                .progress
+                .send(Progress::Printed(format!("line {n}\n")))
+                .await;
+        }
+        ToolEnvelope::text("printed")
+    }
+
+    async fn shell(cx: &ToolCx) -> ToolEnvelope {
+        let Some(terminals) = cx.workspace.terminals() else {
+            return ToolEnvelope::text("no terminal");
+        };
+        let (started, _told) = tokio::sync::mpsc::channel(1);
+        let cwd: &Path = cx.workspace.cwd();
+        match terminals
+            .run("true", cwd, 100, started, cx.cancel.clone())
+            .await
+        {
+            Ok(run) => ToolEnvelope::text(run.output),
+            Err(error) => ToolEnvelope::failed(FailureKind::ExecutionError, error),
+        }
+    }
+}
+
+impl Tool for TestTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, _args: &Value, workspace: &Workspace) -> CallDetail {
+        CallDetail {
+            artifacts: Vec::new(),
+            ..self.detail(workspace)
+        }
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        _args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        let access = match self.spec.name.as_str() {
+            "change" => Access::Edit(vec![Self::file(&cx.workspace)]),
+            "look" => Access::Read(vec![Self::file(&cx.workspace)]),
+            _ => Access::Nothing,
+        };
+        let detail = self.detail(&cx.workspace);
+        Box::pin(async move { Ok(Prepared { access, detail }) })
+    }
+
+    fn run<'a>(&'a self, _args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        self.ran.add(&self.spec.name);
+        Box::pin(async move {
+            match self.spec.name.as_str() {
+                "hang" => {
+                    cx.cancel.cancelled().await;
+                    ToolEnvelope::failed(FailureKind::Cancelled, "cancelled")
+                }
+                "look" => match cx.workspace.files().read(&Self::file(&cx.workspace)).await {
+                    Ok(text) => ToolEnvelope::text(text),
+                    Err(error) => {
+                        ToolEnvelope::failed(FailureKind::ExecutionError, error.to_string())
+                    }
+                },
+                "change" => {
+                    let path = Self::file(&cx.workspace);
+                    let written = cx.workspace.files().write(&path, "new\n");
+                    match written.await {
+                        Ok(()) => ToolEnvelope::text("changed"),
+                        Err(error) => {
+                            ToolEnvelope::failed(FailureKind::ExecutionError, error.to_string())
+                        }
+                    }
+                }
+                "shell" => Self::shell(cx).await,
+                _ => Self::print(cx).await,
+            }
+        })
+    }
+}

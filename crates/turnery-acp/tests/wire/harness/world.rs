@@ -1,0 +1,125 @@
+//! World: a folder, a scenario for the model, a store that outlives connections.
+
+use super::{client::Client, tools::Ran, tools::toolbox};
+use serde_json::{Value, json};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tempfile::TempDir;
+use turnery_acp::ServeOptions;
+use turnery_agent::{Agent, Projects, Settings, SettingsError};
+use turnery_engine::Limits;
+use turnery_models::{Catalogue, ModelName, Thinking};
+use turnery_store::{MemoryStore, Store};
+use turnery_tools::Mode;
+
+/// What connections have in common.
+pub(crate) struct World {
+    folder: TempDir,
+    store: Arc<dyn Store>,
+    scenario: String,
+    /// What tools were really run.
+    pub(crate) ran: Ran,
+}
+
+struct Fixed(String);
+
+impl Projects for Fixed {
+    fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
+        Ok(Settings {
+            model: self
+                .0
+                .parse::<ModelName>()
+                .map_err(|error| SettingsError(error.to_string()))?,
+            mode: Mode::Ask,
+            allow: Vec::new(),
+            deny: Vec::new(),
+            limits: Limits::default(),
+            thinking: Thinking::Default,
+            system: "You are a test.".into(),
+        })
+    }
+}
+
+impl World {
+    /// A world in which the model gives these answers.
+    pub(crate) fn new(answers: Value) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("work")).expect("a folder");
+        let path = folder.path().join("scenario.json");
+        let scenario = json!({"name": "test", "answers": answers});
+        std::fs::write(&path, scenario.to_string()).expect("a file");
+        Self {
+            scenario: format!("scripted:{}", path.display()),
+            folder,
+            store: Arc::new(MemoryStore::new()),
+            ran: Ran::default(),
+        }
+    }
+
+    /// A world in which the model says nothing.
+    pub(crate) fn silent() -> Self {
+        Self::new(json!([]))
+    }
+
+    /// The working directory of its sessions.
+    pub(crate) fn cwd(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.cwd().join(name)
+    }
+
+    pub(crate) fn outside(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn agent(&self) -> Arc<Agent> {
+        Arc::new(Agent::new(
+            Arc::clone(&self.store),
+            Arc::new(Catalogue::new(Vec::new())),
+            toolbox(&self.ran),
+            Arc::new(Fixed(self.scenario.clone())),
+        ))
+    }
+
+    /// A connection on which nothing was said yet.
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(self.agent(), ServeOptions::default())
+    }
+
+    /// A connection of a client that can do these things.
+    pub(crate) fn client(&self, abilities: Value) -> Client {
+        let mut client = self.connect();
+        client.initialize(abilities);
+        client
+    }
+
+    /// Parameters of `session/new`.
+    pub(crate) fn new_session(&self) -> Value {
+        json!({"cwd": self.cwd(), "mcpServers": []})
+    }
+
+    /// A client that can do nothing in particular, and a session of its.
+    pub(crate) fn session(&self) -> (Client, String) {
+        self.session_with(json!({}))
+    }
+
+    /// A client that can do these things, and a session of its.
+    pub(crate) fn session_with(&self, abilities: Value) -> (Client, String) {
+        let mut client = self.client(abilities);
+        let made = client.call("session/new", self.new_session());
+        let id = made["result"]["sessionId"]
+            .as_str()
+            .expect("an id")
+            .to_owned();
+        (client, id)
+    }
+}
+
+/// Parameters of a prompt that is one text.
+pub(crate) fn prompt(session: &str, text: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
+}

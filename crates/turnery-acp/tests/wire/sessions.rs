@@ -1,0 +1,330 @@
+//! Making, finding, opening and ending sessions (SESS, DIR, LOAD, RES, LIST, CLOSE, DEL, MODE, CFG, MCP).
+
+use crate::harness::{World, error_of, prompt, result_of};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+fn said() -> Value {
+    json!([{"steps": [{"thinking": "hm"}, {"text": ["Hel", "lo"]}]}])
+}
+
+/// SESS-1, SESS-6.
+#[test]
+fn sessions_have_ids_of_their_own() {
+    let world = World::silent();
+    let mut ids = HashSet::new();
+    for _ in 0..4 {
+        let mut client = world.client(json!({}));
+        for _ in 0..25 {
+            let made = client.call("session/new", world.new_session());
+            ids.insert(
+                result_of(&made)["sessionId"]
+                    .as_str()
+                    .expect("an id")
+                    .to_owned(),
+            );
+        }
+    }
+    assert_eq!(ids.len(), 100);
+}
+
+/// SESS-2, SESS-4, DIR-1, MCP-4, RPC-10, RPC-19: refused, and no session is made.
+#[test]
+fn parameters_that_do_not_fit_make_no_session() {
+    let world = World::silent();
+    let mut client = world.client(json!({}));
+    let cwd = world.cwd();
+    let stdio = json!({"name": "a", "command": "/bin/a", "args": [], "env": []});
+    for params in [
+        json!({"mcpServers": []}),
+        json!({"cwd": ".", "mcpServers": []}),
+        json!({"cwd": "", "mcpServers": []}),
+        json!({"cwd": null, "mcpServers": []}),
+        json!({"cwd": 7, "mcpServers": []}),
+        json!({"cwd": cwd}),
+        json!({"cwd": cwd, "mcpServers": "none"}),
+        json!({"cwd": cwd, "mcpServers": [{"name": "a"}]}),
+        json!({"cwd": cwd, "mcpServers": [stdio, 7]}),
+        json!({"cwd": cwd, "mcpServers": [{"type": "http", "name": "a", "url": "http://x", "headers": []}]}),
+        json!({"cwd": cwd, "mcpServers": [{"type": "sse", "name": "a", "url": "http://x", "headers": []}]}),
+        json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": "/"}),
+        json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": ["rel"]}),
+        json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": [""]}),
+        json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": [7]}),
+        json!([cwd]),
+    ] {
+        let answer = client.call("session/new", params.clone());
+        assert_eq!(error_of(&answer), -32602, "{params}");
+    }
+    let list = client.call("session/list", json!({}));
+    assert_eq!(result_of(&list)["sessions"], json!([]));
+}
+
+/// RPC-19, SESS-4: what may be odd.
+#[test]
+fn parameters_that_are_merely_odd_are_taken() {
+    let world = World::silent();
+    let mut client = world.client(json!({}));
+    for params in [
+        json!({"cwd": world.cwd(), "mcpServers": null}),
+        json!({"cwd": world.cwd(), "mcpServers": [], "unknown": 1, "_meta": 42}),
+        json!({"cwd": world.cwd(), "mcpServers": [], "additionalDirectories": null}),
+    ] {
+        result_of(&client.call("session/new", params));
+    }
+}
+
+/// MCP-1 is not kept yet: the client hears of it if it takes notices, after the answer (SESS-7, NOTE-1).
+#[test]
+fn mcp_servers_that_are_not_connected_are_told_of() {
+    let world = World::silent();
+    let server = json!({"name": "db", "command": "/bin/db", "args": [], "env": []});
+    let params = json!({"cwd": world.cwd(), "mcpServers": [server]});
+    let mut client = world.client(json!({"session": {"notices": {}}}));
+    let made = client.call("session/new", params.clone());
+    assert_eq!(client.seen(), [] as [Value; 0]);
+    let notice = client.next().expect("a notice");
+    assert_eq!(notice["params"]["sessionId"], result_of(&made)["sessionId"]);
+    assert_eq!(notice["params"]["update"]["sessionUpdate"], "notice");
+    assert!(
+        notice["params"]["update"]["description"]
+            .as_str()
+            .expect("text")
+            .contains("db")
+    );
+
+    let mut client = world.client(json!({}));
+    result_of(&client.call("session/new", params));
+    assert_eq!(client.leave().1, [] as [Value; 0]);
+}
+
+/// SESS-8, SESS-9, CLOSE-2, DEL-2.
+#[test]
+fn sessions_that_are_not_open() {
+    let world = World::silent();
+    let (_first, stored) = world.session();
+    let mut client = world.client(json!({}));
+    for id in ["bogus", stored.as_str()] {
+        for (method, params) in [
+            ("session/prompt", prompt(id, "hi")),
+            (
+                "session/set_mode",
+                json!({"sessionId": id, "modeId": "ask"}),
+            ),
+            (
+                "session/set_config_option",
+                json!({"sessionId": id, "configId": "mode", "value": "ask"}),
+            ),
+        ] {
+            let answer = client.call(method, params);
+            assert_eq!(error_of(&answer), -32002, "{method}");
+            assert_eq!(answer["error"]["data"]["sessionId"], id);
+        }
+    }
+    let params = json!({"sessionId": "bogus", "cwd": world.cwd(), "mcpServers": []});
+    for method in ["session/load", "session/resume"] {
+        let answer = client.call(method, params.clone());
+        assert_eq!(error_of(&answer), -32002, "{method}");
+        assert_eq!(answer["error"]["data"]["sessionId"], "bogus");
+    }
+    for method in ["session/close", "session/delete"] {
+        let answer = client.call(method, json!({"sessionId": "bogus"}));
+        assert_eq!(result_of(&answer), &json!({}), "{method}");
+    }
+}
+
+/// LOAD-1 to LOAD-5, RES-1, RES-2: in a new process, all of it before the answer, or nothing.
+#[test]
+fn a_session_is_loaded_with_all_that_was_said_or_resumed_in_silence() {
+    let world = World::new(json!([
+        {"steps": [{"thinking": "hm"}, {"text": ["Hel", "lo"]}]},
+        {"steps": [{"text": "again"}]},
+        {"steps": [{"text": "more"}]},
+    ]));
+    let (mut client, id) = world.session();
+    let answer = client.call("session/prompt", prompt(&id, "hi"));
+    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    let live = client.updates();
+    client.leave();
+
+    let params = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+    let mut client = world.client(json!({}));
+    result_of(&client.call("session/load", params.clone()));
+    let chunk = |kind: &str, id: &Value, text: &str| json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}, "messageId": id});
+    let replay = client.updates();
+    let message_id = &live[0]["messageId"];
+    let expected = [
+        chunk("user_message_chunk", &replay[0]["messageId"], "hi"),
+        chunk("agent_thought_chunk", message_id, "hm"),
+        chunk("agent_message_chunk", message_id, "Hello"),
+    ];
+    assert_eq!(replay, expected);
+    let answer = client.call("session/prompt", prompt(&id, "go on"));
+    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.updates()[0]["content"]["text"], "again");
+    client.leave();
+
+    let mut client = world.client(json!({}));
+    let answer = client.call("session/resume", params);
+    assert_eq!(client.seen(), [] as [Value; 0]);
+    assert_eq!(result_of(&answer)["modes"]["currentModeId"], "ask");
+    result_of(&client.call("session/prompt", prompt(&id, "go on")));
+    assert_eq!(client.updates()[0]["content"]["text"], "more");
+}
+
+/// G-24.
+#[test]
+fn a_session_is_opened_where_it_was_made() {
+    let world = World::silent();
+    let (_client, id) = world.session();
+    let mut client = world.client(json!({}));
+    let params = json!({"sessionId": id, "cwd": world.outside(), "mcpServers": []});
+    assert_eq!(error_of(&client.call("session/load", params)), -32602);
+}
+
+/// LIST-1 to LIST-6, RPC-11, DEL-1.
+#[test]
+fn sessions_are_listed_until_they_are_deleted() {
+    let world = World::new(said());
+    let (mut client, id) = world.session();
+    let params = json!({"cwd": world.outside(), "mcpServers": [],
+        "additionalDirectories": [world.cwd()]});
+    let other = client.call("session/new", params);
+    let other = result_of(&other)["sessionId"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    result_of(&client.call("session/prompt", prompt(&id, "First line\nsecond")));
+
+    for params in [json!({}), Value::Null] {
+        let list = client.call("session/list", params);
+        let listed: HashSet<&str> = result_of(&list)["sessions"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|session| session["sessionId"].as_str())
+            .collect();
+        assert_eq!(listed, HashSet::from([id.as_str(), other.as_str()]));
+    }
+    let list = client.call("session/list", json!({"cwd": world.cwd()}));
+    let [session] = &result_of(&list)["sessions"].as_array().expect("a list")[..] else {
+        panic!("{list}");
+    };
+    assert_eq!(session["cwd"], json!(world.cwd()));
+    assert_eq!(session["title"], "First line");
+    let at = session["updatedAt"].as_str().expect("a time");
+    assert!(chrono::DateTime::parse_from_rfc3339(at).is_ok(), "{at}");
+    let list = client.call("session/list", json!({"cwd": world.outside()}));
+    assert_eq!(
+        result_of(&list)["sessions"][0]["additionalDirectories"],
+        json!([world.cwd()])
+    );
+    let list = client.call("session/list", json!({"cwd": "/nowhere"}));
+    assert_eq!(result_of(&list)["sessions"], json!([]));
+    assert_eq!(
+        error_of(&client.call("session/list", json!({"cursor": "garbage"}))),
+        -32602
+    );
+    assert_eq!(
+        error_of(&client.call("session/list", json!({"cwd": "rel"}))),
+        -32602
+    );
+
+    for _ in 0..2 {
+        let answer = client.call("session/delete", json!({"sessionId": id}));
+        assert_eq!(result_of(&answer), &json!({}));
+    }
+    let list = client.call("session/list", json!({"cwd": world.cwd()}));
+    assert_eq!(result_of(&list)["sessions"], json!([]));
+    assert_eq!(
+        error_of(&client.call("session/prompt", prompt(&id, "hi"))),
+        -32002
+    );
+}
+
+/// MODE-1 to MODE-4, CFG-1 to CFG-7.
+#[test]
+fn modes_and_options_say_the_same() {
+    let world = World::silent();
+    let mut client = world.client(json!({}));
+    let made = client.call("session/new", world.new_session());
+    let made = result_of(&made);
+    let id = &made["sessionId"];
+    let ids: Vec<&Value> = made["modes"]["availableModes"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|mode| &mode["id"])
+        .collect();
+    assert_eq!(ids, ["ask", "edit", "plan", "auto"]);
+    let options = made["configOptions"].as_array().expect("a list");
+    let shape: Vec<[&Value; 3]> = options
+        .iter()
+        .map(|option| [&option["id"], &option["category"], &option["type"]])
+        .collect();
+    assert_eq!(
+        shape,
+        [
+            ["mode", "mode", "select"],
+            ["model", "model", "select"],
+            ["thinking", "thought_level", "select"]
+        ]
+    );
+    for option in options {
+        let values: Vec<&Value> = option["options"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|o| &o["value"])
+            .collect();
+        assert!(values.contains(&&option["currentValue"]), "{option}");
+    }
+
+    let answer = client.call(
+        "session/set_mode",
+        json!({"sessionId": id, "modeId": "plan"}),
+    );
+    assert_eq!(result_of(&answer), &json!({}));
+    let updates = client.updates();
+    assert_eq!(updates.len(), 1, "{updates:?}");
+    assert_eq!(updates[0]["sessionUpdate"], "config_option_update");
+    assert_eq!(updates[0]["configOptions"][0]["currentValue"], "plan");
+
+    let set = |name: &str, value: &str| json!({"sessionId": id, "configId": name, "value": value});
+    let answer = client.call("session/set_config_option", set("mode", "edit"));
+    assert_eq!(
+        result_of(&answer)["configOptions"][0]["currentValue"],
+        "edit"
+    );
+    let expected = json!({"sessionUpdate": "current_mode_update", "currentModeId": "edit"});
+    assert_eq!(client.updates(), [expected]);
+
+    let answer = client.call("session/set_config_option", set("thinking", "high"));
+    let options = &result_of(&answer)["configOptions"];
+    assert_eq!(options.as_array().map(Vec::len), Some(3));
+    assert_eq!(options[2]["currentValue"], "high");
+
+    for (method, params) in [
+        (
+            "session/set_mode",
+            json!({"sessionId": id, "modeId": "yolo"}),
+        ),
+        ("session/set_config_option", set("mode", "yolo")),
+        ("session/set_config_option", set("thinking", "yolo")),
+        ("session/set_config_option", set("model", "nobody/nothing")),
+        ("session/set_config_option", set("other", "ask")),
+        (
+            "session/set_config_option",
+            json!({"sessionId": id, "configId": "mode", "type": "boolean", "value": true}),
+        ),
+    ] {
+        let answer = client.call(method, params.clone());
+        assert_eq!(error_of(&answer), -32602, "{params}");
+    }
+    let answer = client.call("session/set_config_option", set("thinking", "low"));
+    let options = &result_of(&answer)["configOptions"];
+    assert_eq!(
+        (&options[0]["currentValue"], &options[2]["currentValue"]),
+        (&json!("edit"), &json!("low"))
+    );
+}
