@@ -77,9 +77,9 @@ pub struct Location {
     pub line: Option<u32>,
 }
 
-/// Something that a call has to show.
+/// Something that a call has to show. Not tagged from within: content has a `type` of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Artifact {
     /// Text or an image.
     Content(Content),
