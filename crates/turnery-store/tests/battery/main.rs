@@ -3,11 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed")]
 
 mod commits;
+mod files;
 mod lanes;
 mod listing;
 mod recovery;
 mod samples;
 mod sessions;
+mod variants;
 
 use std::sync::{Arc, Mutex};
 use turnery_engine::Timestamp;

@@ -1,0 +1,231 @@
+//! Every sort of event and message comes back equal.
+
+use crate::{World, battery, samples::*};
+use serde_json::json;
+use std::sync::Arc;
+use turnery_engine::{
+    Artifact, CallDetail, CallId, Content, Detail, Disposition, EventKind, FailureKind, FaultKind,
+    ImageData, LimitKind, LlmMessage, LoopRecord, Message, MessageStop, Outcome, PlanEntry,
+    PlanPriority, PlanStatus, StreamDelta, ToolEnvelope, TurnId, TurnStop, Usage, Verdict,
+};
+
+battery!(
+    every_variant_comes_back_equal,
+    every_outcome_comes_back_equal
+);
+
+fn contents() -> Vec<Content> {
+    vec![
+        Content::text("naïve \u{0} \u{1F980}\n\"quoted\""),
+        Content::Image(ImageData {
+            mime_type: "image/png".into(),
+            base64: "aGk=".into(),
+        }),
+        Content::Thinking {
+            text: "hm".into(),
+            signature: Some("sig".into()),
+        },
+        Content::ToolCall(call("c1")),
+        Content::Opaque {
+            provider: "p".into(),
+            value: json!({"deep": [1, 2.5, null, {"type": "x"}], "big": u64::MAX}),
+        },
+    ]
+}
+
+fn shown() -> CallDetail {
+    let mut artifacts: Vec<Artifact> = contents().into_iter().map(Artifact::Content).collect();
+    artifacts.push(Artifact::Diff {
+        path: "/a".into(),
+        old: None,
+        new: "x".into(),
+    });
+    artifacts.push(Artifact::Terminal {
+        terminal_id: "t".into(),
+    });
+    CallDetail {
+        artifacts,
+        locations: vec![turnery_engine::Location {
+            path: "/a".into(),
+            line: Some(7),
+        }],
+        ..detail("Read a.txt")
+    }
+}
+
+fn messages() -> Vec<Arc<LlmMessage>> {
+    let id = loop_id("s1", 1);
+    let told = Message::System {
+        text: "Max turns reached (50/50)".into(),
+    };
+    let notice = LlmMessage {
+        message_id: "notice".into(),
+        turn_id: None,
+        message: told,
+    };
+    let elsewhere = LlmMessage {
+        message_id: "elsewhere".into(),
+        turn_id: Some(TurnId {
+            loop_id: "other.cfg.1".into(),
+            turn_index: 3,
+        }),
+        message: user("Copied"),
+    };
+    let failed = Message::Assistant {
+        content: contents(),
+        stop: MessageStop::Error,
+        model: "m".into(),
+        provider: "p".into(),
+        usage: None,
+        error: Some("overloaded".into()),
+    };
+    let result = Message::ToolResult {
+        call_id: "c1".into(),
+        tool_name: "read".into(),
+        content: contents(),
+        is_error: true,
+    };
+    let ask = Message::User {
+        content: contents(),
+    };
+    vec![
+        message(&id, "ask", ask),
+        message(&id, "failed", failed),
+        message(&id, "result", result),
+        Arc::new(notice),
+        Arc::new(elsewhere),
+    ]
+}
+
+fn kinds() -> Vec<EventKind> {
+    let call_id = CallId::from("c1");
+    let unkept = message(&loop_id("s1", 1), "unkept", user("In no list of messages"));
+    let envelope = ToolEnvelope {
+        value: Some(json!({"lines": 3})),
+        artifacts: shown().artifacts,
+        effects: vec![json!("effect")],
+        ..ToolEnvelope::failed(FailureKind::ExecutionError, "exit code 2")
+    };
+    let mut kinds: Vec<EventKind> = messages()
+        .into_iter()
+        .chain([unkept])
+        .map(|message| EventKind::MessageEnd { message })
+        .collect();
+    let verdicts = [
+        Verdict::Allow,
+        Verdict::Deny("no".into()),
+        Verdict::Cancelled,
+    ];
+    kinds.extend(verdicts.map(|verdict| EventKind::PermissionResolved {
+        call_id: call_id.clone(),
+        verdict,
+    }));
+    kinds.extend([
+        EventKind::InputRejected {
+            reason: "no".into(),
+        },
+        EventKind::Delta {
+            message_id: "m".into(),
+            delta: StreamDelta::Thinking {
+                block: 1,
+                text: "hm".into(),
+            },
+        },
+        EventKind::UsageReported {
+            usage: None,
+            cumulative: Usage::default(),
+        },
+        EventKind::ToolCallRequested {
+            call: call("c1"),
+            detail: shown(),
+        },
+        EventKind::PermissionRequested {
+            call_id: call_id.clone(),
+            detail: shown(),
+        },
+        EventKind::ToolExecutionStart {
+            call_id: call_id.clone(),
+            tool_name: "read".into(),
+            runs: true,
+        },
+        EventKind::ToolExecutionUpdate {
+            call_id: call_id.clone(),
+            detail: shown(),
+        },
+        EventKind::ToolExecutionOutput {
+            call_id: call_id.clone(),
+            text: "out".into(),
+        },
+        EventKind::ToolExecutionEnd {
+            call_id,
+            tool_name: "read".into(),
+            envelope,
+            disposition: Disposition::TimedOut,
+        },
+        EventKind::PlanUpdated {
+            entries: vec![PlanEntry {
+                content: "Do it".into(),
+                priority: PlanPriority::High,
+                status: PlanStatus::InProgress,
+            }],
+        },
+    ]);
+    kinds
+}
+
+async fn stored(world: &World, record: LoopRecord) {
+    let id = record.session_id.clone();
+    world.store.create(new_session(id.as_str())).await.unwrap();
+    let lane = world.store.claim(&id, &owner("a")).await.unwrap().lane;
+    let record = Arc::new(record);
+    world.store.commit(commit(&lane, 0, &record)).await.unwrap();
+    assert_eq!(world.store.loops(&id, 0).await, Ok(vec![record]));
+}
+
+async fn every_variant_comes_back_equal(world: &World) {
+    let mut record = record("s1", 1, "Hello");
+    record.messages.extend(messages());
+    for (seq, kind) in (20..).step_by(3).zip(kinds()) {
+        record.events.push(event("s1", 1, seq, Some(0), kind));
+    }
+    stored(world, record).await;
+}
+
+async fn every_outcome_comes_back_equal(world: &World) {
+    let stops = [
+        (TurnStop::Cancelled, None),
+        (
+            TurnStop::MaxTurns,
+            Some(Detail::Limit {
+                kind: LimitKind::Turns,
+                text: "Max turns reached (50/50)".into(),
+            }),
+        ),
+        (
+            TurnStop::ProviderError,
+            Some(Detail::Provider {
+                kind: FaultKind::Overloaded,
+                message: "try later".into(),
+            }),
+        ),
+        (
+            TurnStop::ToolError {
+                tool_name: "read".into(),
+                value: json!([1, "two"]),
+            },
+            Some(Detail::Refusal),
+        ),
+    ];
+    for (number, (stop, detail)) in stops.into_iter().enumerate() {
+        let session = format!("s{number}");
+        let sample = LoopRecord {
+            outcome: Some(Outcome::Stopped(stop)),
+            detail,
+            ended_at: None,
+            config: None,
+            prompt_id: None,
+            ..record(&session, 1, "Hello")
+        };
+        stored(world, sample).await;
+    }
+}
