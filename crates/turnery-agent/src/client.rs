@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 use turnery_engine::{CallDetail, CallId, Event, SessionId, Timestamp};
-use turnery_tools::{Files, LocalFiles, Terminals};
+use turnery_tools::{Files, LocalFiles, Rule, Terminals};
 
 /// All that a session needs of its client.
 pub struct Ports {
@@ -54,6 +54,8 @@ pub struct Ask {
     pub detail: CallDetail,
     /// What may be answered: at most one of each kind, ids unique.
     pub options: Vec<AskOption>,
+    /// The rule that "always allow" stands for; `None` when no rule can stand for the call.
+    pub rule: Option<Rule>,
 }
 
 /// One possible answer.

@@ -122,6 +122,7 @@ fn ask(session_id: &SessionId, call: &ToolCall, detail: CallDetail, always: Opti
         args: Arc::clone(&call.args),
         detail,
         options,
+        rule: always.cloned(),
     }
 }
 
