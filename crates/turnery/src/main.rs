@@ -1,2 +1,54 @@
-//! The `turnery` binary.
-fn main() {}
+//! The `turnery` binary: reads the command line, and hands over to the command.
+
+mod acp;
+mod args;
+mod completions;
+mod config;
+mod instructions;
+mod logs;
+mod models;
+mod parts;
+mod projects;
+mod run;
+mod sessions;
+mod show;
+mod tool;
+
+use args::{Args, Command};
+use clap::{CommandFactory as _, Parser as _};
+use std::{
+    io::{IsTerminal as _, Write as _},
+    process::ExitCode,
+};
+
+fn main() -> ExitCode {
+    logs::report_panics();
+    let args = Args::parse();
+    logs::start(args.verbose);
+    let global = args.global();
+    let done = match args.command {
+        Some(Command::Acp(acp)) => acp::serve(&global, acp.choice.into()),
+        Some(Command::Run(run)) => return run::run(&global, *run),
+        Some(Command::Sessions(sessions)) => sessions::run(&global, sessions.what),
+        Some(Command::Models(models)) => models::run(&global, &models),
+        Some(Command::Tool(tool)) => tool::run(tool.what),
+        Some(Command::Completions(completions)) => completions::write(completions.shell),
+        Some(Command::Schema) => config::schema::write(),
+        None if args.acp || !std::io::stdin().is_terminal() => {
+            acp::serve(&global, args.choice.into())
+        }
+        None => welcome(),
+    };
+    done.unwrap_or_else(|error| {
+        logs::complain(&error);
+        ExitCode::from(run::exit::ERROR)
+    })
+}
+
+/// What somebody sees who just types `turnery`.
+fn welcome() -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", args::WELCOME)?;
+    writeln!(out, "{}", Args::command().render_usage())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -187,7 +187,7 @@ async fn the_official_rust_client_holds_a_conversation_over_two_processes() {
             .into_iter()
             .map(|session| session.session_id)
             .collect();
-        assert_eq!(ids, [id.clone()]);
+        assert_eq!(ids, std::slice::from_ref(&id));
         let load = LoadSessionRequest::new(id.clone(), project.clone());
         cx.send_request(load).block_task().await?;
         assert_eq!(seen.text(user), "Greet the worldWait for me");

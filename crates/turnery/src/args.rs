@@ -1,0 +1,296 @@
+//! Args: the command line.
+
+use crate::config::{self, Choice};
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use turnery_models::{ModelName, Thinking};
+use turnery_tools::{Mode, Rule};
+
+/// For somebody who typed `turnery` and nothing else.
+pub(crate) const WELCOME: &str = "\
+turnery is a coding agent. It works in the folder that you are in.
+
+  turnery run \"explain this project\"      one prompt, from here
+  turnery models                          which models can be used, and what the others need
+  turnery acp                             what an editor starts (Agent Client Protocol)
+  turnery --help                          everything else
+";
+
+const EXAMPLES: &str = "\
+Examples:
+  turnery run \"why does the build fail?\"
+  git diff | turnery run \"review this\"
+  turnery run --mode edit --allow 'shell(cargo test:*)' \"fix the failing test\"
+  turnery run --continue \"now add a test for it\"
+  turnery acp                  speak ACP on stdin and stdout, for an editor
+
+Configuration is read from config.toml in turnery's folder, then from .turnery/config.toml of the
+project (which may only narrow), then from TURNERY_MODEL, TURNERY_MODE, TURNERY_THINKING and
+TURNERY_MAX_TURNS, then from flags. TURNERY_HOME moves turnery's folder.";
+
+/// A coding agent for your editor and your shell.
+#[derive(Debug, Parser)]
+#[command(name = "turnery", version, after_help = EXAMPLES, subcommand_value_name = "COMMAND")]
+pub(crate) struct Args {
+    /// What to do; without one, an editor is expected on stdin.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    /// The same as `turnery acp`.
+    #[arg(long, hide = true)]
+    pub(crate) acp: bool,
+    /// Read this configuration file instead of your config.toml.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Write more to stderr about what happens; twice for everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    #[command(flatten)]
+    pub(crate) choice: Choices,
+}
+
+/// What holds for every command.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Global {
+    /// The configuration file to read.
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl Args {
+    pub(crate) fn global(&self) -> Global {
+        Global {
+            config: self.config.clone(),
+        }
+    }
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve an editor: Agent Client Protocol on stdin and stdout.
+    Acp(AcpArgs),
+    /// Carry out one prompt and print the answer.
+    Run(Box<RunArgs>),
+    /// List, show or delete stored sessions.
+    Sessions(SessionsArgs),
+    /// Show which models can be used now, and what the others need.
+    Models(ModelsArgs),
+    /// Use a tool directly, without a model.
+    Tool(ToolArgs),
+    /// Print a script that completes turnery's commands in your shell.
+    Completions(CompletionsArgs),
+    /// Print the JSON Schema of config.toml.
+    #[command(hide = true)]
+    Schema,
+}
+
+/// Settings that `acp` and `run` have in common.
+#[derive(Clone, Debug, Default, Group)]
+pub(crate) struct Choices {
+    /// The model to use, for example anthropic/claude-sonnet-4-5 or offline.
+    #[arg(long, value_name = "PROVIDER/MODEL", value_parser = config::choice::model)]
+    model: Option<ModelName>,
+    /// How freely to act: ask, edit, plan or auto.
+    #[arg(long, value_name = "MODE", value_parser = config::choice::mode)]
+    mode: Option<Mode>,
+    /// How much the model is to think: default, off, low, medium or high.
+    #[arg(long, value_name = "LEVEL", value_parser = config::choice::thinking)]
+    thinking: Option<Thinking>,
+    /// Allow what matches this rule without asking, for example 'shell(cargo test:*)'. Repeatable.
+    #[arg(long, value_name = "RULE", value_parser = config::choice::rule)]
+    allow: Vec<Rule>,
+    /// Never allow what matches this rule, for example 'edit(secrets/**)'. Repeatable; wins over --allow.
+    #[arg(long, value_name = "RULE", value_parser = config::choice::rule)]
+    deny: Vec<Rule>,
+    /// Stop a prompt after so many turns with the model.
+    #[arg(long, value_name = "N", value_parser = config::choice::count)]
+    max_turns: Option<u32>,
+}
+
+impl From<Choices> for Choice {
+    fn from(flags: Choices) -> Self {
+        Self {
+            model: flags.model,
+            mode: flags.mode,
+            thinking: flags.thinking,
+            allow: flags.allow,
+            deny: flags.deny,
+            turns: flags.max_turns,
+            ..Self::default()
+        }
+    }
+}
+
+/// `turnery acp`.
+#[derive(Debug, Group)]
+#[command(after_help = "\
+Point your editor at this command; it needs no arguments. Everything that is not protocol goes to stderr.
+
+Examples:
+  turnery acp
+  turnery acp --model anthropic/claude-sonnet-4-5 --mode edit")]
+pub(crate) struct AcpArgs {
+    #[command(flatten)]
+    pub(crate) choice: Choices,
+}
+
+/// `turnery run`.
+#[derive(Debug, Group)]
+#[command(after_help = "\
+The answer goes to stdout; progress and questions go to stderr. Without a terminal nobody can be
+asked: what the mode and the rules do not allow is then denied, and stderr says which --allow would
+allow it. Ctrl-C asks the agent to stop, a second one forces it.
+
+Exit codes: 0 done, 1 error, 2 usage, 3 the model refused, 4 a limit was reached, 130 cancelled.
+
+Examples:
+  turnery run \"explain src/main.rs in five lines\"
+  git diff | turnery run \"write a commit message for this\"
+  turnery run --mode edit --allow 'shell(cargo:*)' \"make clippy happy\"
+  turnery run --continue \"and now the docs\"
+  turnery run --image screen.png \"what is wrong with this page?\"
+  turnery run --format json \"how many tests are there?\" | jq -r .text")]
+pub(crate) struct RunArgs {
+    /// What you want. Text from stdin is added after it, or taken instead of it.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+    /// Work in this folder instead of the current one.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// How to print: text for people, one JSON object at the end, or one JSON object a line as it goes.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// Go on with this session.
+    #[arg(long, value_name = "ID", conflicts_with = "continue_newest")]
+    pub(crate) session: Option<String>,
+    /// Go on with the newest session of this folder.
+    #[arg(long = "continue")]
+    pub(crate) continue_newest: bool,
+    /// Show the model this picture (PNG, JPEG, GIF or WebP). Repeatable.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) image: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) choice: Choices,
+}
+
+/// How `run` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// The model's text.
+    #[default]
+    Text,
+    /// One JSON object at the end.
+    Json,
+    /// One JSON object a line: every event, then the result.
+    StreamJson,
+}
+
+/// `turnery sessions`.
+#[derive(Debug, Group)]
+#[command(after_help = "\
+Examples:
+  turnery sessions list --all
+  turnery sessions show ID | less
+  turnery sessions list --json | jq -r '.[].id'")]
+pub(crate) struct SessionsArgs {
+    #[command(subcommand)]
+    pub(crate) what: Sessions,
+}
+
+/// What can be done with sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sessions {
+    /// List the sessions of this folder, the newest first.
+    List {
+        /// Those of all folders.
+        #[arg(long)]
+        all: bool,
+        /// As a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what was said and done in a session.
+    Show {
+        /// The session.
+        id: String,
+        /// As a JSON array of its records.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete sessions for good.
+    Delete {
+        /// The sessions.
+        #[arg(required = true)]
+        id: Vec<String>,
+    },
+}
+
+/// `turnery models`.
+#[derive(Debug, Group)]
+pub(crate) struct ModelsArgs {
+    /// As a JSON array.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `turnery tool`.
+#[derive(Debug, Group)]
+#[command(after_help = "\
+A tool called this way runs at once: you asked for it, so no rule is looked at.
+
+Examples:
+  turnery tool list
+  turnery tool call read_file '{\"path\": \"Cargo.toml\"}'
+  echo '{\"command\": \"ls\"}' | turnery tool call shell -")]
+pub(crate) struct ToolArgs {
+    #[command(subcommand)]
+    pub(crate) what: Tool,
+}
+
+/// What can be done with tools.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tool {
+    /// List the tools.
+    List {
+        /// As a JSON array, with the schema of the arguments.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Call a tool and print what it gives back.
+    Call {
+        /// Its name.
+        name: String,
+        /// Its arguments as a JSON object; `-` reads them from stdin.
+        #[arg(value_name = "JSON")]
+        args: String,
+        /// Work in this folder instead of the current one.
+        #[arg(long, value_name = "FOLDER")]
+        cwd: Option<PathBuf>,
+        /// Print all that came of it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `turnery completions`.
+#[derive(Debug, Group)]
+#[command(after_help = "\
+Examples:
+  turnery completions bash > ~/.local/share/bash-completion/completions/turnery
+  turnery completions zsh > ~/.zfunc/_turnery
+  turnery completions fish > ~/.config/fish/completions/turnery.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+        assert!(WELCOME.contains("turnery run"));
+    }
+}

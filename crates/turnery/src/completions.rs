@@ -1,0 +1,13 @@
+//! `turnery completions`: scripts for shells.
+
+use crate::args::Args;
+use clap::CommandFactory as _;
+use std::{io::Write as _, process::ExitCode};
+
+/// Print the script for a shell.
+pub(crate) fn write(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "turnery", &mut script);
+    std::io::stdout().lock().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
+}

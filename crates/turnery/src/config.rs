@@ -1,0 +1,18 @@
+//! Configuration: what a person, a project, the environment and the command line ask for, and what comes of it.
+//!
+//! Later ones win: the user's `config.toml`, the project's `.turnery/config.toml`, environment
+//! variables, flags. A project may only narrow what its user allows (see [`project`]).
+
+pub(crate) mod choice;
+pub(crate) mod environment;
+pub(crate) mod file;
+pub(crate) mod places;
+pub(crate) mod project;
+pub(crate) mod providers;
+pub(crate) mod reader;
+pub(crate) mod schema;
+
+pub(crate) use choice::Choice;
+pub(crate) use file::{ConfigFile, ProviderEntry};
+pub(crate) use places::Places;
+pub(crate) use reader::ConfigError;

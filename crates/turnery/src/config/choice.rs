@@ -1,0 +1,174 @@
+//! Choice: the settings that every source may name, be it a file, the environment or a flag.
+
+use turnery_engine::Limits;
+use turnery_models::{ModelName, Thinking};
+use turnery_tools::{Mode, Rule};
+
+use std::time::Duration;
+
+/// What one source asks for. `None` and empty lists leave it to the others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Choice {
+    /// The model to begin with.
+    pub(crate) model: Option<ModelName>,
+    /// How freely the agent acts at first.
+    pub(crate) mode: Option<Mode>,
+    /// How much the model is to think.
+    pub(crate) thinking: Option<Thinking>,
+    /// Rules that allow.
+    pub(crate) allow: Vec<Rule>,
+    /// Rules that deny; they win.
+    pub(crate) deny: Vec<Rule>,
+    /// At most so many turns for a prompt.
+    pub(crate) turns: Option<u32>,
+    /// At most so many tokens for a prompt.
+    pub(crate) tokens: Option<u64>,
+    /// At most so many seconds for a prompt.
+    pub(crate) seconds: Option<u64>,
+}
+
+impl Choice {
+    /// This choice, and `below` where it says nothing. Rules of both count.
+    #[must_use]
+    pub(crate) fn over(self, below: &Self) -> Self {
+        Self {
+            model: self.model.or_else(|| below.model.clone()),
+            mode: self.mode.or(below.mode),
+            thinking: self.thinking.or(below.thinking),
+            allow: joined(below.allow.clone(), self.allow),
+            deny: joined(below.deny.clone(), self.deny),
+            turns: self.turns.or(below.turns),
+            tokens: self.tokens.or(below.tokens),
+            seconds: self.seconds.or(below.seconds),
+        }
+    }
+
+    /// The limits of a prompt, with the engine's own where nothing was chosen.
+    #[must_use]
+    pub(crate) fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        Limits {
+            turns: self.turns.unwrap_or(usual.turns),
+            tokens: self.tokens.unwrap_or(usual.tokens),
+            duration: self.seconds.map_or(usual.duration, Duration::from_secs),
+        }
+    }
+}
+
+/// Both lists, each rule once.
+fn joined(mut first: Vec<Rule>, then: Vec<Rule>) -> Vec<Rule> {
+    for rule in then {
+        if !first.contains(&rule) {
+            first.push(rule);
+        }
+    }
+    first
+}
+
+/// The mode of that name, or a sentence that lists the modes there are.
+pub(crate) fn mode(text: &str) -> Result<Mode, String> {
+    named(text, "mode", Mode::ALL.map(|mode| (mode.as_str(), mode)))
+}
+
+/// The thinking level of that name, or a sentence that lists the levels there are.
+pub(crate) fn thinking(text: &str) -> Result<Thinking, String> {
+    const ALL: [Thinking; 5] = [
+        Thinking::Default,
+        Thinking::Off,
+        Thinking::Low,
+        Thinking::Medium,
+        Thinking::High,
+    ];
+    named(
+        text,
+        "thinking level",
+        ALL.map(|level| (level.as_str(), level)),
+    )
+}
+
+fn named<T: Copy, const N: usize>(
+    text: &str,
+    what: &str,
+    all: [(&'static str, T); N],
+) -> Result<T, String> {
+    if let Some((_, found)) = all.iter().find(|(name, _)| *name == text) {
+        return Ok(*found);
+    }
+    let names = all.map(|(name, _)| name);
+    Err(format!(
+        "{text:?} is no {what}; write {}",
+        super::reader::alternatives(text, &names)
+    ))
+}
+
+/// The name of a model, or what is wrong with it.
+pub(crate) fn model(text: &str) -> Result<ModelName, String> {
+    text.parse().map_err(|error| format!("{error}"))
+}
+
+/// A rule, or what is wrong with it.
+pub(crate) fn rule(text: &str) -> Result<Rule, String> {
+    text.parse().map_err(|error| format!("{error}"))
+}
+
+/// A count of at least one.
+pub(crate) fn count(text: &str) -> Result<u32, String> {
+    text.parse::<u32>()
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| format!("{text:?} is no whole number from 1 on"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(texts: &[&str]) -> Vec<Rule> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_upper_choice_wins_and_rules_add_up() {
+        let below = Choice {
+            model: Some(model("offline").unwrap()),
+            mode: Some(Mode::Plan),
+            allow: rules(&["read", "edit(src/**)"]),
+            deny: rules(&["shell"]),
+            turns: Some(10),
+            seconds: Some(60),
+            ..Choice::default()
+        };
+        let above = Choice {
+            mode: Some(Mode::Edit),
+            allow: rules(&["edit(src/**)", "shell(cargo test:*)"]),
+            turns: Some(3),
+            ..Choice::default()
+        };
+        let both = above.over(&below);
+        assert_eq!(both.model, Some(model("offline").unwrap()));
+        assert_eq!(both.mode, Some(Mode::Edit));
+        assert_eq!(
+            both.allow,
+            rules(&["read", "edit(src/**)", "shell(cargo test:*)"])
+        );
+        assert_eq!(both.deny, rules(&["shell"]));
+        assert_eq!(both.limits().turns, 3);
+        assert_eq!(both.limits().duration, Duration::from_secs(60));
+        assert_eq!(both.limits().tokens, 1_000_000);
+    }
+
+    #[test]
+    fn a_word_that_is_none_gets_the_nearest() {
+        assert_eq!(
+            mode("atuo"),
+            Err("\"atuo\" is no mode; write \"auto\" (or ask, edit, plan)".to_owned())
+        );
+        assert_eq!(
+            thinking("extreme"),
+            Err(
+                "\"extreme\" is no thinking level; write default, off, low, medium or high"
+                    .to_owned()
+            )
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! ConfigFile: what a `config.toml` says.
+
+use super::{
+    Choice, ConfigError,
+    choice::{mode, model, rule, thinking},
+    reader::{Section, number, read_toml, text},
+};
+use std::{
+    fs::File,
+    io::{ErrorKind, Read as _},
+    path::Path,
+};
+use turnery_models::Api;
+
+/// A configuration longer than this is refused. Unit: bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// What one `config.toml` says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ConfigFile {
+    /// What the environment and flags may say as well.
+    pub(crate) choice: Choice,
+    /// Providers of models, by name.
+    pub(crate) providers: Vec<ProviderEntry>,
+}
+
+/// One `[providers.NAME]`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ProviderEntry {
+    /// The part before the slash of a model's name.
+    pub(crate) name: String,
+    /// What it speaks.
+    pub(crate) api: Option<Api>,
+    /// Without a slash at the end.
+    pub(crate) base_url: Option<String>,
+    /// The environment variable that holds the key.
+    pub(crate) key_env: Option<String>,
+    /// The file that holds the key.
+    pub(crate) key_file: Option<String>,
+    /// Models to offer.
+    pub(crate) models: Vec<String>,
+}
+
+impl ConfigFile {
+    /// Read a file; `None` if there is none.
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
+        let broken = |text: String| ConfigError::of_file(path, text);
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(broken(format!("cannot be read: {error}"))),
+        };
+        let mut content = String::new();
+        file.take(LONGEST + 1)
+            .read_to_string(&mut content)
+            .map_err(|error| broken(format!("cannot be read: {error}")))?;
+        if content.len() as u64 > LONGEST {
+            return Err(broken("is longer than 1 MiB".to_owned()));
+        }
+        Self::parse(path, &content).map(Some)
+    }
+
+    /// Read the text of a file.
+    pub(crate) fn parse(path: &Path, content: &str) -> Result<Self, ConfigError> {
+        read_toml(path, content, |top| {
+            let mut choice = Choice {
+                model: top.get("model", |value| model(&text(value)?)),
+                mode: top.get("mode", |value| mode(&text(value)?)),
+                thinking: top.get("thinking", |value| thinking(&text(value)?)),
+                allow: top.list("allow", |value| rule(&text(value)?)),
+                deny: top.list("deny", |value| rule(&text(value)?)),
+                ..Choice::default()
+            };
+            top.table("limits", |limits| {
+                choice.turns = limits.get("turns", |value| {
+                    let turns = number(value)?;
+                    u32::try_from(turns).map_err(|_| format!("{turns} is too many"))
+                });
+                choice.tokens = limits.get("tokens", number);
+                choice.seconds = limits.get("seconds", number);
+            });
+            let mut providers = Vec::new();
+            top.table("providers", |all| {
+                all.each(|name, section| providers.push(provider(name, section)));
+            });
+            Self { choice, providers }
+        })
+    }
+}
+
+fn provider(name: &str, section: &mut Section<'_, '_>) -> ProviderEntry {
+    if name.is_empty() || name.contains(['/', ':']) || ["offline", "scripted"].contains(&name) {
+        section.wrong("this name cannot be used for a provider; choose another");
+    }
+    let entry = ProviderEntry {
+        name: name.to_owned(),
+        api: section.get("api", |value| api(&text(value)?)),
+        base_url: section.get("base_url", |value| base_url(&text(value)?)),
+        key_env: section.get("key_env", text),
+        key_file: section.get("key_file", text),
+        models: section.list("models", text),
+    };
+    if entry.key_env.is_some() && entry.key_file.is_some() {
+        section.wrong("key_env and key_file are both set; keep one of them");
+    }
+    entry
+}
+
+fn api(word: &str) -> Result<Api, String> {
+    match word {
+        "anthropic" => Ok(Api::Anthropic),
+        "openai" => Ok(Api::OpenAi),
+        _ => Err(format!(
+            "{word:?} is no API; write {}",
+            super::reader::alternatives(word, &["anthropic", "openai"])
+        )),
+    }
+}
+
+/// A URL that may be shown: it must hold no credentials, since it is kept with every prompt.
+fn base_url(url: &str) -> Result<String, String> {
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"))
+        .ok_or("must begin with https:// or http://")?;
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.is_empty() || host.contains(char::is_whitespace) {
+        return Err("names no host".to_owned());
+    }
+    if host.contains('@') {
+        return Err("must hold no user or password; use key_env or key_file".to_owned());
+    }
+    if rest.contains(['?', '#']) {
+        return Err("must end with the path: no ? and no #".to_owned());
+    }
+    Ok(url.trim_end_matches('/').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(content: &str) -> String {
+        ConfigFile::parse(Path::new("config.toml"), content)
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let file = ConfigFile::parse(
+            Path::new("config.toml"),
+            include_str!("../../../../examples/config/all-keys.toml"),
+        )
+        .unwrap();
+        let rule = |text: &str| rule(text).unwrap();
+        assert_eq!(
+            file.choice,
+            Choice {
+                model: Some(model("anthropic/claude-sonnet-4-5").unwrap()),
+                mode: Some(turnery_tools::Mode::Edit),
+                thinking: Some(turnery_models::Thinking::Medium),
+                allow: vec![rule("shell(cargo test:*)"), rule("shell(git diff:*)")],
+                deny: vec![rule("read(**/.env)"), rule("edit(secrets/**)")],
+                turns: Some(80),
+                tokens: Some(2_000_000),
+                seconds: Some(1800),
+            }
+        );
+        assert_eq!(
+            file.providers,
+            [
+                ProviderEntry {
+                    name: "anthropic".to_owned(),
+                    api: None,
+                    base_url: None,
+                    key_env: None,
+                    key_file: Some("~/.secrets/anthropic".to_owned()),
+                    models: Vec::new(),
+                },
+                ProviderEntry {
+                    name: "desk".to_owned(),
+                    api: Some(Api::OpenAi),
+                    base_url: Some("http://localhost:8080/v1".to_owned()),
+                    key_env: Some("DESK_KEY".to_owned()),
+                    key_file: None,
+                    models: vec!["qwen3-coder".to_owned(), "gpt-oss".to_owned()],
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn an_empty_file_asks_for_nothing() {
+        assert_eq!(
+            ConfigFile::parse(Path::new("config.toml"), "# nothing\n").unwrap(),
+            ConfigFile::default()
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_line_and_what_was_meant() {
+        let content = "\
+modle = \"offline\"
+mode = \"atuo\"
+allow = [
+  \"shell(ls)\",
+  7,
+]
+
+[limits]
+turn = 3
+tokens = -1
+seconds = \"long\"
+
+[providers.desk]
+api = \"opnai\"
+base_url = \"https://me:secret@desk.example\"
+key_evn = \"X\"
+
+[provider.other]
+";
+        assert_eq!(
+            problems(content),
+            "\
+config.toml:1: modle is no key of this table; write \"model\" (or mode, thinking, allow, deny, limits, providers)
+config.toml:2: mode: \"atuo\" is no mode; write \"auto\" (or ask, edit, plan)
+config.toml:5: allow: expected a text in quotes, found integer
+config.toml:9: limits.turn is no key of this table; write \"turns\" (or tokens, seconds)
+config.toml:10: limits.tokens: -1 is no whole number from 1 on
+config.toml:11: limits.seconds: expected a whole number, found string
+config.toml:14: providers.desk.api: \"opnai\" is no API; write \"openai\" (or anthropic)
+config.toml:15: providers.desk.base_url: must hold no user or password; use key_env or key_file
+config.toml:16: providers.desk.key_evn is no key of this table; write \"key_env\" (or api, base_url, key_file, models)
+config.toml:18: provider is no key of this table; write \"providers\" (or model, mode, thinking, allow, deny, limits)"
+        );
+    }
+
+    #[test]
+    fn a_table_in_the_wrong_shape_is_told_too() {
+        assert_eq!(
+            problems("limits = 5\n[providers]\ndesk = \"http://desk\"\n"),
+            "config.toml:1: limits: expected a table, found integer\n\
+             config.toml:3: providers.desk: expected a table, found string"
+        );
+        assert_eq!(
+            problems("\n[providers.offline]\n[providers.x]\nkey_env = \"A\"\nkey_file = \"b\"\n"),
+            "config.toml:2: providers.offline: this name cannot be used for a provider; choose another\n\
+             config.toml:3: providers.x: key_env and key_file are both set; keep one of them"
+        );
+    }
+
+    #[test]
+    fn text_that_is_no_toml_is_told_with_its_line() {
+        let told = problems("mode = \"ask\"\nmodel = offline\n");
+        assert!(told.starts_with("config.toml:2: "), "{told}");
+    }
+
+    #[test]
+    fn a_base_url_is_an_address_and_nothing_more() {
+        assert_eq!(base_url("https://h/v1/"), Ok("https://h/v1".to_owned()));
+        assert_eq!(
+            base_url("h:80"),
+            Err("must begin with https:// or http://".to_owned())
+        );
+        assert_eq!(base_url("http:///x"), Err("names no host".to_owned()));
+        assert_eq!(
+            base_url("http://h/?key=1"),
+            Err("must end with the path: no ? and no #".to_owned())
+        );
+    }
+}

@@ -1,0 +1,293 @@
+//! Reader: walks a TOML file and remembers every line that cannot be right.
+//!
+//! The keys that are asked for are the keys there are, so no second list has to agree with them.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+/// Everything that is wrong in one file, in the order of its lines.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))]
+pub(crate) struct ConfigError {
+    /// At least one.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// From 1; `None` when it is about the file as a whole.
+    pub(crate) line: Option<usize>,
+    /// What is wrong, and what to write instead.
+    pub(crate) text: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file.display())?;
+        if let Some(line) = self.line {
+            write!(f, "{line}:")?;
+        }
+        write!(f, " {}", self.text)
+    }
+}
+
+impl ConfigError {
+    /// Something wrong with the file as a whole.
+    pub(crate) fn of_file(file: &Path, text: String) -> Self {
+        Self {
+            problems: vec![Problem {
+                file: file.to_owned(),
+                line: None,
+                text,
+            }],
+        }
+    }
+}
+
+/// The words to choose from: the nearest first if one is near, else all of them.
+pub(crate) fn alternatives(wrong: &str, all: &[&str]) -> String {
+    match nearest(wrong, all) {
+        Some(near) => {
+            let others: Vec<&str> = all.iter().copied().filter(|name| *name != near).collect();
+            match others.is_empty() {
+                true => format!("{near:?}"),
+                false => format!("{near:?} (or {})", others.join(", ")),
+            }
+        }
+        None => match all {
+            [] => "nothing".to_owned(),
+            [only] => (*only).to_owned(),
+            [most @ .., last] => format!("{} or {last}", most.join(", ")),
+        },
+    }
+}
+
+/// The word that was most likely meant.
+fn nearest<'a>(wrong: &str, all: &[&'a str]) -> Option<&'a str> {
+    all.iter()
+        .map(|name| (strsim::damerau_levenshtein(wrong, name), *name))
+        .filter(|(distance, name)| *distance <= 1 + name.len() / 4)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Reads the text of `file` with `read`; the result only if nothing at all was wrong.
+pub(crate) fn read_toml<T>(
+    file: &Path,
+    text: &str,
+    read: impl FnOnce(&mut Section<'_, '_>) -> T,
+) -> Result<T, ConfigError> {
+    let mut notes = Notes {
+        file,
+        text,
+        problems: Vec::new(),
+    };
+    let document = match DeTable::parse(text) {
+        Ok(document) => document,
+        Err(error) => {
+            notes.add(
+                error.span().map(|span| span.start),
+                error.message().to_owned(),
+            );
+            return Err(ConfigError {
+                problems: notes.problems,
+            });
+        }
+    };
+    let mut section = Section {
+        notes: &mut notes,
+        table: document.get_ref(),
+        at: 0,
+        path: String::new(),
+        asked: Vec::new(),
+    };
+    let value = read(&mut section);
+    section.finish();
+    if notes.problems.is_empty() {
+        return Ok(value);
+    }
+    notes.problems.sort_by_key(|problem| problem.line);
+    Err(ConfigError {
+        problems: notes.problems,
+    })
+}
+
+struct Notes<'t> {
+    file: &'t Path,
+    text: &'t str,
+    problems: Vec<Problem>,
+}
+
+impl Notes<'_> {
+    fn add(&mut self, at: Option<usize>, text: String) {
+        let line = at.map(|at| {
+            let before = self.text.get(..at).unwrap_or(self.text);
+            before.matches('\n').count() + 1
+        });
+        self.problems.push(Problem {
+            file: self.file.to_owned(),
+            line,
+            text,
+        });
+    }
+}
+
+/// One table of the file.
+pub(crate) struct Section<'r, 't> {
+    notes: &'r mut Notes<'t>,
+    table: &'r DeTable<'r>,
+    at: usize,
+    path: String,
+    asked: Vec<&'static str>,
+}
+
+impl Section<'_, '_> {
+    fn find(&mut self, key: &'static str) -> Option<&Spanned<DeValue<'_>>> {
+        self.asked.push(key);
+        self.table
+            .iter()
+            .find(|(name, _)| name.get_ref() == key)
+            .map(|(_, value)| value)
+    }
+
+    /// The value of `key`, read by `read`.
+    pub(crate) fn get<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&DeValue<'_>) -> Result<T, String>,
+    ) -> Option<T> {
+        let value = self.find(key)?;
+        let (at, read) = (value.span().start, read(value.get_ref()));
+        read.map_err(|text| self.complain(Some(at), &format!("{key}: {text}")))
+            .ok()
+    }
+
+    /// The values of the list `key`, each read by `read`.
+    pub(crate) fn list<T>(
+        &mut self,
+        key: &'static str,
+        read: impl Fn(&DeValue<'_>) -> Result<T, String>,
+    ) -> Vec<T> {
+        let Some(value) = self.find(key) else {
+            return Vec::new();
+        };
+        let Some(items) = value.get_ref().as_array() else {
+            let (at, wrong) = (value.span().start, expected("a list", value.get_ref()));
+            self.complain(Some(at), &format!("{key}: {wrong}"));
+            return Vec::new();
+        };
+        let items: Vec<_> = items
+            .iter()
+            .map(|item| (item.span().start, read(item.get_ref())))
+            .collect();
+        items
+            .into_iter()
+            .filter_map(|(at, item)| {
+                item.map_err(|text| self.complain(Some(at), &format!("{key}: {text}")))
+                    .ok()
+            })
+            .collect()
+    }
+
+    /// The table `key`, if it is there, read by `read`.
+    pub(crate) fn table(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>)) {
+        self.asked.push(key);
+        let table = self.table;
+        if let Some((_, value)) = table.iter().find(|(name, _)| name.get_ref() == key) {
+            self.inside(key, value, read);
+        }
+    }
+
+    /// All tables in this one, whatever their names.
+    pub(crate) fn each(&mut self, mut read: impl FnMut(&str, &mut Section<'_, '_>)) {
+        let table = self.table;
+        for (name, value) in table {
+            let name = name.get_ref();
+            self.inside(name, value, |section| read(name, section));
+        }
+    }
+
+    fn inside(
+        &mut self,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+        read: impl FnOnce(&mut Section<'_, '_>),
+    ) {
+        let Some(table) = value.get_ref().as_table() else {
+            let wrong = expected("a table", value.get_ref());
+            self.complain(Some(value.span().start), &format!("{name}: {wrong}"));
+            return;
+        };
+        let mut section = Section {
+            notes: self.notes,
+            table,
+            at: value.span().start,
+            path: format!("{}{name}.", self.path),
+            asked: Vec::new(),
+        };
+        read(&mut section);
+        section.finish();
+    }
+
+    /// Something is wrong with this table as a whole.
+    pub(crate) fn wrong(&mut self, text: &str) {
+        let text = format!("{}: {text}", self.path.trim_end_matches('.'));
+        self.notes.add(Some(self.at), text);
+    }
+
+    fn complain(&mut self, at: Option<usize>, text: &str) {
+        self.notes.add(at, format!("{}{text}", self.path));
+    }
+
+    /// Every key that nobody asked for is a mistake. A table read with [`Section::each`] asks for none.
+    fn finish(self) {
+        if self.asked.is_empty() {
+            return;
+        }
+        for (name, _) in self.table {
+            let key = name.get_ref();
+            if !self.asked.iter().any(|asked| *asked == key) {
+                self.notes.add(
+                    Some(name.span().start),
+                    format!(
+                        "{}{key} is no key of this table; write {}",
+                        self.path,
+                        alternatives(key, &self.asked)
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// A text.
+pub(crate) fn text(value: &DeValue<'_>) -> Result<String, String> {
+    value
+        .as_str()
+        .map(str::to_owned)
+        .ok_or_else(|| expected("a text in quotes", value))
+}
+
+/// A whole number from 1 on.
+pub(crate) fn number(value: &DeValue<'_>) -> Result<u64, String> {
+    let number = value
+        .as_integer()
+        .ok_or_else(|| expected("a whole number", value))?;
+    u64::from_str_radix(number.as_str(), number.radix())
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| format!("{} is no whole number from 1 on", number.as_str()))
+}
+
+fn expected(what: &str, found: &DeValue<'_>) -> String {
+    format!("expected {what}, found {}", found.type_str())
+}

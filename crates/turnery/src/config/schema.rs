@@ -1,0 +1,155 @@
+//! Schema: the JSON Schema of `config.toml`, for editors and for people. Files are read by
+//! [`super::file`]; a test holds the two together.
+
+use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
+use std::{collections::BTreeMap, io::Write as _, process::ExitCode};
+use turnery_models::{Api, Thinking};
+use turnery_tools::Mode;
+
+/// The configuration of turnery: config.toml in turnery's folder, and .turnery/config.toml in a
+/// project. A project may only narrow: its allow rules, providers and freer modes do not count.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, title = "turnery config.toml")]
+#[expect(
+    dead_code,
+    reason = "described, not made: files are read with line numbers"
+)]
+struct Config {
+    /// The model to begin with, for example `anthropic/claude-sonnet-4-5` or `offline`.
+    model: String,
+    /// How freely the agent acts at first.
+    mode: Mode,
+    /// How much the model is to think.
+    thinking: Thinking,
+    /// What may be done without asking, for example `shell(cargo test:*)` or `edit(src/**)`.
+    allow: Vec<String>,
+    /// What may never be done. Wins over `allow`.
+    deny: Vec<String>,
+    /// When a prompt stops by itself.
+    limits: Limits,
+    /// Providers of models: changes to the known ones, and further ones, by name. Not in a project.
+    providers: BTreeMap<String, Provider>,
+}
+
+/// When a prompt stops by itself.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "described, not made")]
+struct Limits {
+    /// Turns with the model; 50 unless set.
+    #[schemars(range(min = 1))]
+    turns: u32,
+    /// Tokens in and out; 1000000 unless set.
+    #[schemars(range(min = 1))]
+    tokens: u64,
+    /// Seconds; 600 unless set.
+    #[schemars(range(min = 1))]
+    seconds: u64,
+}
+
+/// One provider of models.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "described, not made")]
+struct Provider {
+    /// What it speaks.
+    #[schemars(with = "ApiWord")]
+    api: Api,
+    /// Where it is, for example `http://localhost:11434/v1`. No credentials in it.
+    base_url: String,
+    /// The environment variable that holds its key.
+    key_env: String,
+    /// The file that holds its key. Only you may be able to read it (chmod 600).
+    key_file: String,
+    /// Models to offer in lists; any other name is tried as well.
+    models: Vec<String>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+#[expect(dead_code, reason = "described, not made")]
+enum ApiWord {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Chat Completions, and all servers that copy it.
+    OpenAi,
+}
+
+/// The schema. Every key may be left out.
+fn schema() -> Schema {
+    let optional = RecursiveTransform(|schema: &mut Schema| {
+        schema.remove("required");
+    });
+    SchemaSettings::draft2020_12()
+        .with_transform(optional)
+        .into_generator()
+        .into_root_schema_for::<Config>()
+}
+
+/// The schema as text.
+fn text() -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(&schema())? + "\n")
+}
+
+/// Print the schema.
+pub(crate) fn write() -> anyhow::Result<ExitCode> {
+    std::io::stdout().lock().write_all(text()?.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, path::PathBuf};
+
+    fn root() -> PathBuf {
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+    }
+
+    #[test]
+    fn the_schema_file_is_up_to_date() {
+        let file = root().join("schemas/config.json");
+        let text = text().unwrap();
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            fs::write(&file, &text).unwrap();
+        }
+        assert_eq!(
+            fs::read_to_string(&file).unwrap(),
+            text,
+            "schemas/config.json is out of date: run the test again with UPDATE_SCHEMAS=1"
+        );
+    }
+
+    fn valid(toml: &str) -> bool {
+        let schema = serde_json::to_value(schema()).unwrap();
+        let instance: serde_json::Value = toml::from_str(toml).unwrap();
+        jsonschema::validator_for(&schema)
+            .unwrap()
+            .is_valid(&instance)
+    }
+
+    #[test]
+    fn the_schema_and_the_reader_agree_on_the_examples() {
+        for name in ["all-keys.toml", "project.toml", "local-only.toml"] {
+            let path = root().join("examples/config").join(name);
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(valid(&text), "{name}");
+            crate::config::ConfigFile::parse(&path, &text).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_schema_refuses_what_the_reader_refuses() {
+        for text in [
+            "modle = \"offline\"",
+            "mode = \"atuo\"",
+            "[limits]\nturns = 0",
+            "[limits]\nturn = 3",
+            "[providers.x]\napi = \"opnai\"",
+            "[providers.x]\nkey = \"secret\"",
+        ] {
+            assert!(!valid(text), "{text}");
+            crate::config::ConfigFile::parse(std::path::Path::new("f"), text).unwrap_err();
+        }
+    }
+}

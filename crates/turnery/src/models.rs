@@ -1,0 +1,128 @@
+//! `turnery models`: which models can be used now, and what the others need.
+
+use crate::{
+    args::{Global, ModelsArgs},
+    config::{Choice, providers},
+    parts::{Parts, folder},
+};
+use serde::Serialize;
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+use turnery_models::{ModelName, ProviderConfig};
+
+/// One row of the list.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Row {
+    /// `provider/model`.
+    name: String,
+    /// Whether it can be used now.
+    ready: bool,
+    /// Whether it is used when nothing else is said.
+    default: bool,
+    /// What is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs: Option<String>,
+}
+
+/// Carry out `turnery models`.
+pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode> {
+    let parts = Parts::read(global, Choice::default());
+    let default = parts.model(folder(None)?)?;
+    let rows = rows(&parts.providers, &default);
+    let mut out = io::stdout().lock();
+    match args.json {
+        true => {
+            serde_json::to_writer_pretty(&mut out, &rows)?;
+            writeln!(out)?;
+        }
+        false => print(&rows, &mut out)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rows(all: &[ProviderConfig], default: &ModelName) -> Vec<Row> {
+    let default = default.to_string();
+    let row = |name: String, needs: Option<String>| Row {
+        ready: needs.is_none(),
+        default: name == default,
+        name,
+        needs,
+    };
+    let mut rows = Vec::new();
+    for provider in all {
+        let needs = (!providers::is_ready(provider)).then(|| provider.key_hint.clone());
+        let named = |model: &str| format!("{}/{model}", provider.name);
+        match provider.models.is_empty() {
+            true => rows.push(row(named("..."), needs)),
+            false => rows.extend(
+                provider
+                    .models
+                    .iter()
+                    .map(|model| row(named(model), needs.clone())),
+            ),
+        }
+    }
+    rows.push(row("offline".to_owned(), None));
+    if !rows.iter().any(|row| row.default) {
+        // Chosen by name, though no list holds it.
+        let needs = all
+            .iter()
+            .find(|provider| default.starts_with(&format!("{}/", provider.name)))
+            .filter(|provider| !providers::is_ready(provider))
+            .map(|provider| provider.key_hint.clone());
+        rows.insert(0, row(default.clone(), needs));
+    }
+    rows.sort_by_key(|row| !row.ready);
+    rows
+}
+
+fn print(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    for row in rows {
+        let mark = if row.default { '*' } else { ' ' };
+        match &row.needs {
+            None => writeln!(out, "{mark} {}", row.name)?,
+            Some(needs) => writeln!(out, "{mark} {:width$}  needs {needs}", row.name)?,
+        }
+    }
+    writeln!(
+        out,
+        "\n* is used unless you say --model. A provider takes any of its models: --model NAME/MODEL."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnery_models::Api;
+
+    fn provider(name: &str, key_hint: &str, models: &[&str]) -> ProviderConfig {
+        ProviderConfig {
+            name: name.to_owned(),
+            api: Api::OpenAi,
+            base_url: "http://localhost:1".to_owned(),
+            key: None,
+            key_hint: key_hint.to_owned(),
+            models: models.iter().map(|model| (*model).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn those_that_can_be_used_come_first_and_the_others_say_what_they_need() {
+        let all = [
+            provider("openai", "OPENAI_API_KEY", &["gpt-5"]),
+            provider("ollama", "", &[]),
+        ];
+        let rows = rows(&all, &"ollama/qwen3".parse().unwrap());
+        let mut out = Vec::new();
+        print(&rows, &mut out).unwrap();
+        assert!(
+            String::from_utf8(out).unwrap().starts_with(
+                "* ollama/qwen3\n  ollama/...\n  offline\n  openai/gpt-5  needs OPENAI_API_KEY\n"
+            ),
+            "{rows:?}"
+        );
+    }
+}

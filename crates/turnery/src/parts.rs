@@ -1,0 +1,95 @@
+//! Parts: the agent and what it is made of, put together from the configuration.
+
+use crate::{
+    args::Global,
+    config::{Choice, ConfigFile, Places, environment, providers},
+    projects::Configured,
+};
+use std::{path::PathBuf, sync::Arc};
+use turnery_agent::Agent;
+use turnery_models::{Catalogue, ModelName, ProviderConfig};
+use turnery_store::{SqliteStore, Store};
+use turnery_tools::Toolbox;
+
+/// Everything but the folder: read once per process.
+pub(crate) struct Parts {
+    /// Where things lie.
+    pub(crate) places: Places,
+    /// All providers, also those without a key.
+    pub(crate) providers: Vec<ProviderConfig>,
+    /// The configuration.
+    pub(crate) configured: Configured,
+}
+
+impl Parts {
+    /// Read the user's configuration. A fault in it is kept, and told when a session is opened: an
+    /// editor shows that to the person, where it would hide a process that does not start.
+    pub(crate) fn read(global: &Global, flags: Choice) -> Self {
+        let lookup = &environment::process;
+        let places = Places::find(lookup, global.config.as_deref());
+        let path = places.config.clone().unwrap_or_default();
+        let file = match (&global.config, ConfigFile::read(&path)) {
+            (Some(_), Ok(None)) => Err(format!("{}: there is no such file", path.display())),
+            (_, Ok(file)) => Ok(file.unwrap_or_default()),
+            (_, Err(error)) => Err(error.to_string()),
+        };
+        let known = ProviderConfig::well_known(lookup);
+        let (user, providers) = match file {
+            Ok(file) => match providers::all(known.clone(), &file.providers, &path, lookup) {
+                Ok(providers) => (Ok(file.choice), providers),
+                Err(error) => (Err(error.to_string()), known),
+            },
+            Err(error) => (Err(error), known),
+        };
+        let configured = Configured::new(
+            user,
+            environment::choice(lookup),
+            flags,
+            providers::usual_model(&providers),
+        );
+        Self {
+            places,
+            providers,
+            configured,
+        }
+    }
+
+    /// The agent.
+    pub(crate) fn agent(self) -> anyhow::Result<Agent> {
+        let store = self.store()?;
+        Ok(Agent::new(
+            store,
+            Arc::new(Catalogue::new(self.providers)),
+            Toolbox::coding(),
+            Arc::new(self.configured),
+        ))
+    }
+
+    /// The store of sessions.
+    pub(crate) fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        Ok(Arc::new(SqliteStore::open(
+            self.places.sessions()?.to_owned(),
+        )))
+    }
+
+    /// The model that a session in `cwd` begins with.
+    pub(crate) fn model(&self, cwd: PathBuf) -> anyhow::Result<ModelName> {
+        Ok(turnery_agent::Projects::settings(&self.configured, &[cwd])?.model)
+    }
+}
+
+/// The folder to work in: as given, or the current one.
+pub(crate) fn folder(cwd: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    use anyhow::Context as _;
+    let asked = cwd.unwrap_or_else(|| PathBuf::from("."));
+    asked
+        .canonicalize()
+        .with_context(|| format!("cannot work in {}", asked.display()))
+}
+
+/// A runtime on this thread alone.
+pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?)
+}

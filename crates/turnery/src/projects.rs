@@ -1,0 +1,199 @@
+//! Projects: reads what holds in a folder, each time a session is made or opened.
+
+use crate::{
+    config::{Choice, ConfigFile, project},
+    instructions,
+};
+use std::{
+    collections::HashSet,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+use turnery_agent::{Projects, Settings, SettingsError};
+use turnery_models::ModelName;
+
+/// What holds whatever the folder.
+pub(crate) struct Configured {
+    /// What the user's file asks for, or what is wrong with it.
+    pub(crate) user: Result<Choice, String>,
+    /// What the environment asks for, or what is wrong with it.
+    pub(crate) environment: Result<Choice, String>,
+    /// What the command line asks for.
+    pub(crate) flags: Choice,
+    /// The model when nobody chose one.
+    pub(crate) usual_model: ModelName,
+    warned: Mutex<HashSet<String>>,
+}
+
+impl Configured {
+    /// These sources.
+    pub(crate) fn new(
+        user: Result<Choice, String>,
+        environment: Result<Choice, String>,
+        flags: Choice,
+        usual_model: ModelName,
+    ) -> Self {
+        Self {
+            user,
+            environment,
+            flags,
+            usual_model,
+            warned: Mutex::default(),
+        }
+    }
+
+    /// What holds in these roots.
+    fn choice(&self, roots: &[PathBuf]) -> Result<Choice, String> {
+        let mut choice = self.user.clone()?;
+        // The last root first, so that the model of the working directory is the one that counts.
+        for root in roots.iter().rev() {
+            let path = root.join(".turnery").join("config.toml");
+            let file = ConfigFile::read(&path).map_err(|error| error.to_string())?;
+            if let Some(file) = file {
+                let (narrowed, refused) = project::narrow(choice, &path, file);
+                choice = narrowed;
+                self.warn(refused);
+            }
+        }
+        let environment = self.environment.clone()?;
+        Ok(self.flags.clone().over(&environment.over(&choice)))
+    }
+
+    /// Each warning once, however many sessions are opened.
+    fn warn(&self, sentences: Vec<String>) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        for sentence in sentences {
+            if warned.len() < 1000 && warned.insert(sentence.clone()) {
+                tracing::warn!("{sentence}");
+            }
+        }
+    }
+}
+
+impl Projects for Configured {
+    fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
+        let choice = self.choice(roots).map_err(SettingsError)?;
+        Ok(Settings {
+            limits: choice.limits(),
+            model: choice.model.unwrap_or_else(|| self.usual_model.clone()),
+            mode: choice.mode.unwrap_or_default(),
+            allow: choice.allow,
+            deny: choice.deny,
+            thinking: choice.thinking.unwrap_or_default(),
+            system: instructions::system(roots),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::choice::{model, rule};
+    use std::{fs, path::Path};
+    use turnery_tools::Mode;
+
+    fn chosen(name: &str) -> Choice {
+        Choice {
+            model: Some(model(name).unwrap()),
+            ..Choice::default()
+        }
+    }
+
+    fn project(folder: &Path, config: &str) -> PathBuf {
+        fs::create_dir_all(folder.join(".turnery")).unwrap();
+        fs::write(folder.join(".turnery/config.toml"), config).unwrap();
+        folder.to_owned()
+    }
+
+    fn configured(user: Choice, environment: Choice, flags: Choice) -> Configured {
+        let usual = model("offline").unwrap();
+        Configured::new(Ok(user), Ok(environment), flags, usual)
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_over_the_project_over_the_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = project(folder.path(), "model = \"p/project\"");
+        let bare = tempfile::tempdir().unwrap();
+        let none = Choice::default;
+        #[rustfmt::skip]
+        let table = [
+            // user             project environment       flags             model
+            (none(),            false,  none(),           none(),           "offline"),
+            (chosen("u/user"),  false,  none(),           none(),           "u/user"),
+            (none(),            true,   none(),           none(),           "p/project"),
+            (chosen("u/user"),  true,   none(),           none(),           "p/project"),
+            (chosen("u/user"),  true,   chosen("e/env"),  none(),           "e/env"),
+            (chosen("u/user"),  true,   none(),           chosen("f/flag"), "f/flag"),
+            (none(),            false,  chosen("e/env"),  chosen("f/flag"), "f/flag"),
+            (chosen("u/user"),  true,   chosen("e/env"),  chosen("f/flag"), "f/flag"),
+        ];
+        for (user, with_project, environment, flags, expected) in table {
+            let roots = [match with_project {
+                true => root.clone(),
+                false => bare.path().to_owned(),
+            }];
+            let settings = configured(user, environment, flags)
+                .settings(&roots)
+                .unwrap();
+            assert_eq!(settings.model.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn rules_of_all_sources_count_and_the_first_roots_model_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = project(
+            &folder.path().join("first"),
+            "model = \"p/first\"\ndeny = [\"shell(rm:*)\"]",
+        );
+        let second = project(
+            &folder.path().join("second"),
+            "model = \"p/second\"\nmode = \"plan\"\nallow = [\"shell\"]",
+        );
+        let user = Choice {
+            allow: vec![rule("read").unwrap()],
+            ..Choice::default()
+        };
+        let flags = Choice {
+            allow: vec![rule("edit(src/**)").unwrap()],
+            ..Choice::default()
+        };
+        let configured = configured(user, Choice::default(), flags);
+        let settings = configured.settings(&[first, second]).unwrap();
+        assert_eq!(settings.model.to_string(), "p/first");
+        assert_eq!(settings.mode, Mode::Plan);
+        assert_eq!(
+            settings.allow,
+            [rule("read").unwrap(), rule("edit(src/**)").unwrap()]
+        );
+        assert_eq!(settings.deny, [rule("shell(rm:*)").unwrap()]);
+    }
+
+    #[test]
+    fn a_broken_file_names_its_line_and_a_broken_user_file_is_told_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = project(folder.path(), "\nmodell = \"x\"");
+        let error = configured(Choice::default(), Choice::default(), Choice::default())
+            .settings(std::slice::from_ref(&root))
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, allow, deny, limits, providers)",
+                root.join(".turnery/config.toml").display()
+            )
+        );
+        let user = Err("config.toml:1: wrong".to_owned());
+        let configured = Configured::new(
+            user,
+            Ok(Choice::default()),
+            Choice::default(),
+            model("offline").unwrap(),
+        );
+        assert_eq!(
+            configured.settings(&[root]).unwrap_err().to_string(),
+            "config.toml:1: wrong"
+        );
+    }
+}

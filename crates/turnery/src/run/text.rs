@@ -1,0 +1,158 @@
+//! Text: the model's words on stdout, as they come. Every message ends with a newline.
+
+use crate::show::plain;
+use std::io::{self, Write};
+use turnery_engine::{EventKind, MessageId, ModelDelta};
+
+/// Writes the model's text.
+#[derive(Debug)]
+pub(crate) struct Text {
+    terminal: bool,
+    /// The message of which fragments were written, its block, and whether the last one ended a line.
+    open: Option<(MessageId, u32, bool)>,
+}
+
+impl Text {
+    /// For a terminal, what could steer it is taken out; a file or pipe gets the text as it is.
+    pub(crate) fn new(terminal: bool) -> Self {
+        Self {
+            terminal,
+            open: None,
+        }
+    }
+
+    /// Write what this event says.
+    pub(crate) fn show(&mut self, kind: &EventKind, out: &mut impl Write) -> io::Result<()> {
+        match kind {
+            EventKind::Delta {
+                message_id,
+                delta: ModelDelta::Text { block, text },
+            } => {
+                match &self.open {
+                    Some((open, last, newline)) if open == message_id => {
+                        // Blocks are joined by a newline, as in the settled message.
+                        if last != block && !newline {
+                            out.write_all(b"\n")?;
+                        }
+                    }
+                    _ => self.close(out)?,
+                }
+                self.put(text, out)?;
+                self.open = Some((message_id.clone(), *block, text.ends_with('\n')));
+                Ok(())
+            }
+            EventKind::MessageEnd { message } => {
+                let streamed =
+                    matches!(&self.open, Some((open, ..)) if *open == message.message_id);
+                if let (false, Some(text)) = (streamed, super::screen::answer(message)) {
+                    self.close(out)?;
+                    self.put(&text, out)?;
+                    self.open = Some((message.message_id.clone(), 0, text.ends_with('\n')));
+                }
+                self.close(out)
+            }
+            EventKind::LoopEnd { .. } => self.close(out),
+            EventKind::Delta {
+                delta: ModelDelta::Thinking { .. } | ModelDelta::ToolCallArgs { .. },
+                ..
+            }
+            | EventKind::LoopStart { .. }
+            | EventKind::InputRejected { .. }
+            | EventKind::TurnStart { .. }
+            | EventKind::MessageStart { .. }
+            | EventKind::UsageReported { .. }
+            | EventKind::ToolCallRequested { .. }
+            | EventKind::PermissionRequested { .. }
+            | EventKind::PermissionResolved { .. }
+            | EventKind::ToolExecutionStart { .. }
+            | EventKind::ToolExecutionUpdate { .. }
+            | EventKind::ToolExecutionOutput { .. }
+            | EventKind::ToolExecutionEnd { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::TurnEnd { .. } => Ok(()),
+        }
+    }
+
+    fn put(&self, text: &str, out: &mut impl Write) -> io::Result<()> {
+        match self.terminal {
+            true => out.write_all(plain(text).as_bytes()),
+            false => out.write_all(text.as_bytes()),
+        }
+    }
+
+    fn close(&mut self, out: &mut impl Write) -> io::Result<()> {
+        match self.open.take() {
+            Some((_, _, false)) => out.write_all(b"\n"),
+            Some((_, _, true)) | None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use turnery_engine::{Content, LlmMessage, Message, MessageStop};
+
+    fn delta(message: &str, block: u32, text: &str) -> EventKind {
+        EventKind::Delta {
+            message_id: message.into(),
+            delta: ModelDelta::Text {
+                block,
+                text: text.to_owned(),
+            },
+        }
+    }
+
+    fn end(message: &str, text: &str) -> EventKind {
+        EventKind::MessageEnd {
+            message: Arc::new(LlmMessage {
+                message_id: message.into(),
+                turn_id: None,
+                message: Message::Assistant {
+                    content: vec![Content::text(text)],
+                    stop: MessageStop::Stop,
+                    model: String::new(),
+                    provider: String::new(),
+                    usage: None,
+                    error: None,
+                },
+            }),
+        }
+    }
+
+    fn shown(events: &[EventKind], terminal: bool) -> String {
+        let mut text = Text::new(terminal);
+        let mut out = Vec::new();
+        for event in events {
+            text.show(event, &mut out).unwrap();
+        }
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_message_ends_with_one_newline() {
+        assert_eq!(
+            shown(
+                &[
+                    delta("m1", 0, "Hel"),
+                    delta("m1", 0, "lo"),
+                    delta("m1", 2, "again"),
+                    end("m1", "Hello\nagain"),
+                    delta("m2", 0, "bye\n"),
+                    end("m2", "bye\n"),
+                    end("m3", "never streamed"),
+                ],
+                false
+            ),
+            "Hello\nagain\nbye\nnever streamed\n"
+        );
+    }
+
+    #[test]
+    fn a_terminal_is_not_steered_but_a_pipe_gets_every_byte() {
+        let events = [delta("m1", 0, "\x1b[2Jx"), end("m1", "\x1b[2Jx")];
+        assert_eq!(shown(&events, true), "\u{fffd}[2Jx\n");
+        assert_eq!(shown(&events, false), "\x1b[2Jx\n");
+    }
+}

@@ -1,0 +1,226 @@
+//! `turnery sessions`: what was said and done, kept in the store.
+
+use crate::{
+    args::{Global, Sessions},
+    config::Choice,
+    parts::{Parts, folder, runtime},
+    run::exit,
+    show::{line, plain, when},
+};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    sync::Arc,
+};
+use turnery_engine::{Content, LoopRecord, Message, SessionId};
+use turnery_store::{ListQuery, SessionInfo, Store};
+
+/// Longest title in a list. Unit: characters.
+const TITLE: usize = 60;
+/// Longest line of a tool's result in a transcript. Unit: characters.
+const RESULT: usize = 120;
+
+/// Carry out `turnery sessions`.
+pub(crate) fn run(global: &Global, what: Sessions) -> anyhow::Result<ExitCode> {
+    let store = Parts::read(global, Choice::default()).store()?;
+    let runtime = runtime()?;
+    let mut out = io::stdout().lock();
+    runtime.block_on(async {
+        match what {
+            Sessions::List { all, json } => list(&*store, all, json, &mut out).await,
+            Sessions::Show { id, json } => {
+                show(&*store, &SessionId::from(id), json, &mut out).await
+            }
+            Sessions::Delete { id } => delete(&*store, id, &mut out).await,
+        }
+    })
+}
+
+async fn list(
+    store: &dyn Store,
+    all: bool,
+    json: bool,
+    out: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    let cwd = match all {
+        true => None,
+        false => Some(folder(None)?),
+    };
+    let mut query = ListQuery {
+        cwd,
+        ..ListQuery::default()
+    };
+    let mut first = true;
+    loop {
+        let page = store.list(query.clone()).await?;
+        for session in &page.sessions {
+            match json {
+                true => {
+                    out.write_all(if first { b"[" } else { b",\n" })?;
+                    serde_json::to_writer(&mut *out, session)?;
+                }
+                false => row(session, all, out)?,
+            }
+            first = false;
+        }
+        match page.next_cursor {
+            Some(cursor) => query.cursor = Some(cursor),
+            None => break,
+        }
+    }
+    match (json, first) {
+        (true, true) => writeln!(out, "[]")?,
+        (true, false) => writeln!(out, "]")?,
+        (false, true) => writeln!(
+            io::stderr(),
+            "{}",
+            match all {
+                true => "no session was held yet",
+                false => "no session was held in this folder yet; --all shows those of others",
+            }
+        )?,
+        (false, false) => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(session: &SessionInfo, all: bool, out: &mut impl Write) -> io::Result<()> {
+    let title = session.title.as_deref().unwrap_or("(nothing asked yet)");
+    write!(
+        out,
+        "{}  {}  {}",
+        session.id,
+        when(session.updated_at),
+        line(title, TITLE)
+    )?;
+    match all {
+        true => writeln!(out, "  {}", plain(&session.cwd.display().to_string())),
+        false => writeln!(out),
+    }
+}
+
+async fn show(
+    store: &dyn Store,
+    id: &SessionId,
+    json: bool,
+    out: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    let info = store.info(id).await?;
+    let loops = store.loops(id, 0).await?;
+    if json {
+        serde_json::to_writer_pretty(&mut *out, &loops)?;
+        writeln!(out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    writeln!(
+        out,
+        "{}\n{} in {}, {}",
+        plain(info.title.as_deref().unwrap_or("(no title)")),
+        info.model,
+        plain(&info.cwd.display().to_string()),
+        when(info.created_at)
+    )?;
+    transcript(&loops, out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was said, in order, for reading.
+fn transcript(loops: &[Arc<LoopRecord>], out: &mut impl Write) -> io::Result<()> {
+    for record in loops {
+        for message in &record.messages {
+            match &message.message {
+                Message::User { content } => {
+                    writeln!(out)?;
+                    said("> ", content, out)?;
+                }
+                Message::Assistant { content, error, .. } => {
+                    said("", content, out)?;
+                    if let Some(error) = error {
+                        writeln!(out, "✗ {}", line(error, RESULT))?;
+                    }
+                }
+                Message::System { text } => writeln!(out, "· {}", plain(text.trim_end()))?,
+                Message::ToolResult {
+                    content, is_error, ..
+                } => {
+                    let mark = if *is_error { "✗" } else { "✓" };
+                    let text = content.iter().find_map(Content::as_text).unwrap_or("");
+                    writeln!(out, "  {mark} {}", line(text, RESULT))?;
+                }
+            }
+        }
+        if let Some(rejection) = &record.rejection {
+            writeln!(out, "✗ {}", plain(rejection))?;
+        }
+    }
+    Ok(())
+}
+
+fn said(mark: &str, content: &[Content], out: &mut impl Write) -> io::Result<()> {
+    for item in content {
+        match item {
+            Content::Text { text } => {
+                for line in text.trim_end().lines() {
+                    writeln!(out, "{mark}{}", plain(line))?;
+                }
+            }
+            Content::Image(image) => writeln!(out, "{mark}(a picture, {})", image.mime_type)?,
+            Content::ToolCall(call) => {
+                writeln!(
+                    out,
+                    "• {} {}",
+                    call.name,
+                    line(&call.args.to_string(), RESULT)
+                )?;
+            }
+            Content::Thinking { .. } | Content::Opaque { .. } => {}
+        }
+    }
+    Ok(())
+}
+
+async fn delete(
+    store: &dyn Store,
+    ids: Vec<String>,
+    out: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    let mut missing = false;
+    for id in ids {
+        match store.delete(&SessionId::from(id.as_str())).await? {
+            true => writeln!(out, "deleted {id}")?,
+            false => {
+                missing = true;
+                writeln!(io::stderr(), "turnery: there is no session {id}")?;
+            }
+        }
+    }
+    Ok(ExitCode::from(if missing { exit::ERROR } else { 0 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnery_engine::{ImageData, ToolCall};
+
+    #[test]
+    fn a_transcript_line_for_everything_that_was_said() {
+        let mut out = Vec::new();
+        let content = [
+            Content::text("first\nsecond\n"),
+            Content::Image(ImageData {
+                mime_type: "image/png".to_owned(),
+                base64: "AA==".into(),
+            }),
+            Content::ToolCall(ToolCall {
+                call_id: "c".into(),
+                name: "read".to_owned(),
+                args: Arc::new(serde_json::json!({"path": "a"})),
+            }),
+        ];
+        said("> ", &content, &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "> first\n> second\n> (a picture, image/png)\n• read {\"path\":\"a\"}\n"
+        );
+    }
+}

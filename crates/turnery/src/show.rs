@@ -1,0 +1,120 @@
+//! Show: small pieces of text for people, safe to print on a terminal.
+
+use std::{borrow::Cow, fmt::Write as _};
+use turnery_engine::Timestamp;
+
+/// Colours, or none of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paint(pub(crate) bool);
+
+impl Paint {
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+    pub(crate) fn red(self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+    pub(crate) fn green(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+    fn wrap(self, code: &str, text: &str) -> String {
+        match self.0 {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+/// The text without what could steer a terminal: a model must not be able to hide what it asks for.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    match text.contains(steers) {
+        true => text.replace(steers, "\u{fffd}").into(),
+        false => text.into(),
+    }
+}
+
+/// The first line, cut to `width` characters.
+pub(crate) fn line(text: &str, width: usize) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    let text = plain(first);
+    if text.chars().count() <= width {
+        return text.into_owned();
+    }
+    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+/// A change as a unified diff with three lines around each place.
+pub(crate) fn diff(path: &str, old: Option<&str>, new: &str, paint: Paint) -> String {
+    let mut text = paint.bold(&match old {
+        Some(_) => format!("{path}\n"),
+        None => format!("{path} (new file)\n"),
+    });
+    let changes = similar::TextDiff::from_lines(old.unwrap_or_default(), new);
+    for hunk in changes.unified_diff().context_radius(3).iter_hunks() {
+        let _ = writeln!(text, "{}", paint.dim(&hunk.header().to_string()));
+        for change in hunk.iter_changes() {
+            let line = plain(change.value().trim_end_matches(['\n', '\r']));
+            let _ = match change.tag() {
+                similar::ChangeTag::Equal => writeln!(text, " {line}"),
+                similar::ChangeTag::Delete => writeln!(text, "{}", paint.red(&format!("-{line}"))),
+                similar::ChangeTag::Insert => {
+                    writeln!(text, "{}", paint.green(&format!("+{line}")))
+                }
+            };
+        }
+    }
+    text
+}
+
+/// A moment, to the minute.
+pub(crate) fn when(at: Timestamp) -> String {
+    at.format("%Y-%m-%d %H:%M").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_steers_a_terminal_is_left() {
+        assert_eq!(
+            plain("rm \x1b[8m-rf\x1b[0m /\tx\n"),
+            "rm \u{fffd}[8m-rf\u{fffd}[0m /\tx\n"
+        );
+        assert_eq!(plain("a\u{202e}b"), "a\u{fffd}b");
+        assert!(matches!(plain("plain text"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn one_line_of_many() {
+        assert_eq!(line("all of it", 20), "all of it");
+        assert_eq!(line("first\nsecond", 20), "first");
+        assert_eq!(line("abcdefgh", 5), "abcd…");
+    }
+
+    #[test]
+    fn a_diff_shows_what_goes_and_what_comes() {
+        assert_eq!(
+            diff(
+                "src/a.rs",
+                Some("one\ntwo\nthree\n"),
+                "one\n2\nthree\n",
+                Paint(false)
+            ),
+            "src/a.rs\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
+        );
+        assert_eq!(
+            diff("b", None, "x\n", Paint(true)),
+            "\x1b[1mb (new file)\n\x1b[0m\x1b[2m@@ -0,0 +1 @@\x1b[0m\n\x1b[32m+x\x1b[0m\n"
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! `turnery acp` as a process: stdout, signals and the end of input.
+
+use crate::home::{Home, end, signal};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::process::Stdio;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    process::{Child, ChildStdin, ChildStdout},
+};
+
+struct Editor {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Editor {
+    fn open(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut command = home.command(args);
+        for (name, value) in variables {
+            command.env(name, value);
+        }
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("started");
+        Self {
+            input: child.stdin.take().expect("piped"),
+            output: BufReader::new(child.stdout.take().expect("piped")),
+            child,
+        }
+    }
+
+    async fn send(&mut self, message: Value) {
+        let line = format!("{message}\n");
+        self.input.write_all(line.as_bytes()).await.expect("sent");
+    }
+
+    /// The answer to a request; every line before it is JSON too.
+    async fn request(&mut self, id: u64, method: &str, params: Value) -> Value {
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+            .await;
+        loop {
+            let mut line = String::new();
+            let read = self.output.read_line(&mut line).await.expect("read");
+            assert_ne!(read, 0, "no answer to {method}");
+            let message: Value = serde_json::from_str(&line).expect("JSON");
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+
+    async fn initialize(&mut self) -> Value {
+        self.request(0, "initialize", json!({"protocolVersion": 1}))
+            .await
+    }
+}
+
+#[tokio::test]
+async fn acp_is_what_an_editor_gets_however_it_asks() {
+    let home = Home::new();
+    for args in [&["acp"][..], &["--acp"], &[], &["--acp", "--mode", "plan"]] {
+        let mut editor = Editor::open(&home, args, &[]);
+        let answer = editor.initialize().await;
+        assert_eq!(answer["result"]["protocolVersion"], 1, "{args:?}");
+        drop(editor.input);
+        let done = end(editor.child).await;
+        assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_read_or_made_before_it_is_needed() {
+    let home = Home::new();
+    let mut editor = Editor::open(&home, &["acp"], &[]);
+    editor.initialize().await;
+    let made = std::fs::read_dir(home.project().parent().expect("home"))
+        .expect("read")
+        .count();
+    assert_eq!(made, 1, "only the project folder is there");
+}
+
+#[tokio::test]
+async fn a_signal_ends_it_well() {
+    for kind in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let home = Home::new();
+        let mut editor = Editor::open(&home, &["acp"], &[]);
+        editor.initialize().await;
+        signal(&editor.child, kind);
+        let done = end(editor.child).await;
+        assert_eq!(done.code, Some(0), "{kind:?}: {done:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_loudest_logs_leave_stdout_to_the_protocol() {
+    let home = Home::new();
+    let model = home.scripted(json!([{"steps": [{"text": "hi"}]}]));
+    let mut editor = Editor::open(
+        &home,
+        &["acp", "--model", &model],
+        &[("TURNERY_LOG", "trace"), ("RUST_LOG", "trace")],
+    );
+    editor.initialize().await;
+    let cwd = home.project();
+    let session = editor
+        .request(1, "session/new", json!({"cwd": cwd, "mcpServers": []}))
+        .await;
+    let id = session["result"]["sessionId"].clone();
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "x"}]});
+    let answer = editor.request(2, "session/prompt", prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+}
+
+#[tokio::test]
+async fn a_broken_configuration_is_told_to_the_editor() {
+    let home = Home::new();
+    home.write("turnery/config.toml", "modle = \"offline\"\n");
+    let mut editor = Editor::open(&home, &["acp"], &[]);
+    let answer = editor.initialize().await;
+    assert!(answer["error"].is_null(), "{answer}");
+    let cwd = home.project();
+    let answer = editor
+        .request(1, "session/new", json!({"cwd": cwd, "mcpServers": []}))
+        .await;
+    let error = answer["error"].to_string();
+    assert!(error.contains("config.toml:1: modle is no key"), "{answer}");
+}

@@ -1,0 +1,82 @@
+//! The smaller commands: sessions, models, tools, completions, and bare `turnery`.
+
+use crate::home::Home;
+use serde_json::json;
+
+#[tokio::test]
+async fn sessions_are_listed_shown_and_deleted() {
+    let home = Home::new();
+    let empty = home.run(&["sessions", "list"]).await;
+    assert_eq!((empty.code, empty.stdout.as_str()), (Some(0), ""));
+    assert_eq!(
+        home.run(&["sessions", "list", "--json"]).await.json(),
+        json!([])
+    );
+
+    let model = home.scripted(json!([{"steps": [{"text": "Fine, thank you."}]}]));
+    let run = ["run", "--model", &model, "--format", "json", "How are you?"];
+    let id = home.run(&run).await.json()["session_id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    let list = home.run(&["sessions", "list"]).await;
+    assert!(list.stdout.starts_with(&id), "{list:?}");
+    assert!(list.stdout.contains("How are you?"), "{list:?}");
+    let rows = home
+        .run(&["sessions", "list", "--all", "--json"])
+        .await
+        .json();
+    assert_eq!(rows[0]["id"], id.as_str());
+    assert_eq!(rows.as_array().map(Vec::len), Some(1));
+
+    let shown = home.run(&["sessions", "show", &id]).await;
+    assert!(
+        shown
+            .stdout
+            .ends_with("\n> How are you?\nFine, thank you.\n"),
+        "{shown:?}"
+    );
+    let records = home.run(&["sessions", "show", &id, "--json"]).await.json();
+    assert_eq!(records[0]["status"], "completed");
+
+    let deleted = home.run(&["sessions", "delete", &id]).await;
+    assert_eq!(
+        (deleted.code, deleted.stdout),
+        (Some(0), format!("deleted {id}\n"))
+    );
+    let again = home.run(&["sessions", "delete", &id]).await;
+    assert_eq!(again.code, Some(1));
+    let gone = home.run(&["sessions", "show", &id]).await;
+    assert_eq!(gone.code, Some(1));
+}
+
+#[tokio::test]
+async fn models_tell_what_they_need() {
+    let home = Home::new();
+    let done = home.run(&["models"]).await;
+    assert!(done.stdout.contains("* offline\n"), "{done:?}");
+    let line = done.stdout.lines().find(|line| line.contains("anthropic/"));
+    assert!(
+        line.is_some_and(|line| line.ends_with("needs ANTHROPIC_API_KEY")),
+        "{done:?}"
+    );
+}
+
+#[tokio::test]
+async fn help_and_completions_go_to_stdout() {
+    let home = Home::new();
+    for (args, text) in [
+        (&["--help"][..], "Examples:"),
+        (&["run", "--help"], "Exit codes:"),
+        (
+            &["--version"],
+            concat!("turnery ", env!("CARGO_PKG_VERSION")),
+        ),
+        (&["completions", "bash"], "_turnery()"),
+        (&["completions", "fish"], "complete -c turnery"),
+    ] {
+        let done = home.run(args).await;
+        assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{args:?}");
+        assert!(done.stdout.contains(text), "{args:?}: {}", done.stdout);
+    }
+}

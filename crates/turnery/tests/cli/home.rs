@@ -1,0 +1,127 @@
+//! A home of its own for each test: configuration, sessions and a project folder.
+
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{
+    io::AsyncWriteExt as _,
+    process::{Child, Command},
+};
+
+/// Nothing here takes long; a test that hangs fails.
+const BOUND: Duration = Duration::from_secs(30);
+
+/// Where one test lives.
+pub(crate) struct Home {
+    folder: TempDir,
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        fs::create_dir(folder.path().join("project")).expect("project");
+        Self { folder }
+    }
+
+    /// The working directory of all commands.
+    pub(crate) fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    /// Write a file, below the home unless absolute.
+    pub(crate) fn write(&self, path: impl AsRef<Path>, text: &str) -> PathBuf {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        fs::write(&path, text).expect("written");
+        path
+    }
+
+    /// A scripted model: the name to give to `--model`.
+    pub(crate) fn scripted(&self, answers: Value) -> String {
+        let scenario = serde_json::json!({ "answers": answers });
+        let path = self.write("scenario.json", &scenario.to_string());
+        format!("scripted:{}", path.display())
+    }
+
+    /// A command that sees nothing of the machine's own configuration.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_turnery"));
+        command
+            .args(args)
+            .current_dir(self.project())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .env("TURNERY_HOME", self.folder.path().join("turnery"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Run a command to its end.
+    pub(crate) async fn run(&self, args: &[&str]) -> Done {
+        end(self.command(args).spawn().expect("started")).await
+    }
+
+    /// Run a command with this on its stdin.
+    pub(crate) async fn run_with(&self, args: &[&str], stdin: &str) -> Done {
+        let mut child = self
+            .command(args)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let mut pipe = child.stdin.take().expect("piped");
+        pipe.write_all(stdin.as_bytes()).await.expect("written");
+        drop(pipe);
+        end(child).await
+    }
+}
+
+/// Wait for the end of a command.
+pub(crate) async fn end(child: Child) -> Done {
+    let output = tokio::time::timeout(BOUND, child.wait_with_output())
+        .await
+        .expect("ended in time")
+        .expect("waited");
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = output;
+    Done {
+        code: status.code(),
+        stdout: String::from_utf8(stdout).expect("UTF-8"),
+        stderr: String::from_utf8(stderr).expect("UTF-8"),
+    }
+}
+
+/// Send a signal to a command.
+pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
+    let id = child.id().expect("still there");
+    let id = i32::try_from(id)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    rustix::process::kill_process(id.expect("an id"), signal).expect("sent");
+}
+
+impl Done {
+    /// Stdout as one JSON value.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+}

@@ -1,0 +1,9 @@
+//! The binary from outside: what it prints, where, and with which exit code.
+#![cfg(unix)]
+
+mod acp;
+mod commands;
+mod home;
+mod outcomes;
+mod run;
+mod settings;

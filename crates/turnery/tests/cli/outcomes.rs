@@ -1,0 +1,123 @@
+//! `turnery run`: one exit code for each sort of end, and Ctrl-C.
+
+use crate::home::{Home, end, signal};
+use rustix::process::Signal;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+
+#[tokio::test]
+async fn every_end_has_its_exit_code_and_its_sentence() {
+    let table = [
+        (json!([{"steps": [{"text": "yes"}]}]), 0, "finished", ""),
+        (
+            json!([{"steps": [{"text": "no"}], "end": "refusal"}]),
+            3,
+            "refusal",
+            "the model refused to answer",
+        ),
+        (
+            json!([{"steps": [{"text": "and so on"}], "end": "length"}]),
+            4,
+            "incomplete",
+            "the answer was cut off at the model's output limit",
+        ),
+        (
+            json!([{"end": {"error": {"kind": "auth", "message": "the key is wrong"}}}]),
+            1,
+            "provider_error",
+            "the key is wrong",
+        ),
+    ];
+    for (answers, code, outcome, sentence) in table {
+        let home = Home::new();
+        let model = home.scripted(answers);
+        let run = ["run", "--model", &model, "--format", "json", "hi"];
+        let done = home.run(&run).await;
+        assert_eq!(done.code, Some(code), "{outcome}: {done:?}");
+        assert!(done.stderr.contains(sentence), "{outcome}: {done:?}");
+        let result = done.json();
+        assert_eq!(result["outcome"], outcome);
+        assert_eq!(result["exit_code"], code);
+    }
+}
+
+#[tokio::test]
+async fn a_limit_is_told_with_its_number() {
+    let home = Home::new();
+    let list = json!({"tool_call": {"name": "list_files", "args": {}}});
+    let model = home.scripted(json!([
+        {"steps": [list]}, {"steps": [list]}, {"steps": [list]}, {"steps": [list]}, {"steps": [list]}
+    ]));
+    let run = [
+        "run",
+        "--model",
+        &model,
+        "--max-turns",
+        "2",
+        "--format",
+        "json",
+        "hi",
+    ];
+    let done = home.run(&run).await;
+    assert_eq!(done.code, Some(4), "{done:?}");
+    assert_eq!(done.json()["stop_reason"], "max_turn_requests");
+    assert!(done.stderr.contains("2/2"), "{done:?}");
+}
+
+#[tokio::test]
+async fn usage_mistakes_exit_with_two() {
+    let home = Home::new();
+    for (args, sentence) in [
+        (&["run"][..], "there is no prompt"),
+        (
+            &["run", "--mode", "free", "x"],
+            "\"free\" is no mode; write ask, edit, plan or auto",
+        ),
+        (
+            &["run", "--max-turns", "0", "x"],
+            "\"0\" is no whole number from 1 on",
+        ),
+        (&["run", "--allow", "shell(", "x"], "\"shell(\" is no rule"),
+        (&["rnu"], "unrecognized subcommand 'rnu'"),
+        (
+            &["tool", "call", "read_file", "{path"],
+            "the arguments are no JSON",
+        ),
+    ] {
+        let done = home.run(args).await;
+        assert_eq!(done.code, Some(2), "{args:?}: {done:?}");
+        assert!(done.stderr.contains(sentence), "{args:?}: {done:?}");
+        assert_eq!(done.stdout, "", "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_ctrl_c_asks_and_the_prompt_is_kept() {
+    let home = Home::new();
+    let model = home.scripted(json!([
+        {"steps": [{"text": "working on it\n"}, {"wait_for_cancel": true}]}
+    ]));
+    let mut child = home
+        .command(&["run", "--model", &model, "go"])
+        .spawn()
+        .expect("started");
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    out.read_line(&mut line).await.expect("read");
+    assert_eq!(line, "working on it\n");
+    signal(&child, Signal::INT);
+    let done = end(child).await;
+    assert_eq!(done.code, Some(130), "{done:?}");
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).await.expect("read");
+    assert_eq!(rest, "");
+    assert_eq!(
+        done.stderr,
+        "turnery: stopping; press Ctrl-C again to force it\nturnery: cancelled\n"
+    );
+
+    let list = home.run(&["sessions", "list", "--json"]).await.json();
+    let id = list[0]["id"].as_str().expect("one session");
+    let shown = home.run(&["sessions", "show", id]).await;
+    assert!(shown.stdout.contains("> go\n"), "{shown:?}");
+}
