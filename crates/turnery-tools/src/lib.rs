@@ -1,13 +1,34 @@
 //! Tools: one file per tool, the workspace that they may touch, and the policy that judges their calls.
 
+mod arguments;
+mod edit_file;
+mod find_files;
+mod line_ends;
+mod list_dir;
+mod near;
+mod normalise;
 pub mod policy;
+mod read_file;
+mod search;
 pub mod shell;
+mod text;
 pub mod tool;
 pub mod toolbox;
+mod update_plan;
+mod walk;
 pub mod workspace;
+mod write_file;
 
+pub use arguments::{parse_args, spec_for};
+pub use edit_file::EditFile;
+pub use find_files::FindFiles;
+pub use list_dir::ListDir;
 pub use policy::{Ignored, Judgement, Mode, Narrowing, Policy, Rule, RuleError};
+pub use read_file::ReadFile;
+pub use search::Search;
 pub use shell::Shell;
 pub use tool::{Access, Prepared, Progress, Tool, ToolCx};
 pub use toolbox::Toolbox;
+pub use update_plan::UpdatePlan;
 pub use workspace::{FileError, Files, LocalFiles, PathRefused, TerminalRun, Terminals, Workspace};
+pub use write_file::WriteFile;

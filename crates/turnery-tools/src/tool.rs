@@ -86,3 +86,11 @@ pub enum Progress {
     /// The plan, whole.
     Planned(Vec<PlanEntry>),
 }
+
+/// A run that may have failed, as what comes of the call.
+pub(crate) fn end(ran: Result<ToolEnvelope, ToolFailure>) -> ToolEnvelope {
+    ran.unwrap_or_else(|failure| ToolEnvelope {
+        result: Err(failure),
+        ..ToolEnvelope::ok(Vec::new())
+    })
+}

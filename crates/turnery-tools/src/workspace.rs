@@ -6,8 +6,18 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use turnery_engine::{FailureKind, ToolFailure};
+
+pub(crate) mod disk;
+mod encoding;
+mod local_files;
+mod promises;
+mod resolve;
+mod terminals;
+
+pub use local_files::LocalFiles;
+pub(crate) use promises::{Promise, Promises};
+pub use terminals::{TerminalRun, Terminals};
 
 /// The files and folders of one session. The first root is the working directory.
 #[derive(Clone)]
@@ -16,6 +26,7 @@ pub struct Workspace {
     roots: Vec<PathBuf>,
     files: Arc<dyn Files>,
     terminals: Option<Arc<dyn Terminals>>,
+    promises: Arc<Promises>,
 }
 
 impl fmt::Debug for Workspace {
@@ -28,20 +39,28 @@ impl fmt::Debug for Workspace {
 }
 
 impl Workspace {
-    /// A workspace of `cwd` and further roots. All absolute; links are resolved here once.
+    /// A workspace of `cwd` and further roots. All must be absolute folders that can be read
+    /// (DIR-1, DIR-3); links are resolved here once.
     pub fn new(
         cwd: PathBuf,
         more_roots: Vec<PathBuf>,
         files: Arc<dyn Files>,
         terminals: Option<Arc<dyn Terminals>>,
     ) -> Result<Self, PathRefused> {
+        let cwd = resolve::root(&cwd)?;
         let mut roots = vec![cwd.clone()];
-        roots.extend(more_roots);
+        for root in more_roots {
+            let root = resolve::root(&root)?;
+            if !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
         Ok(Self {
             cwd,
             roots,
             files,
             terminals,
+            promises: Arc::default(),
         })
     }
 
@@ -62,19 +81,43 @@ impl Workspace {
         &self.roots
     }
 
-    /// Where a path leads, with links resolved; the part that does not exist yet is kept.
-    /// Refused when that is outside all roots.
+    /// Where a path leads, with links resolved; the part that does not exist yet is kept. Relative
+    /// paths start at the working directory only (DIR-4). Refused when that is outside all roots
+    /// (DIR-5).
     pub fn resolve(&self, path: &str) -> Result<PathBuf, PathRefused> {
-        Ok(self.cwd.join(path))
+        let resolved = resolve::follow(&self.cwd, path)?;
+        if self.roots.iter().any(|root| resolved.starts_with(root)) {
+            return Ok(resolved);
+        }
+        let roots: Vec<String> = self
+            .roots
+            .iter()
+            .map(|root| root.display().to_string())
+            .collect();
+        Err(PathRefused {
+            path: path.to_owned(),
+            reason: format!(
+                "is outside the folders of this session ({})",
+                roots.join(", ")
+            ),
+        })
+    }
+
+    /// The path made absolute by its text alone, without looking at the disk: for showing a call
+    /// before anything is known of it, never for touching a file.
+    #[must_use]
+    pub fn absolute(&self, path: &str) -> PathBuf {
+        resolve::clean(&self.cwd.join(path))
     }
 
     /// A path as a person would write it: relative to the working directory where it can be.
     #[must_use]
     pub fn display(&self, path: &Path) -> String {
-        path.strip_prefix(&self.cwd)
-            .unwrap_or(path)
-            .display()
-            .to_string()
+        match path.strip_prefix(&self.cwd) {
+            Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
+            Ok(rest) => rest.display().to_string(),
+            Err(_) => path.display().to_string(),
+        }
     }
 
     /// The files, perhaps through the editor.
@@ -88,6 +131,11 @@ impl Workspace {
     pub fn terminals(&self) -> Option<&dyn Terminals> {
         self.terminals.as_deref()
     }
+
+    /// What was shown of files before permission was asked.
+    pub(crate) fn promises(&self) -> &Promises {
+        &self.promises
+    }
 }
 
 /// A path that may not be touched: what, why, and where it may be instead.
@@ -98,6 +146,16 @@ pub struct PathRefused {
     pub path: String,
     /// `is outside the folders of this session (...)`.
     pub reason: String,
+}
+
+impl From<PathRefused> for ToolFailure {
+    fn from(refused: PathRefused) -> Self {
+        Self {
+            kind: FailureKind::Validation,
+            message: refused.to_string(),
+            details: None,
+        }
+    }
 }
 
 /// How text files are read and written: on disk, or through an editor whose unsaved text wins.
@@ -123,44 +181,12 @@ pub enum FileError {
     Other(String),
 }
 
-/// Text files on the local disk.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LocalFiles;
-
-impl Files for LocalFiles {
-    fn read<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<String, FileError>> {
-        Box::pin(async move { Err(FileError::NotFound(path.to_owned())) })
+impl From<FileError> for ToolFailure {
+    fn from(error: FileError) -> Self {
+        Self {
+            kind: FailureKind::ExecutionError,
+            message: error.to_string(),
+            details: None,
+        }
     }
-
-    fn write<'a>(&'a self, path: &'a Path, _text: &'a str) -> BoxFuture<'a, Result<(), FileError>> {
-        Box::pin(async move { Err(FileError::NotFound(path.to_owned())) })
-    }
-}
-
-/// Terminals that the client lends, and shows.
-pub trait Terminals: Send + Sync {
-    /// Run a shell command line in a terminal of the client's, to its end. Reports the terminal's
-    /// id through `started`. When `cancel` fires or the future is dropped the command is killed.
-    /// The terminal is always released.
-    fn run<'a>(
-        &'a self,
-        command: &'a str,
-        cwd: &'a Path,
-        output_limit: u64,
-        started: mpsc::Sender<String>,
-        cancel: CancellationToken,
-    ) -> BoxFuture<'a, Result<TerminalRun, String>>;
-}
-
-/// How a command in a client's terminal ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TerminalRun {
-    /// What it printed, perhaps only the end of it.
-    pub output: String,
-    /// Whether the beginning is missing.
-    pub truncated: bool,
-    /// Its exit code, if it exited.
-    pub exit_code: Option<i64>,
-    /// The signal that ended it.
-    pub signal: Option<String>,
 }

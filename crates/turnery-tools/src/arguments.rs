@@ -1,0 +1,83 @@
+//! Arguments: the schema that a tool's argument type gives, and values of that type from JSON.
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::Arc;
+use turnery_engine::{FailureKind, ToolFailure, ToolSpec};
+
+/// What the model is told of a tool whose arguments are an `A`: everything in one schema, and
+/// nothing in it that a model has no use for, since it is sent with every request.
+#[must_use]
+pub fn spec_for<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<A>()
+        .to_value();
+    slim(&mut schema);
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        schema: Arc::new(schema),
+    }
+}
+
+/// Normalised arguments as an `A`.
+pub fn parse_args<A: DeserializeOwned>(args: &Value) -> Result<A, ToolFailure> {
+    A::deserialize(args).map_err(|error| invalid(format!("the arguments do not fit: {error}")))
+}
+
+/// Arguments that make no sense: the sentence is for the model.
+pub(crate) fn invalid(message: impl Into<String>) -> ToolFailure {
+    ToolFailure {
+        kind: FailureKind::Validation,
+        message: message.into(),
+        details: None,
+    }
+}
+
+fn slim(schema: &mut Value) {
+    let Value::Object(object) = schema else {
+        return;
+    };
+    for noise in ["$schema", "title", "format", "minimum", "default"] {
+        object.remove(noise);
+    }
+    if object
+        .get("properties")
+        .is_some_and(|all| all == &serde_json::json!({}))
+    {
+        object.remove("properties");
+    }
+    // An optional argument may be left out; that it may also be null need not be said.
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_mut_slice() {
+            let only = only.take();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(variants)) = object.get_mut("anyOf") {
+        variants.retain(|variant| variant != &serde_json::json!({"type": "null"}));
+        if let [Value::Object(only)] = variants.as_mut_slice() {
+            let only = std::mem::take(only);
+            object.remove("anyOf");
+            object.extend(only);
+        }
+    }
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        properties.values_mut().for_each(slim);
+    }
+    for inner in ["items", "additionalProperties"] {
+        if let Some(inner) = object.get_mut(inner) {
+            slim(inner);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! `edit_file`: replaces a piece of text in a file, and nothing else in it.
+
+use crate::{
+    Access, FileError, Prepared, Tool, ToolCx, Workspace,
+    arguments::{invalid, parse_args, spec_for},
+    line_ends::Unified,
+    near::no_such_file,
+    text::{first_difference, hunks},
+    tool::end,
+};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::PathBuf;
+use turnery_engine::{
+    Artifact, CallDetail, CallKind, Content, FailureKind, Location, ToolEnvelope, ToolFailure,
+    ToolSpec,
+};
+
+mod indent;
+mod matching;
+mod nearest;
+
+use matching::{Mismatch, Replacement, apply, replacements};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    path: String,
+    /// Must stand in the file exactly once
+    old_text: String,
+    new_text: String,
+    /// Replace it everywhere
+    replace_all: Option<bool>,
+}
+
+/// Edits one file.
+#[derive(Debug)]
+pub struct EditFile {
+    spec: ToolSpec,
+}
+
+impl EditFile {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            spec: spec_for::<Args>(
+                "edit_file",
+                "Replace old_text by new_text in a file. Copy old_text exactly, without line \
+                 numbers, with enough lines around it to be unique.",
+            ),
+        }
+    }
+}
+
+impl Default for EditFile {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tool for EditFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
+        parse_args::<Args>(args)
+            .map(|args| detail(workspace.absolute(&args.path), workspace))
+            .unwrap_or_default()
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let edit = Edit::plan(&args, &cx.workspace).await?;
+            let mut detail = detail(edit.path.clone(), &cx.workspace);
+            detail.locations = vec![edit.location()];
+            detail.artifacts = vec![edit.artifact()];
+            Ok(Prepared {
+                access: Access::Edit(vec![edit.path]),
+                detail,
+            })
+        })
+    }
+
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        Box::pin(async move { end(run(args, cx).await) })
+    }
+}
+
+fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
+    CallDetail {
+        title: format!("Edit {}", workspace.display(&path)),
+        kind: CallKind::Edit,
+        locations: vec![Location { path, line: None }],
+        artifacts: Vec::new(),
+    }
+}
+
+/// Works on what the file holds now, which may be more than what was shown: the text to replace is
+/// looked for again.
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+    let args: Args = parse_args(args)?;
+    let workspace = &cx.workspace;
+    let edit = Edit::plan(&args, workspace).await?;
+    workspace.files().write(&edit.path, &edit.new).await?;
+    let places = match edit.places {
+        1 => String::new(),
+        places => format!(" in {places} places"),
+    };
+    let told = format!(
+        "Edited {}{places}:\n{}",
+        workspace.display(&edit.path),
+        hunks(&edit.old, &edit.new)
+    );
+    Ok(ToolEnvelope {
+        locations: vec![edit.location()],
+        artifacts: vec![edit.artifact()],
+        ..ToolEnvelope::ok(vec![Content::text(told)])
+    })
+}
+
+/// A change to one file.
+struct Edit {
+    path: PathBuf,
+    old: String,
+    new: String,
+    places: usize,
+}
+
+impl Edit {
+    async fn plan(args: &Args, workspace: &Workspace) -> Result<Self, ToolFailure> {
+        if args.old_text.is_empty() {
+            return Err(invalid(
+                "old_text is empty: give the text to replace, or use write_file for a new file",
+            ));
+        }
+        if args.old_text == args.new_text {
+            return Err(invalid("old_text and new_text are the same"));
+        }
+        let path = workspace.resolve(&args.path)?;
+        let shown = workspace.display(&path);
+        let old = match workspace.files().read(&path).await {
+            Ok(text) => text,
+            Err(FileError::NotFound(_)) => return Err(no_such_file(&path, workspace)),
+            Err(FileError::NotText(_)) => {
+                return Err(unedited(format!("{shown} is not a text file")));
+            }
+            Err(error @ FileError::Other(_)) => return Err(error.into()),
+        };
+        let (new, places) = edited(&old, args, &shown)?;
+        if new == old {
+            return Err(unedited(format!("{shown} would stay as it is")));
+        }
+        Ok(Self {
+            path,
+            old,
+            new,
+            places,
+        })
+    }
+
+    fn location(&self) -> Location {
+        Location {
+            path: self.path.clone(),
+            line: Some(first_difference(&self.old, &self.new)),
+        }
+    }
+
+    fn artifact(&self) -> Artifact {
+        Artifact::Diff {
+            path: self.path.clone(),
+            old: Some(self.old.clone()),
+            new: self.new.clone(),
+        }
+    }
+}
+
+/// The whole text afterwards, and in how many places it changed.
+fn edited(text: &str, args: &Args, shown: &str) -> Result<(String, usize), ToolFailure> {
+    let unified = Unified::new(text);
+    let old = args.old_text.replace("\r\n", "\n");
+    let new = args.new_text.replace("\r\n", "\n");
+    let all = args.replace_all.unwrap_or(false);
+    let found =
+        replacements(&unified.text, &old, &new, all).map_err(|mismatch| match mismatch {
+            Mismatch::NotFound => unedited(format!(
+                "old_text is not in {shown}. {}",
+                nearest::hint(&unified.text, &old)
+            )),
+            Mismatch::Ambiguous(lines) => unedited(ambiguous(&lines, shown)),
+        })?;
+    let in_file: Vec<Replacement> = found
+        .into_iter()
+        .map(|replacement| Replacement {
+            range: unified.original(&replacement.range),
+            text: unified.adopt(&replacement.text),
+        })
+        .collect();
+    Ok((apply(text, &in_file), in_file.len()))
+}
+
+fn ambiguous(lines: &[usize], shown: &str) -> String {
+    let mut named: Vec<String> = lines.iter().take(10).map(usize::to_string).collect();
+    if lines.len() > named.len() {
+        named.push("more".to_owned());
+    }
+    format!(
+        "old_text stands in {shown} {} times, on lines {}: add lines around it to say which, \
+         or set replace_all",
+        lines.len(),
+        named.join(", ")
+    )
+}
+
+fn unedited(message: String) -> ToolFailure {
+    ToolFailure {
+        kind: FailureKind::ExecutionError,
+        message,
+        details: None,
+    }
+}

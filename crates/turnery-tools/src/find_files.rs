@@ -1,0 +1,175 @@
+//! `find_files`: files whose path fits a glob.
+
+use crate::{
+    Access, Prepared, Tool, ToolCx, Workspace,
+    arguments::{parse_args, spec_for},
+    near::no_such_file,
+    tool::end,
+    walk::{Glob, cancelled, off_thread, walk},
+};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+use tokio_util::sync::CancellationToken;
+use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolFailure, ToolSpec};
+
+const MOST_FILES: usize = 200;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// Glob, such as *.rs or src/**/*.{ts,tsx}
+    pattern: String,
+    /// Folder to look in
+    path: Option<String>,
+}
+
+impl Args {
+    /// The folder and the glob in it. Models write absolute globs too: the part of it that is a
+    /// plain path is the folder.
+    fn split(&self) -> (String, String) {
+        let folder = self.path.clone().unwrap_or_else(|| ".".to_owned());
+        if !self.pattern.starts_with('/') {
+            return (folder, self.pattern.clone());
+        }
+        let special = self
+            .pattern
+            .find(['*', '?', '[', '{'])
+            .unwrap_or(self.pattern.len());
+        match self.pattern[..special].rsplit_once('/') {
+            Some((plain, _)) => (
+                format!("{plain}/"),
+                self.pattern[plain.len() + 1..].to_owned(),
+            ),
+            None => (folder, self.pattern.clone()),
+        }
+    }
+}
+
+/// Finds files by name.
+#[derive(Debug)]
+pub struct FindFiles {
+    spec: ToolSpec,
+}
+
+impl FindFiles {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            spec: spec_for::<Args>(
+                "find_files",
+                "List files whose path matches a glob. A glob without / matches names in any \
+                 folder. What git ignores is left out.",
+            ),
+        }
+    }
+}
+
+impl Default for FindFiles {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tool for FindFiles {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
+        parse_args::<Args>(args)
+            .map(|args| detail(&args, workspace.absolute(&args.split().0), workspace))
+            .unwrap_or_default()
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let (folder, pattern) = args.split();
+            let path = cx.workspace.resolve(&folder)?;
+            Glob::new(&pattern)?;
+            Ok(Prepared {
+                detail: detail(&args, path.clone(), &cx.workspace),
+                access: Access::Read(vec![path]),
+            })
+        })
+    }
+
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        Box::pin(async move { end(run(args, cx).await) })
+    }
+}
+
+fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
+    let place = match path == workspace.cwd() {
+        true => String::new(),
+        false => format!(" in {}", workspace.display(&path)),
+    };
+    CallDetail {
+        title: format!("Find {}{place}", args.split().1),
+        kind: CallKind::Search,
+        locations: vec![Location { path, line: None }],
+        artifacts: Vec::new(),
+    }
+}
+
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+    let args: Args = parse_args(args)?;
+    let (folder, pattern) = args.split();
+    let start = cx.workspace.resolve(&folder)?;
+    let glob = Glob::new(&pattern)?;
+    let workspace = cx.workspace.clone();
+    let found = off_thread(&cx.cancel, move |cancel| {
+        if !start.exists() {
+            return Err(no_such_file(&start, &workspace));
+        }
+        found(&start, &glob, &workspace, cancel)
+    })
+    .await?;
+    Ok(ToolEnvelope::text(found))
+}
+
+fn found(
+    start: &Path,
+    glob: &Glob,
+    workspace: &Workspace,
+    cancel: &CancellationToken,
+) -> Result<String, ToolFailure> {
+    let mut listed = String::new();
+    let mut count = 0;
+    for entry in walk(start, glob.hidden, None) {
+        if cancel.is_cancelled() {
+            return Err(cancelled());
+        }
+        let Ok(entry) = entry else { continue };
+        let folder = entry.file_type().is_none_or(|kind| kind.is_dir());
+        let path = entry.path().strip_prefix(start).unwrap_or(entry.path());
+        if folder || !glob.matches(path) {
+            continue;
+        }
+        count += 1;
+        if count <= MOST_FILES {
+            // Writing to a string cannot fail.
+            let _ = writeln!(listed, "{}", workspace.display(entry.path()));
+        }
+    }
+    if count == 0 {
+        listed += "[no file matches]";
+    } else if count > MOST_FILES {
+        let _ = write!(
+            listed,
+            "[the first {MOST_FILES} of {count}; narrow the pattern or the path]"
+        );
+    }
+    Ok(listed)
+}

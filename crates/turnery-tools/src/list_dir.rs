@@ -1,0 +1,164 @@
+//! `list_dir`: a folder as an indented tree.
+
+use crate::{
+    Access, Prepared, Tool, ToolCx, Workspace,
+    arguments::{parse_args, spec_for},
+    near::no_such_file,
+    text::size,
+    tool::end,
+    walk::{cancelled, off_thread, walk},
+};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+use tokio_util::sync::CancellationToken;
+use turnery_engine::{
+    CallDetail, CallKind, FailureKind, Location, ToolEnvelope, ToolFailure, ToolSpec,
+};
+
+const USUAL_DEPTH: u32 = 2;
+const MOST_ENTRIES: usize = 500;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// Default: the working directory
+    path: Option<String>,
+    /// Levels to show; default 2
+    depth: Option<u32>,
+}
+
+/// Lists one folder.
+#[derive(Debug)]
+pub struct ListDir {
+    spec: ToolSpec,
+}
+
+impl ListDir {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            spec: spec_for::<Args>(
+                "list_dir",
+                "Show a folder as a tree with file sizes. What git ignores is left out.",
+            ),
+        }
+    }
+}
+
+impl Default for ListDir {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tool for ListDir {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
+        parse_args::<Args>(args)
+            .map(|args| detail(workspace.absolute(folder(&args)), workspace))
+            .unwrap_or_default()
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let path = cx.workspace.resolve(folder(&args))?;
+            Ok(Prepared {
+                detail: detail(path.clone(), &cx.workspace),
+                access: Access::Read(vec![path]),
+            })
+        })
+    }
+
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        Box::pin(async move { end(run(args, cx).await) })
+    }
+}
+
+fn folder(args: &Args) -> &str {
+    args.path.as_deref().unwrap_or(".")
+}
+
+fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
+    CallDetail {
+        title: format!("List {}", workspace.display(&path)),
+        kind: CallKind::Read,
+        locations: vec![Location { path, line: None }],
+        artifacts: Vec::new(),
+    }
+}
+
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+    let args: Args = parse_args(args)?;
+    let path = cx.workspace.resolve(folder(&args))?;
+    let depth = args.depth.unwrap_or(USUAL_DEPTH).max(1) as usize;
+    let workspace = cx.workspace.clone();
+    let tree = off_thread(&cx.cancel, move |cancel| {
+        match fs::symlink_metadata(&path) {
+            Ok(data) if data.is_dir() => tree(&path, depth, cancel),
+            Ok(_) => Err(ToolFailure {
+                kind: FailureKind::ExecutionError,
+                message: format!(
+                    "{} is not a folder: use read_file",
+                    workspace.display(&path)
+                ),
+                details: None,
+            }),
+            Err(_) => Err(no_such_file(&path, &workspace)),
+        }
+    })
+    .await?;
+    Ok(ToolEnvelope::text(tree))
+}
+
+fn tree(start: &Path, depth: usize, cancel: &CancellationToken) -> Result<String, ToolFailure> {
+    let mut tree = String::new();
+    let mut shown = 0;
+    for entry in walk(start, true, Some(depth)) {
+        if cancel.is_cancelled() {
+            return Err(cancelled());
+        }
+        // A folder that may not be read is shown without what is in it.
+        let Ok(entry) = entry else { continue };
+        let Some(level) = entry.depth().checked_sub(1) else {
+            continue;
+        };
+        if shown == MOST_ENTRIES {
+            tree += "[cut here: list a folder further down, or use find_files]\n";
+            break;
+        }
+        shown += 1;
+        let name = entry.file_name().to_string_lossy();
+        let indent = "  ".repeat(level);
+        let kind = entry.file_type();
+        // Writing to a string cannot fail.
+        let _ = if kind.is_some_and(|kind| kind.is_dir()) {
+            writeln!(tree, "{indent}{name}/")
+        } else if kind.is_some_and(|kind| kind.is_symlink()) {
+            let target = fs::read_link(entry.path()).unwrap_or_default();
+            writeln!(tree, "{indent}{name} -> {}", target.display())
+        } else {
+            let bytes = entry.metadata().map_or(0, |data| data.len());
+            writeln!(tree, "{indent}{name}  {}", size(bytes))
+        };
+    }
+    if tree.is_empty() {
+        tree += "[the folder is empty]";
+    }
+    Ok(tree)
+}

@@ -1,0 +1,304 @@
+//! Normalising: what a model wrote, made to fit a tool's schema where its meaning is plain, and a
+//! sentence that says what is wrong where it is not.
+
+use crate::arguments::invalid;
+use serde_json::{Map, Value};
+use std::cell::Cell;
+use turnery_engine::{ToolFailure, ToolSpec};
+
+/// Schemas of other people's tools may refer to themselves for ever; after this many steps the
+/// rest of the arguments is handed on as it is.
+const MOST_STEPS: u32 = 100_000;
+
+/// The arguments as the schema wants them (JIDO-39, JIDO-40).
+pub(crate) fn normalise(spec: &ToolSpec, args: &Value) -> Result<Value, ToolFailure> {
+    let parsed = match args {
+        Value::Null => Value::Object(Map::new()),
+        Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
+        Value::String(text) => serde_json::from_str(text).map_err(|error| {
+            invalid(format!(
+                "the arguments of {} are not valid JSON: {error}",
+                spec.name
+            ))
+        })?,
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => args.clone(),
+    };
+    if !parsed.is_object() {
+        return Err(invalid(format!(
+            "the arguments of {} must be an object, not {}",
+            spec.name,
+            kind_of(&parsed)
+        )));
+    }
+    let fit = Fit {
+        root: &spec.schema,
+        steps: Cell::new(MOST_STEPS),
+    };
+    fit.value(&spec.schema, parsed, "", Manner::Lenient)
+        .map_err(|misfit| invalid(format!("{}: {misfit}", spec.name)))
+}
+
+/// Whether a value may be turned into another one of the same meaning.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Strict,
+    Lenient,
+}
+
+struct Fit<'a> {
+    root: &'a Value,
+    steps: Cell<u32>,
+}
+
+impl<'a> Fit<'a> {
+    fn value(
+        &self,
+        schema: &'a Value,
+        value: Value,
+        at: &str,
+        manner: Manner,
+    ) -> Result<Value, String> {
+        let Value::Object(rules) = schema else {
+            return Ok(value);
+        };
+        let Some(steps) = self.steps.get().checked_sub(1) else {
+            return Ok(value);
+        };
+        self.steps.set(steps);
+        if let Some(Value::String(reference)) = rules.get("$ref") {
+            let target = reference
+                .strip_prefix('#')
+                .and_then(|pointer| self.root.pointer(pointer));
+            return match target {
+                Some(target) => self.value(target, value, at, manner),
+                None => Ok(value),
+            };
+        }
+        let value = match types(rules).as_slice() {
+            [] => value,
+            wanted => of_type(wanted, value, at, manner)?,
+        };
+        if let Some(Value::Array(allowed)) = rules.get("enum")
+            && !allowed.contains(&value)
+        {
+            let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
+            return Err(format!(
+                "{} must be one of {}, not {value}",
+                name(at),
+                allowed.join(", ")
+            ));
+        }
+        let value = match ["anyOf", "oneOf", "allOf"].map(|word| rules.get(word)) {
+            [Some(Value::Array(forms)), _, _] | [_, Some(Value::Array(forms)), _] => {
+                self.any(forms, value, at, manner)?
+            }
+            [_, _, Some(Value::Array(forms))] => forms
+                .iter()
+                .try_fold(value, |value, form| self.value(form, value, at, manner))?,
+            _ => value,
+        };
+        match value {
+            Value::Object(object) => self.object(rules, object, at, manner).map(Value::Object),
+            Value::Array(items) => match rules.get("items") {
+                Some(schema) => items
+                    .into_iter()
+                    .enumerate()
+                    .map(|(index, item)| self.value(schema, item, &format!("{at}/{index}"), manner))
+                    .collect::<Result<_, _>>()
+                    .map(Value::Array),
+                None => Ok(Value::Array(items)),
+            },
+            plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                Ok(plain)
+            }
+        }
+    }
+
+    /// The first form that fits as it is, or else the first that fits at all.
+    fn any(
+        &self,
+        forms: &'a [Value],
+        value: Value,
+        at: &str,
+        manner: Manner,
+    ) -> Result<Value, String> {
+        let fits = |form, manner| self.value(form, value.clone(), at, manner);
+        if let Some(fitted) = forms
+            .iter()
+            .find_map(|form| fits(form, Manner::Strict).ok())
+        {
+            return Ok(fitted);
+        }
+        let mut misfit = format!("{} fits no allowed form", name(at));
+        if manner == Manner::Lenient {
+            for (index, form) in forms.iter().enumerate() {
+                match fits(form, Manner::Lenient) {
+                    Ok(fitted) => return Ok(fitted),
+                    Err(first) if index == 0 => misfit = first,
+                    Err(_) => {}
+                }
+            }
+        }
+        Err(misfit)
+    }
+
+    fn object(
+        &self,
+        rules: &'a Map<String, Value>,
+        object: Map<String, Value>,
+        at: &str,
+        manner: Manner,
+    ) -> Result<Map<String, Value>, String> {
+        let empty = Map::new();
+        let known = rules
+            .get("properties")
+            .and_then(Value::as_object)
+            .unwrap_or(&empty);
+        let required: Vec<&str> = rules
+            .get("required")
+            .and_then(Value::as_array)
+            .map(|names| names.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default();
+        let mut fitted = Map::new();
+        for (key, value) in object {
+            let inner = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+            let value = match (known.get(&key), rules.get("additionalProperties")) {
+                // Many models write null for what they leave out.
+                (Some(_), _) if value.is_null() && !required.contains(&key.as_str()) => continue,
+                (Some(schema), _) => self.value(schema, value, &inner, manner)?,
+                (None, Some(Value::Bool(false))) => {
+                    return Err(unknown(&key, at, known, &required));
+                }
+                (None, Some(schema)) => self.value(schema, value, &inner, manner)?,
+                (None, None) => value,
+            };
+            fitted.insert(key, value);
+        }
+        match required.iter().find(|key| !fitted.contains_key(**key)) {
+            Some(missing) => Err(format!("{} is missing", name(&format!("{at}/{missing}")))),
+            None => Ok(fitted),
+        }
+    }
+}
+
+fn types(rules: &Map<String, Value>) -> Vec<&str> {
+    match rules.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn of_type(wanted: &[&str], value: Value, at: &str, manner: Manner) -> Result<Value, String> {
+    if wanted.iter().any(|wanted| is(wanted, &value)) {
+        return Ok(value);
+    }
+    let turned = match manner {
+        Manner::Strict => None,
+        Manner::Lenient => wanted.iter().find_map(|wanted| turn(wanted, &value)),
+    };
+    turned.ok_or_else(|| {
+        format!(
+            "{} must be of type {}, not {}",
+            name(at),
+            wanted.join(" or "),
+            kind_of(&value)
+        )
+    })
+}
+
+fn is(wanted: &str, value: &Value) -> bool {
+    match wanted {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
+    }
+}
+
+/// The value as one of the wanted type, where it plainly means one.
+fn turn(wanted: &str, value: &Value) -> Option<Value> {
+    match (wanted, value) {
+        ("integer", Value::Number(number)) => whole(number.as_f64()?),
+        ("string", Value::Number(_) | Value::Bool(_)) => Some(Value::String(value.to_string())),
+        ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
+            "true" => Some(Value::Bool(true)),
+            "false" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        ("integer" | "number" | "array" | "object", Value::String(text)) => {
+            let parsed: Value = serde_json::from_str(text).ok()?;
+            if is(wanted, &parsed) {
+                Some(parsed)
+            } else if wanted == "integer" {
+                whole(parsed.as_f64()?)
+            } else {
+                None
+            }
+        }
+        _ => None,
+    }
+}
+
+/// `6.0` is 6; beyond 2^53 a float no longer says which integer it is.
+fn whole(number: f64) -> Option<Value> {
+    if number.fract() != 0.0 || number.abs() > 9_007_199_254_740_992.0 {
+        return None;
+    }
+    serde_json::from_str(&format!("{number:.0}")).ok()
+}
+
+fn unknown(key: &str, at: &str, known: &Map<String, Value>, required: &[&str]) -> String {
+    let nearest = known
+        .keys()
+        .max_by(|left, right| nearness(key, left).total_cmp(&nearness(key, right)));
+    let names: Vec<String> = known
+        .keys()
+        .map(|name| match required.contains(&name.as_str()) {
+            true => format!("{name} (required)"),
+            false => name.clone(),
+        })
+        .collect();
+    let place = match at {
+        "" => String::new(),
+        at => format!(" in {at}"),
+    };
+    match nearest {
+        Some(nearest) => format!(
+            "there is no argument {key:?}{place}; did you mean {nearest:?}? It takes {}",
+            names.join(", ")
+        ),
+        None => format!("there is no argument {key:?}{place}; it takes none"),
+    }
+}
+
+/// `file_path` means `path` rather than a name that shares as many letters by chance.
+fn nearness(key: &str, name: &str) -> f64 {
+    let part = key.contains(name) || name.contains(key);
+    strsim::jaro_winkler(key, name) + if part { 1.0 } else { 0.0 }
+}
+
+/// How a place in the arguments is named: a top-level argument by its name, anything deeper by its
+/// JSON pointer.
+fn name(at: &str) -> String {
+    match at.strip_prefix('/') {
+        None => "the arguments".to_owned(),
+        Some(name) if !name.contains('/') => format!("{name:?}"),
+        Some(_) => at.to_owned(),
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

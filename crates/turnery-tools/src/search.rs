@@ -1,0 +1,240 @@
+//! `search`: lines that match a regular expression.
+
+use crate::{
+    Access, Prepared, Tool, ToolCx, Workspace,
+    arguments::{invalid, parse_args, spec_for},
+    near::no_such_file,
+    tool::end,
+    walk::{Glob, cancelled, off_thread, walk},
+    workspace::disk,
+};
+use futures_util::future::BoxFuture;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+use tokio_util::sync::CancellationToken;
+use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolFailure, ToolSpec};
+
+mod hits;
+
+use hits::{Hits, InFile};
+
+const USUAL_HITS: u32 = 100;
+const MOST_HITS: u32 = 1_000;
+const MOST_CONTEXT: u32 = 10;
+/// A file with a longer line than this is skipped.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// Regular expression, matched line by line
+    pattern: String,
+    /// File or folder
+    path: Option<String>,
+    /// Only files that match, such as *.rs
+    glob: Option<String>,
+    ignore_case: Option<bool>,
+    /// Take pattern as plain text
+    literal: Option<bool>,
+    /// Lines around each match
+    context: Option<u32>,
+    /// Default 100
+    max_results: Option<u32>,
+}
+
+/// Searches file contents.
+#[derive(Debug)]
+pub struct Search {
+    spec: ToolSpec,
+}
+
+impl Search {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            spec: spec_for::<Args>(
+                "search",
+                "Search file contents; prints path:line: text. Hidden files, binaries and what \
+                 git ignores are left out.",
+            ),
+        }
+    }
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tool for Search {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
+        parse_args::<Args>(args)
+            .map(|args| detail(&args, workspace.absolute(place(&args)), workspace))
+            .unwrap_or_default()
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let path = cx.workspace.resolve(place(&args))?;
+            matcher(&args)?;
+            args.glob.as_deref().map(Glob::new).transpose()?;
+            Ok(Prepared {
+                detail: detail(&args, path.clone(), &cx.workspace),
+                access: Access::Read(vec![path]),
+            })
+        })
+    }
+
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        Box::pin(async move { end(run(args, cx).await) })
+    }
+}
+
+fn place(args: &Args) -> &str {
+    args.path.as_deref().unwrap_or(".")
+}
+
+fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
+    let place = match path == workspace.cwd() {
+        true => String::new(),
+        false => format!(" in {}", workspace.display(&path)),
+    };
+    CallDetail {
+        title: format!("Search {:?}{place}", args.pattern),
+        kind: CallKind::Search,
+        locations: vec![Location { path, line: None }],
+        artifacts: Vec::new(),
+    }
+}
+
+fn matcher(args: &Args) -> Result<RegexMatcher, ToolFailure> {
+    if args.pattern.is_empty() {
+        return Err(invalid("pattern is empty"));
+    }
+    RegexMatcherBuilder::new()
+        .case_insensitive(args.ignore_case.unwrap_or(false))
+        .fixed_strings(args.literal.unwrap_or(false))
+        .line_terminator(Some(b'\n'))
+        .crlf(true)
+        .build(&args.pattern)
+        .map_err(|error| {
+            invalid(format!(
+                "pattern is not a valid regular expression for one line: {error}. \
+                 Set literal to true to look for the text as it is."
+            ))
+        })
+}
+
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+    let args: Args = parse_args(args)?;
+    let start = cx.workspace.resolve(place(&args))?;
+    let plan = Plan {
+        matcher: matcher(&args)?,
+        glob: args.glob.as_deref().map(Glob::new).transpose()?,
+        context: args.context.unwrap_or(0).min(MOST_CONTEXT) as usize,
+        most: args.max_results.unwrap_or(USUAL_HITS).clamp(1, MOST_HITS) as usize,
+    };
+    let workspace = cx.workspace.clone();
+    let hits = off_thread(&cx.cancel, move |cancel| {
+        if !start.exists() {
+            return Err(no_such_file(&start, &workspace));
+        }
+        plan.carry_out(&start, &workspace, cancel)
+    })
+    .await?;
+    Ok(ToolEnvelope::text(hits))
+}
+
+struct Plan {
+    matcher: RegexMatcher,
+    glob: Option<Glob>,
+    context: usize,
+    most: usize,
+}
+
+impl Plan {
+    fn carry_out(
+        &self,
+        start: &Path,
+        workspace: &Workspace,
+        cancel: &CancellationToken,
+    ) -> Result<String, ToolFailure> {
+        let mut searcher = SearcherBuilder::new()
+            .binary_detection(BinaryDetection::quit(0))
+            .line_number(true)
+            .before_context(self.context)
+            .after_context(self.context)
+            .heap_limit(Some(LONGEST_LINE))
+            .build();
+        let mut hits = Hits::new(self.most);
+        let mut unread = 0;
+        let hidden = self.glob.as_ref().is_some_and(|glob| glob.hidden);
+        for entry in walk(start, hidden, None) {
+            if cancel.is_cancelled() {
+                return Err(cancelled());
+            }
+            let Ok(entry) = entry else { continue };
+            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                continue;
+            }
+            let path = entry.path();
+            let below = path.strip_prefix(start).unwrap_or(path);
+            // A file that was named is searched whatever the glob says.
+            if entry.depth() > 0 && self.glob.as_ref().is_some_and(|glob| !glob.matches(below)) {
+                continue;
+            }
+            let shown = workspace.display(path);
+            if !self.one_file(&mut searcher, path, &shown, &mut hits, cancel) {
+                unread += 1;
+            }
+            if hits.full() {
+                break;
+            }
+        }
+        let mut text = hits.finish();
+        if unread > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "[{unread} files could not be read]");
+        }
+        Ok(text)
+    }
+
+    /// False when the file could not be read.
+    fn one_file(
+        &self,
+        searcher: &mut Searcher,
+        path: &Path,
+        shown: &str,
+        hits: &mut Hits,
+        cancel: &CancellationToken,
+    ) -> bool {
+        let Ok(file) = disk::open(path) else {
+            return false;
+        };
+        let sink = InFile {
+            matcher: &self.matcher,
+            shown,
+            hits,
+            cancel,
+        };
+        searcher.search_file(&self.matcher, &file, sink).is_ok()
+    }
+}

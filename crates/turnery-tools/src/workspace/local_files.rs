@@ -1,0 +1,88 @@
+//! Text files on the local disk, kept in the encoding that they are in.
+
+use super::{
+    FileError, Files, disk,
+    encoding::{self, Encoding},
+};
+use futures_util::future::BoxFuture;
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
+
+/// Larger files are refused: nothing that is this large is read by a model or edited by hand.
+const LARGEST: u64 = 20 * 1024 * 1024;
+
+/// Text files on the local disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LocalFiles;
+
+impl Files for LocalFiles {
+    fn read<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<String, FileError>> {
+        let path = path.to_owned();
+        Box::pin(off_thread(move || {
+            let mut file = disk::open(&path).map_err(|error| failed("read", &path, &error))?;
+            Ok(text_of(&mut file, &path)?.0)
+        }))
+    }
+
+    fn write<'a>(&'a self, path: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), FileError>> {
+        let (path, text) = (path.to_owned(), text.to_owned());
+        Box::pin(off_thread(move || replace(&path, &text)))
+    }
+}
+
+fn replace(path: &Path, text: &str) -> Result<(), FileError> {
+    let written = |error: io::Error| failed("written", path, &error);
+    let mut old = disk::open_for_change(path).map_err(written)?;
+    let encoding = match &mut old {
+        Some(file) => text_of(file, path)?.1,
+        None => Encoding::Utf8 { mark: false },
+    };
+    let bytes = encoding::encode(text, encoding).map_err(|lacking| {
+        FileError::Other(format!(
+            "{} is in {encoding:?}, which has no {lacking:?}: use only characters that it has, \
+             or convert the file to UTF-8 first",
+            path.display()
+        ))
+    })?;
+    disk::replace(path, &bytes, old.as_ref()).map_err(written)
+}
+
+fn text_of(file: &mut File, path: &Path) -> Result<(String, Encoding), FileError> {
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| failed("read", path, &error))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(FileError::Other(format!(
+            "{} is larger than 20 MiB, the most that is read at once: look at parts of it with a shell command",
+            path.display()
+        )));
+    }
+    encoding::decode(&bytes).ok_or_else(|| FileError::NotText(path.to_owned()))
+}
+
+fn failed(done: &str, path: &Path, error: &io::Error) -> FileError {
+    match error.kind() {
+        io::ErrorKind::NotFound => FileError::NotFound(path.to_owned()),
+        io::ErrorKind::IsADirectory => {
+            FileError::Other(format!("{} is a folder, not a file", path.display()))
+        }
+        _ => FileError::Other(format!("{} cannot be {done}: {error}", path.display())),
+    }
+}
+
+/// Disks may hang: never on the thread that drives sessions.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
+) -> Result<T, FileError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(gone) => match gone.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(FileError::Other("the program is shutting down".to_owned())),
+        },
+    }
+}

@@ -1,0 +1,110 @@
+//! Where a path leads: links followed by hand, one component at a time, so that a path whose end
+//! does not exist yet is followed as far as it does.
+
+use super::PathRefused;
+use std::{
+    collections::VecDeque,
+    ffi::OsString,
+    fs, io,
+    path::{Component, Path, PathBuf},
+};
+
+/// As many as Linux follows.
+const MOST_LINKS: usize = 40;
+
+/// A root with its links resolved. Must be an absolute folder that can be read.
+pub(super) fn root(path: &Path) -> Result<PathBuf, PathRefused> {
+    let refused = |reason: String| PathRefused {
+        path: path.display().to_string(),
+        reason,
+    };
+    if !path.is_absolute() {
+        return Err(refused("is not an absolute path".to_owned()));
+    }
+    let resolved = fs::canonicalize(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => refused("does not exist".to_owned()),
+        _ => refused(format!("cannot be used: {error}")),
+    })?;
+    if !resolved.is_dir() {
+        return Err(refused("is not a folder".to_owned()));
+    }
+    fs::read_dir(&resolved).map_err(|error| refused(format!("cannot be read: {error}")))?;
+    Ok(resolved)
+}
+
+/// Where `path` leads from `base`, which is resolved already. What cannot be looked at is kept as
+/// it is written: opening it later tells why.
+pub(super) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
+    let refused = |reason: &str| PathRefused {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    };
+    if path.is_empty() {
+        return Err(PathRefused {
+            path: "the path".to_owned(),
+            reason: "is empty".to_owned(),
+        });
+    }
+    if path.contains('\0') {
+        return Err(refused("has a NUL character in it"));
+    }
+    let mut resolved = base.to_owned();
+    let mut ahead = VecDeque::new();
+    queue(&mut ahead, &mut resolved, Path::new(path));
+    let mut links = 0;
+    while let Some(step) = ahead.pop_front() {
+        match step {
+            Step::Up => {
+                resolved.pop();
+            }
+            Step::Down(name) => {
+                resolved.push(name);
+                // No link, nothing there, or not to be looked at: kept as it is written.
+                let Ok(target) = fs::read_link(&resolved) else {
+                    continue;
+                };
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(refused("goes round in circles through links"));
+                }
+                resolved.pop();
+                queue(&mut ahead, &mut resolved, &target);
+            }
+        }
+    }
+    Ok(resolved)
+}
+
+/// `path` without `.` and `..`, by its text alone.
+pub(super) fn clean(path: &Path) -> PathBuf {
+    let mut cleaned = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                cleaned.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                cleaned.push(component);
+            }
+        }
+    }
+    cleaned
+}
+
+enum Step {
+    Up,
+    Down(OsString),
+}
+
+/// Put the components of `path` before all that is ahead; an absolute one starts over at the top.
+fn queue(ahead: &mut VecDeque<Step>, resolved: &mut PathBuf, path: &Path) {
+    for component in path.components().rev() {
+        match component {
+            Component::Prefix(_) | Component::RootDir => *resolved = PathBuf::from("/"),
+            Component::CurDir => {}
+            Component::ParentDir => ahead.push_front(Step::Up),
+            Component::Normal(name) => ahead.push_front(Step::Down(name.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `write_file`: a whole file, new or replaced.
+
+use crate::{
+    Access, FileError, Prepared, Tool, ToolCx, Workspace,
+    arguments::{parse_args, spec_for},
+    line_ends::Unified,
+    text::first_difference,
+    tool::end,
+    workspace::Promise,
+};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::PathBuf;
+use turnery_engine::{
+    Artifact, CallDetail, CallKind, Content, FailureKind, Location, ToolEnvelope, ToolFailure,
+    ToolSpec,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    path: String,
+    content: String,
+}
+
+/// Writes one file.
+#[derive(Debug)]
+pub struct WriteFile {
+    spec: ToolSpec,
+}
+
+impl WriteFile {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            spec: spec_for::<Args>(
+                "write_file",
+                "Create or replace a whole file, and its folders. To change part of a file use \
+                 edit_file.",
+            ),
+        }
+    }
+}
+
+impl Default for WriteFile {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tool for WriteFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
+        parse_args::<Args>(args)
+            .map(|args| detail(workspace.absolute(&args.path), workspace))
+            .unwrap_or_default()
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        Box::pin(async move {
+            let change = Change::plan(parse_args(args)?, &cx.workspace).await?;
+            cx.workspace.promises().give(&cx.call_id, change.promise());
+            let mut detail = detail(change.path.clone(), &cx.workspace);
+            detail.locations = vec![change.location()];
+            detail.artifacts = vec![change.artifact()];
+            Ok(Prepared {
+                access: Access::Edit(vec![change.path]),
+                detail,
+            })
+        })
+    }
+
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        Box::pin(async move { end(run(args, cx).await) })
+    }
+}
+
+fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
+    CallDetail {
+        title: format!("Write {}", workspace.display(&path)),
+        kind: CallKind::Edit,
+        locations: vec![Location { path, line: None }],
+        artifacts: Vec::new(),
+    }
+}
+
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+    let change = Change::plan(parse_args(args)?, &cx.workspace).await?;
+    let shown = cx.workspace.display(&change.path);
+    if !cx.workspace.promises().keep(&cx.call_id, change.promise()) {
+        return Err(unwritten(format!(
+            "{shown} has changed since this was shown for permission, so it was not replaced: \
+             read it and try again"
+        )));
+    }
+    let done = match &change.old {
+        None => "Created",
+        Some(old) if *old == change.new => "Nothing to change in",
+        Some(_) => "Replaced",
+    };
+    if change.old.as_ref() != Some(&change.new) {
+        cx.workspace
+            .files()
+            .write(&change.path, &change.new)
+            .await?;
+    }
+    let told = format!("{done} {shown}: {} lines", change.new.lines().count());
+    Ok(ToolEnvelope {
+        locations: vec![change.location()],
+        artifacts: vec![change.artifact()],
+        ..ToolEnvelope::ok(vec![Content::text(told)])
+    })
+}
+
+/// A file and what becomes of it.
+struct Change {
+    path: PathBuf,
+    old: Option<String>,
+    new: String,
+}
+
+impl Change {
+    async fn plan(args: Args, workspace: &Workspace) -> Result<Self, ToolFailure> {
+        let path = workspace.resolve(&args.path)?;
+        let old = match workspace.files().read(&path).await {
+            Ok(text) => Some(text),
+            Err(FileError::NotFound(_)) => None,
+            Err(FileError::NotText(_)) => {
+                return Err(unwritten(format!(
+                    "{} is not a text file, so it is not replaced: remove it first if that is meant",
+                    workspace.display(&path)
+                )));
+            }
+            Err(error @ FileError::Other(_)) => return Err(error.into()),
+        };
+        // A model that rewrites a file with Windows line ends does not mean to change every line.
+        let new = match &old {
+            Some(old) if !args.content.contains('\r') => Unified::new(old).adopt(&args.content),
+            Some(_) | None => args.content,
+        };
+        Ok(Self { path, old, new })
+    }
+
+    fn promise(&self) -> Promise {
+        Promise::of(self.old.as_deref())
+    }
+
+    fn location(&self) -> Location {
+        Location {
+            path: self.path.clone(),
+            line: self
+                .old
+                .as_ref()
+                .map(|old| first_difference(old, &self.new)),
+        }
+    }
+
+    fn artifact(&self) -> Artifact {
+        Artifact::Diff {
+            path: self.path.clone(),
+            old: self.old.clone(),
+            new: self.new.clone(),
+        }
+    }
+}
+
+fn unwritten(message: String) -> ToolFailure {
+    ToolFailure {
+        kind: FailureKind::ExecutionError,
+        message,
+        details: None,
+    }
+}

@@ -1,0 +1,42 @@
+//! `update_plan`.
+
+use crate::bench::Bench;
+use serde_json::json;
+use turnery_engine::{CallKind, PlanEntry, PlanPriority, PlanStatus};
+use turnery_tools::{Access, Progress};
+
+#[tokio::test]
+async fn the_whole_plan_is_reported() {
+    let mut bench = Bench::new();
+    let args = json!({"entries": [
+        {"content": "look", "priority": "high", "status": "completed"},
+        {"content": "leap"},
+    ]});
+    let prepared = bench.prepare("update_plan", args.clone()).await.unwrap();
+    assert_eq!(prepared.access, Access::Nothing);
+    assert_eq!(prepared.detail.kind, CallKind::Think);
+    let told = bench.told("update_plan", args).await;
+    assert_eq!(told, "Plan updated: 1 of 2 done");
+    let entry = |content: &str, priority, status| PlanEntry {
+        content: content.to_owned(),
+        priority,
+        status,
+    };
+    let planned = vec![
+        entry("look", PlanPriority::High, PlanStatus::Completed),
+        entry("leap", PlanPriority::Medium, PlanStatus::Pending),
+    ];
+    assert_eq!(bench.progress.try_recv(), Ok(Progress::Planned(planned)));
+}
+
+#[tokio::test]
+async fn a_status_that_does_not_exist_is_named() {
+    let bench = Bench::new();
+    let args = json!({"entries": [{"content": "x", "status": "doing"}]});
+    let (_, message) = bench.failure("update_plan", args).await;
+    assert_eq!(
+        message,
+        "update_plan: /entries/0/status must be one of \"pending\", \"in_progress\", \
+         \"completed\", not \"doing\""
+    );
+}

@@ -1,0 +1,114 @@
+//! `write_file`.
+
+use crate::bench::Bench;
+use serde_json::json;
+use std::{fs, os::unix::fs::PermissionsExt as _};
+use turnery_engine::{Artifact, CallKind, FailureKind, Location};
+use turnery_tools::Access;
+
+#[tokio::test]
+async fn a_new_file_gets_its_folders_and_a_diff_without_an_old_text() {
+    let bench = Bench::new();
+    let path = bench.root.join("a/b/c.txt");
+    let args = json!({"path": "a/b/c.txt", "content": "one\ntwo\n"});
+    let diff = Artifact::Diff {
+        path: path.clone(),
+        old: None,
+        new: "one\ntwo\n".to_owned(),
+    };
+    let prepared = bench.prepare("write_file", args.clone()).await.unwrap();
+    assert_eq!(prepared.access, Access::Edit(vec![path.clone()]));
+    assert_eq!(prepared.detail.title, "Write a/b/c.txt");
+    assert_eq!(prepared.detail.kind, CallKind::Edit);
+    assert_eq!(prepared.detail.artifacts, vec![diff.clone()]);
+    assert!(!path.exists(), "preparing changes nothing");
+    let envelope = bench.run("write_file", args).await;
+    assert_eq!(envelope.artifacts, vec![diff]);
+    let content = envelope.result.unwrap();
+    assert_eq!(content[0].as_text(), Some("Created a/b/c.txt: 2 lines"));
+    assert_eq!(bench.bytes("a/b/c.txt"), b"one\ntwo\n");
+    let beside: Vec<_> = fs::read_dir(bench.root.join("a/b")).unwrap().collect();
+    assert_eq!(beside.len(), 1, "no temporary file stays");
+}
+
+#[tokio::test]
+async fn a_replaced_file_keeps_its_mode_and_shows_where_it_changed() {
+    let bench = Bench::new();
+    let path = bench.put("run.sh", "a\nb\nc\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
+    let args = json!({"path": "run.sh", "content": "a\nb\nd\n"});
+    let prepared = bench.prepare("write_file", args.clone()).await.unwrap();
+    let line = Some(3);
+    assert_eq!(
+        prepared.detail.locations,
+        vec![Location {
+            path: path.clone(),
+            line
+        }]
+    );
+    let told = bench.told("write_file", args).await;
+    assert_eq!(told, "Replaced run.sh: 3 lines");
+    assert_eq!(bench.bytes("run.sh"), b"a\nb\nd\n");
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o751);
+}
+
+#[tokio::test]
+async fn a_file_that_changed_after_it_was_shown_is_not_replaced() {
+    let bench = Bench::new();
+    bench.put("a.txt", "old");
+    let args = json!({"path": "a.txt", "content": "new"});
+    bench.prepare("write_file", args.clone()).await.unwrap();
+    bench.put("a.txt", "somebody else's");
+    let (kind, message) = bench.failure("write_file", args.clone()).await;
+    assert_eq!(kind, FailureKind::ExecutionError);
+    assert_eq!(
+        message,
+        "a.txt has changed since this was shown for permission, so it was not replaced: \
+         read it and try again"
+    );
+    assert_eq!(bench.bytes("a.txt"), b"somebody else's");
+    // Shown anew, it may.
+    bench.prepare("write_file", args.clone()).await.unwrap();
+    bench.told("write_file", args).await;
+    assert_eq!(bench.bytes("a.txt"), b"new");
+}
+
+#[tokio::test]
+async fn the_encoding_and_the_line_ends_of_the_file_stay() {
+    let bench = Bench::new();
+    let cases: [(&[u8], &[u8]); 4] = [
+        (b"\xEF\xBB\xBFa\r\nb\r\n", b"\xEF\xBB\xBF\xC3\xA4\r\nc\r\n"),
+        (b"\xFF\xFEa\0\n\0", b"\xFF\xFE\xE4\0\n\0c\0\n\0"),
+        (b"\xFE\xFF\0a\0\n", b"\xFE\xFF\0\xE4\0\n\0c\0\n"),
+        (b"\xDF\n", b"\xE4\nc\n"),
+    ];
+    for (before, after) in cases {
+        bench.put("a.txt", before);
+        let args = json!({"path": "a.txt", "content": "ä\nc\n"});
+        bench.told("write_file", args).await;
+        assert_eq!(bench.bytes("a.txt"), after);
+    }
+    bench.put("a.txt", b"\xDF\n");
+    let args = json!({"path": "a.txt", "content": "λ\n"});
+    let (_, message) = bench.failure("write_file", args).await;
+    assert!(message.contains("which has no 'λ'"), "{message}");
+    assert_eq!(bench.bytes("a.txt"), b"\xDF\n");
+}
+
+#[tokio::test]
+async fn what_is_not_text_and_folders_are_left_alone() {
+    let bench = Bench::new();
+    bench.put("a.bin", b"\0\x01");
+    bench.put("dir/x", "");
+    let args = json!({"path": "a.bin", "content": "x"});
+    let (_, message) = bench.failure("write_file", args).await;
+    assert!(message.starts_with("a.bin is not a text file"), "{message}");
+    assert_eq!(bench.bytes("a.bin"), b"\0\x01");
+    let args = json!({"path": "dir", "content": "x"});
+    let (_, message) = bench.failure("write_file", args).await;
+    assert!(message.ends_with("is a folder, not a file"), "{message}");
+    let args = json!({"path": "dir/x/y", "content": "x"});
+    let (kind, _) = bench.failure("write_file", args).await;
+    assert_eq!(kind, FailureKind::ExecutionError);
+}
