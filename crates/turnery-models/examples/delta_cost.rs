@@ -1,5 +1,5 @@
 //! Measures the processor time of the calling thread per streamed fragment: 50,000 events, each its
-//! own write to the socket. Linux only. Run with `cargo run --release --example delta_cost`.
+//! own write to the socket (one read may still find several of them). Linux only. Run with `cargo run --release --example delta_cost`.
 
 use std::{
     fs,

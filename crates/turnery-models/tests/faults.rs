@@ -12,7 +12,7 @@ const OK: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_r
 async fn fault_of(line: &str, headers: &str, body: &str) -> ModelFault {
     let server = serve(vec![status(line, headers, body)]).await;
     let model = server.model_with(Api::OpenAi, "m1", 0);
-    call(&*model, hello()).await.0.unwrap_err()
+    call(&*model, hello()).await.0.expect_err("a fault")
 }
 
 #[tokio::test]
