@@ -127,7 +127,23 @@ const LINES: &[(&str, &str)] = &[
     ("printf -v PATH x", "??da"),
     ("printf 'abc%5n' PATH", "??da"),
     ("tree -o x", "??da"),
-    // The home directory.
+    // Outside the roots.
+    ("cat /etc/passwd", "??da"),
+    ("ls ..", "??da"),
+    ("cat src/../../x", "??da"),
+    ("cat outside/passwd", "??da"),
+    ("grep -r root /etc", "??da"),
+    ("rg -e x /etc", "??da"),
+    ("tree /", "??da"),
+    ("cd / && ls", "??da"),
+    ("cd .. && cargo test", "??da"),
+    ("cd src && cat ../../x", "??da"),
+    ("cd src && cat ../src/lib.rs", "??da"),
+    ("cargo test < /etc/passwd", "??da"),
+    ("ls > /etc/passwd", "??da"),
+    ("echo x > outside/passwd", "??da"),
+    ("git diff --no-index /etc/passwd /dev/null", "??da"),
+    ("git log -- ../x", "??da"),
     ("cat ~/.ssh/id_rsa", "??da"),
     // Redirections that write.
     ("ls > src/out.txt", "?ada"),
@@ -262,6 +278,7 @@ fn always_is_the_narrowest_rule_of_use() {
         ("uv run pytest -q", Some("shell(uv run pytest:*)")),
         ("uv run python -c x", Some("shell(uv run python -c x)")),
         ("sudo cargo build", None),
+        ("cd .. && cargo build", None),
     ] {
         let always = match bench.judge(&policy(Mode::Ask), command) {
             Judgement::Ask { always } => always.map(|rule| rule.to_string()),
