@@ -29,6 +29,8 @@ pub(crate) struct ConfigFile {
 pub(crate) struct ProviderEntry {
     /// The part before the slash of a model's name.
     pub(crate) name: String,
+    /// Where it stands in its file, from 1.
+    pub(crate) line: usize,
     /// What it speaks.
     pub(crate) api: Option<Api>,
     /// Without a slash at the end.
@@ -45,6 +47,14 @@ impl ConfigFile {
     /// Read a file; `None` if there is none.
     pub(crate) fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
         let broken = |text: String| ConfigError::of_file(path, text);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::FileTypeExt as _;
+            // Opening one waits for a writer, perhaps for ever.
+            if path.metadata().is_ok_and(|at| at.file_type().is_fifo()) {
+                return Err(broken("is a pipe, not a file".to_owned()));
+            }
+        }
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error)
@@ -98,6 +108,7 @@ fn provider(name: &str, section: &mut Section<'_, '_>) -> ProviderEntry {
     }
     let entry = ProviderEntry {
         name: name.to_owned(),
+        line: section.line(),
         api: section.get("api", |value| api(&text(value)?)),
         base_url: section.get("base_url", |value| base_url(&text(value)?)),
         key_env: section.get("key_env", text),
@@ -176,6 +187,7 @@ mod tests {
             [
                 ProviderEntry {
                     name: "anthropic".to_owned(),
+                    line: 23,
                     api: None,
                     base_url: None,
                     key_env: None,
@@ -184,6 +196,7 @@ mod tests {
                 },
                 ProviderEntry {
                     name: "desk".to_owned(),
+                    line: 27,
                     api: Some(Api::OpenAi),
                     base_url: Some("http://localhost:8080/v1".to_owned()),
                     key_env: Some("DESK_KEY".to_owned()),

@@ -67,6 +67,7 @@ fn lower<T: Ord + Copy>(user: Option<T>, project: Option<T>, usual: T) -> Option
 mod tests {
     use super::*;
     use crate::config::choice::{model, rule};
+    use proptest::prelude::*;
     use turnery_tools::Mode;
 
     const PATH: &str = "/repo/.turnery/config.toml";
@@ -133,5 +134,42 @@ mod tests {
                 "/repo/.turnery/config.toml: the project's scripted model is ignored: choose it with --model if you want it",
             ]
         );
+    }
+
+    fn choices() -> impl Strategy<Value = Choice> {
+        let mode = prop::option::of(prop::sample::select(Mode::ALL.to_vec()));
+        let rules = || {
+            let all = ["shell", "read", "edit(src/**)", "shell(ls:*)"];
+            prop::sample::subsequence(all.to_vec(), 0..=all.len()).prop_map(|some| {
+                some.into_iter()
+                    .map(|text| rule(text).unwrap())
+                    .collect::<Vec<_>>()
+            })
+        };
+        let limit = || prop::option::of(1_u32..2000);
+        (mode, rules(), rules(), limit(), limit()).prop_map(
+            |(mode, allow, deny, turns, seconds)| Choice {
+                mode,
+                allow,
+                deny,
+                turns,
+                seconds: seconds.map(u64::from),
+                ..Choice::default()
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_project_asks_for_nothing_becomes_freer(user in choices(), asked in choices()) {
+            let project = ConfigFile { choice: asked.clone(), providers: Vec::new() };
+            let (choice, _) = narrow(user.clone(), Path::new(PATH), project);
+            let (before, after) = (user.mode.unwrap_or_default(), choice.mode.unwrap_or_default());
+            prop_assert!(!after.is_freer_than(before));
+            prop_assert_eq!(&choice.allow, &user.allow);
+            prop_assert!(user.deny.iter().chain(&asked.deny).all(|rule| choice.deny.contains(rule)));
+            prop_assert!(choice.limits().turns <= user.limits().turns);
+            prop_assert!(choice.limits().duration <= user.limits().duration);
+        }
     }
 }

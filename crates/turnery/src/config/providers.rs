@@ -32,7 +32,7 @@ pub(crate) fn all(
             },
             Err(text) => problems.push(Problem {
                 file: file.to_owned(),
-                line: None,
+                line: Some(entry.line),
                 text: format!("providers.{}: {text}", entry.name),
             }),
         }
@@ -217,8 +217,8 @@ mod tests {
         .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "config.toml: providers.a: api is missing; write api = \"openai\" for servers that copy OpenAI, or \"anthropic\"\n\
-             config.toml: providers.b: base_url is missing; write where the server is"
+            "config.toml:1: providers.a: api is missing; write api = \"openai\" for servers that copy OpenAI, or \"anthropic\"\n\
+             config.toml:3: providers.b: base_url is missing; write where the server is"
         );
     }
 
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(
             error,
             format!(
-                "{}: providers.anthropic: key_file {1} may be read by others (mode 0640); run: chmod 600 {1}",
+                "{}:1: providers.anthropic: key_file {1} may be read by others (mode 0640); run: chmod 600 {1}",
                 config.display(),
                 secret.display()
             )

@@ -128,11 +128,13 @@ struct Notes<'t> {
 }
 
 impl Notes<'_> {
+    fn line(&self, at: usize) -> usize {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        before.matches('\n').count() + 1
+    }
+
     fn add(&mut self, at: Option<usize>, text: String) {
-        let line = at.map(|at| {
-            let before = self.text.get(..at).unwrap_or(self.text);
-            before.matches('\n').count() + 1
-        });
+        let line = at.map(|at| self.line(at));
         self.problems.push(Problem {
             file: self.file.to_owned(),
             line,
@@ -236,6 +238,11 @@ impl Section<'_, '_> {
         };
         read(&mut section);
         section.finish();
+    }
+
+    /// The line that this table begins in, from 1.
+    pub(crate) fn line(&self) -> usize {
+        self.notes.line(self.at)
     }
 
     /// Something is wrong with this table as a whole.

@@ -63,6 +63,56 @@ async fn models_tell_what_they_need() {
 }
 
 #[tokio::test]
+async fn a_tool_is_called_directly_and_needs_no_permission() {
+    let home = Home::new();
+    let list = home.run(&["tool", "list"]).await;
+    assert!(
+        list.stdout
+            .lines()
+            .any(|line| line.starts_with("write_file ")),
+        "{list:?}"
+    );
+    let specs = home.run(&["tool", "list", "--json"]).await.json();
+    assert_eq!(specs[0]["schema"]["type"], "object");
+
+    let args = r#"{"path": "a.txt", "content": "hello\n"}"#;
+    let written = home.run(&["tool", "call", "write_file", args]).await;
+    assert_eq!(written.code, Some(0), "{written:?}");
+    let read = home
+        .run_with(&["tool", "call", "read_file", "-"], r#"{"path": "a.txt"}"#)
+        .await;
+    assert!(read.stdout.contains("hello"), "{read:?}");
+    let elsewhere = home
+        .run(&[
+            "tool",
+            "call",
+            "read_file",
+            r#"{"path": "a.txt"}"#,
+            "--cwd",
+            "/",
+        ])
+        .await;
+    assert_eq!(elsewhere.code, Some(1), "{elsewhere:?}");
+    let unknown = home.run(&["tool", "call", "raed_file", "{}"]).await;
+    assert_eq!(unknown.code, Some(1));
+    assert!(unknown.stderr.contains("read_file"), "{unknown:?}");
+    let json = home
+        .run(&[
+            "tool",
+            "call",
+            "shell",
+            r#"{"command": "exit 3"}"#,
+            "--json",
+        ])
+        .await;
+    assert_eq!(json.code, Some(1), "{json:?}");
+    assert!(
+        json.json()["result"]["Err"]["message"].is_string(),
+        "{json:?}"
+    );
+}
+
+#[tokio::test]
 async fn help_and_completions_go_to_stdout() {
     let home = Home::new();
     for (args, text) in [

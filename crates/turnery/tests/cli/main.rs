@@ -5,5 +5,7 @@ mod acp;
 mod commands;
 mod home;
 mod outcomes;
+mod permission;
 mod run;
 mod settings;
+mod terminal;

@@ -44,7 +44,7 @@ async fn every_end_has_its_exit_code_and_its_sentence() {
 #[tokio::test]
 async fn a_limit_is_told_with_its_number() {
     let home = Home::new();
-    let list = json!({"tool_call": {"name": "list_files", "args": {}}});
+    let list = json!({"tool_call": {"name": "list_dir", "args": {}}});
     let model = home.scripted(json!([
         {"steps": [list]}, {"steps": [list]}, {"steps": [list]}, {"steps": [list]}, {"steps": [list]}
     ]));
@@ -120,4 +120,32 @@ async fn one_ctrl_c_asks_and_the_prompt_is_kept() {
     let id = list[0]["id"].as_str().expect("one session");
     let shown = home.run(&["sessions", "show", id]).await;
     assert!(shown.stdout.contains("> go\n"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_second_ctrl_c_forces_and_leaves_no_process_behind() {
+    let home = Home::new();
+    // Deaf to polite signals, and waits for ever.
+    let command = "trap '' TERM INT HUP; mkfifo fifo; while :; do read -r _ < fifo; done";
+    let model = home.scripted(json!([
+        {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]}
+    ]));
+    let mut child = home
+        .command(&["run", "--model", &model, "--mode", "auto", "go"])
+        .spawn()
+        .expect("started");
+    let mut err = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    err.read_line(&mut line).await.expect("read");
+    assert!(line.starts_with('•'), "{line}");
+    signal(&child, Signal::INT);
+    let mut line = String::new();
+    err.read_line(&mut line).await.expect("read");
+    assert_eq!(line, "turnery: stopping; press Ctrl-C again to force it\n");
+    signal(&child, Signal::INT);
+    let mut rest = String::new();
+    // Ends only when every process that has stderr is gone.
+    err.read_to_string(&mut rest).await.expect("read");
+    let done = end(child).await;
+    assert_eq!(done.code, Some(130), "{done:?} {rest}");
 }

@@ -1,0 +1,83 @@
+//! `turnery run` with a person at a terminal: questions are shown there and answered there.
+
+use crate::home::{Home, end};
+use rustix::{
+    fs::{Mode, OFlags},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+};
+use serde_json::json;
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    process::Stdio,
+};
+
+/// A terminal: the person's end and the program's end.
+fn terminal() -> rustix::io::Result<(File, File)> {
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&person)?;
+    unlockpt(&person)?;
+    let name = ptsname(&person, Vec::new())?;
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let program = rustix::fs::open(name, flags, Mode::empty())?;
+    Ok((person.into(), program.into()))
+}
+
+/// What the person sees up to and with `end`.
+fn until(person: &mut File, end: &str) -> String {
+    let mut seen = String::new();
+    let mut block = [0; 1024];
+    while !seen.contains(end) {
+        let read = person.read(&mut block).expect("the program is there");
+        seen.push_str(&String::from_utf8_lossy(&block[..read]));
+    }
+    seen
+}
+
+#[tokio::test]
+async fn a_person_sees_the_change_and_answers_with_one_letter() {
+    for (letter, written, said) in [
+        ("y", true, "done\n"),
+        ("n", false, "done\n"),
+        ("c", false, ""),
+    ] {
+        let home = Home::new();
+        let file = home.write("project/a.txt", "one\n");
+        let args = json!({"path": "a.txt", "content": "two\n"});
+        let model = home.scripted(json!([
+            {"steps": [{"tool_call": {"name": "write_file", "args": args}}]},
+            {"steps": [{"text": "done"}]},
+        ]));
+        let (mut person, program) = terminal().expect("a terminal");
+        let child = home
+            .command(&["run", "--model", &model, "write"])
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::from(program.try_clone().expect("a copy")))
+            .stderr(Stdio::from(program))
+            .spawn()
+            .expect("started");
+        let shown = tokio::task::spawn_blocking(move || {
+            let shown = until(&mut person, "[c] Cancel > ");
+            // An answer that makes no sense is asked again.
+            person.write_all(b"what\n").expect("typed");
+            until(&mut person, "[c] Cancel > ");
+            person.write_all(letter.as_bytes()).expect("typed");
+            person.write_all(b"\n").expect("typed");
+            (shown, person)
+        });
+        let (shown, person) = shown.await.expect("a question");
+        for part in ["-one", "+two", "[y] Allow", "[n] Reject"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        let done = end(child).await;
+        assert_eq!(done.stdout, said, "{letter}: {done:?}");
+        assert_eq!(
+            done.code,
+            Some(if letter == "c" { 130 } else { 0 }),
+            "{letter}"
+        );
+        let text = std::fs::read_to_string(&file).expect("the file");
+        assert_eq!(text == "two\n", written, "{letter}: {text}");
+        drop(person);
+    }
+}
