@@ -136,7 +136,7 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
             "Prompt again, or choose another model.",
         ),
     };
-    let details = format!("{message}. {details}").replace("..", ".");
+    let details = format!("{}. {details}", message.trim_end_matches('.'));
     let fault = match kind {
         FaultKind::Auth => Fault::new(AUTH_REQUIRED, what, details),
         FaultKind::Network

@@ -4,6 +4,7 @@ mod calls;
 mod client_side;
 mod content;
 mod envelope;
+mod outbox;
 mod parts;
 mod peer;
 mod permission;

@@ -35,6 +35,7 @@ fn ask() -> Ask {
                 },
             ],
         },
+        rule: None,
         options: vec![
             option("yes", OptionKind::AllowOnce),
             option("always", OptionKind::AllowAlways),

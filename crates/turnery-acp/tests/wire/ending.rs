@@ -43,6 +43,22 @@ fn the_end_of_input_cancels() {
     assert_eq!(result_of(answer)["stopReason"], "cancelled");
 }
 
+/// A question that nobody can answer any more does not hold up the end.
+#[test]
+fn the_end_of_input_ends_questions() {
+    let world = World::new(json!([{"steps": [{"tool_call": {"name": "change", "args": {}}}]}]));
+    let (mut client, id) = world.session();
+    let asked = client.ask("session/prompt", prompt(&id, "hi"));
+    client.asked("session/request_permission");
+    let (_, said) = client.leave();
+    let answer = said
+        .iter()
+        .find(|message| message["id"] == asked)
+        .expect("answered");
+    assert_eq!(result_of(answer)["stopReason"], "cancelled");
+    assert_eq!(world.ran.all(), [] as [String; 0]);
+}
+
 #[test]
 fn a_signal_ends_it_like_the_end_of_input() {
     let world = hangs();

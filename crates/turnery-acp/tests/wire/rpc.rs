@@ -2,6 +2,9 @@
 
 use crate::harness::{Client, World, error_of, result_of};
 use serde_json::{Value, json};
+use std::{path::PathBuf, sync::Arc};
+use turnery_acp::ServeOptions;
+use turnery_agent::{Projects, Settings, SettingsError};
 
 const INITIALIZE: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
@@ -265,4 +268,29 @@ fn the_login_that_needs_nothing() {
         -32602
     );
     assert_eq!(error_of(&client.call("authenticate", json!({}))), -32602);
+}
+
+/// RPC-12: whatever breaks inside, each request is answered once, and the next ones as well.
+#[test]
+fn what_breaks_inside_is_an_answer() {
+    struct Broken;
+    impl Projects for Broken {
+        fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
+            assert!(!roots[0].ends_with("work"), "a fault of ours");
+            Err(SettingsError("turnery.toml:3: no such key".to_owned()))
+        }
+    }
+    let world = World::silent();
+    let mut client = Client::connect(world.agent_of(Arc::new(Broken)), ServeOptions::default());
+    client.initialize(json!({}));
+    let answer = client.call("session/new", world.new_session());
+    assert_eq!(error_of(&answer), -32603);
+    let params = json!({"cwd": world.outside(), "mcpServers": []});
+    let answer = client.call("session/new", params);
+    assert_eq!(error_of(&answer), -32603);
+    assert_eq!(answer["error"]["data"]["kind"], "settings");
+    let details = &answer["error"]["data"]["details"];
+    assert_eq!(details, "turnery.toml:3: no such key");
+    probe(&mut client);
+    assert_eq!(client.leave().1, [] as [Value; 0]);
 }

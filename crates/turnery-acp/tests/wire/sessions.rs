@@ -41,6 +41,7 @@ fn parameters_that_do_not_fit_make_no_session() {
         json!({"cwd": "", "mcpServers": []}),
         json!({"cwd": null, "mcpServers": []}),
         json!({"cwd": 7, "mcpServers": []}),
+        json!({"cwd": world.outside().join("missing"), "mcpServers": []}),
         json!({"cwd": cwd}),
         json!({"cwd": cwd, "mcpServers": "none"}),
         json!({"cwd": cwd, "mcpServers": [{"name": "a"}]}),
@@ -51,6 +52,7 @@ fn parameters_that_do_not_fit_make_no_session() {
         json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": ["rel"]}),
         json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": [""]}),
         json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": [7]}),
+        json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": [world.outside().join("missing")]}),
         json!([cwd]),
     ] {
         let answer = client.call("session/new", params.clone());

@@ -77,11 +77,16 @@ impl World {
     }
 
     pub(crate) fn agent(&self) -> Arc<Agent> {
+        self.agent_of(Arc::new(Fixed(self.scenario.clone())))
+    }
+
+    /// An agent that reads its settings from elsewhere.
+    pub(crate) fn agent_of(&self, projects: Arc<dyn Projects>) -> Arc<Agent> {
         Arc::new(Agent::new(
             Arc::clone(&self.store),
             Arc::new(Catalogue::new(Vec::new())),
             toolbox(&self.ran),
-            Arc::new(Fixed(self.scenario.clone())),
+            projects,
         ))
     }
 

@@ -1,0 +1,131 @@
+//! The outbox of a session: when it is open, and how much it takes.
+
+use super::parts::{event, updates};
+use crate::{
+    barrier::Barrier,
+    outbox::WireOutbox,
+    writer::{Out, Sender},
+};
+use std::{
+    future::poll_fn,
+    task::{Context, Poll, Waker},
+    time::Instant,
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use turnery_agent::{Item, Outbox};
+use turnery_engine::{
+    ContinuationKind, Event, EventKind, MessageId, PromptId, SessionId, StreamDelta,
+};
+
+fn outbox(out: Sender, barrier: &Barrier, gate: Option<CancellationToken>) -> WireOutbox {
+    WireOutbox::new(&SessionId::from("s1"), out, barrier.clone(), false, gate)
+}
+
+fn is_open(outbox: &mut WireOutbox) -> bool {
+    outbox.poll_room(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+}
+
+fn delta(text: &str) -> Event {
+    let delta = StreamDelta::Text {
+        block: 0,
+        text: text.to_owned(),
+    };
+    event(
+        0,
+        EventKind::Delta {
+            message_id: MessageId::from("m1"),
+            delta,
+        },
+    )
+}
+
+fn start() -> Event {
+    event(
+        0,
+        EventKind::LoopStart {
+            agent_id: "a".to_owned(),
+            prompt_id: PromptId::from("p1"),
+            parent_loop_id: None,
+            continuation_kind: ContinuationKind::Initial,
+            config: None,
+        },
+    )
+}
+
+/// SESS-7, by construction.
+#[tokio::test]
+async fn nothing_goes_out_before_the_session_is_answered() {
+    let (out, _lines) = mpsc::channel(4);
+    let answered = CancellationToken::new();
+    let mut outbox = outbox(out, &Barrier::new().0, Some(answered.clone()));
+    assert!(!is_open(&mut outbox));
+    answered.cancel();
+    assert!(is_open(&mut outbox));
+}
+
+/// A prompt says nothing before the answer to the one before it is in the queue.
+#[tokio::test]
+async fn a_new_loop_waits_for_the_barrier() {
+    let (out, _lines) = mpsc::channel(4);
+    let (barrier, mut waiting) = Barrier::new();
+    let mut outbox = outbox(out, &barrier, None);
+    assert!(is_open(&mut outbox));
+    outbox.push(Item::Live(&start()));
+    assert!(!is_open(&mut outbox));
+    let pass = waiting.recv().await.unwrap();
+    assert!(!is_open(&mut outbox));
+    pass.send(()).unwrap();
+    assert!(is_open(&mut outbox));
+    // A connection that has ended holds nobody up.
+    outbox.push(Item::Live(&start()));
+    drop(waiting);
+    assert!(is_open(&mut outbox));
+}
+
+/// A client that does not read holds the session back; one that is gone does not.
+#[tokio::test]
+async fn a_full_queue_shuts_the_outbox_and_a_closed_one_opens_it() {
+    let (out, mut lines) = mpsc::channel(3);
+    let mut outbox = outbox(out, &Barrier::new().0, None);
+    let mut taken = 0;
+    while is_open(&mut outbox) {
+        outbox.push(Item::Live(&delta("x")));
+        taken += 1;
+    }
+    assert_eq!(taken, 3);
+    lines.recv().await.unwrap();
+    assert!(is_open(&mut outbox));
+    outbox.push(Item::Live(&delta("x")));
+    assert!(!is_open(&mut outbox));
+    drop(lines);
+    for _ in 0..10 {
+        poll_fn(|cx| outbox.poll_room(cx)).await;
+        outbox.push(Item::Live(&delta("x")));
+    }
+}
+
+/// The hot path: one allocation a fragment, no detour. The bound is loose, for a shared machine and
+/// a build that is not optimised; the figure is printed.
+#[tokio::test]
+async fn a_fragment_costs_little() {
+    const COUNT: usize = 100_000;
+    let (out, mut lines) = mpsc::channel(256);
+    let mut outbox = outbox(out, &Barrier::new().0, None);
+    let fragment = delta(" and a few words of text,\n");
+    let began = Instant::now();
+    let mut bytes = 0;
+    for _ in 0..COUNT {
+        poll_fn(|cx| outbox.poll_room(cx)).await;
+        outbox.push(Item::Live(&fragment));
+        if let Ok(Out::Lines(line)) = lines.try_recv() {
+            bytes += line.len();
+            if bytes == line.len() {
+                assert_eq!(updates(&line).len(), 1);
+            }
+        }
+    }
+    let each = began.elapsed().as_nanos() / COUNT as u128;
+    println!("{each} ns and {} bytes a fragment", bytes / COUNT);
+    assert!(each < 50_000, "{each} ns a fragment");
+}

@@ -1,0 +1,213 @@
+//! Tools over the wire: permission, the editor's files and terminals, and never what was not offered.
+
+use crate::harness::{World, prompt, result_of};
+use serde_json::{Value, json};
+
+fn calls(tool: &str) -> Value {
+    json!([
+        {"steps": [{"tool_call": {"name": tool, "args": {}}}]},
+        {"steps": [{"text": "done"}]},
+    ])
+}
+
+fn statuses(updates: &[Value]) -> Vec<&str> {
+    updates
+        .iter()
+        .filter(|update| update["toolCallId"].is_string())
+        .map(|update| update["status"].as_str().unwrap_or("pending"))
+        .collect()
+}
+
+/// PERM-1, PERM-3, PERM-4, PERM-5: what each reply does to the file, the call and the prompt.
+#[test]
+fn nothing_runs_before_a_yes() {
+    let selected = |id: &str| json!({"outcome": {"outcome": "selected", "optionId": id}});
+    let table = [
+        (selected("allow_once"), true, "end_turn"),
+        (selected("allow_always"), true, "end_turn"),
+        (selected("reject_once"), false, "end_turn"),
+        (selected("reject_always"), false, "end_turn"),
+        (selected("nonsense"), false, "end_turn"),
+        (
+            json!({"outcome": {"outcome": "approved"}}),
+            false,
+            "end_turn",
+        ),
+        (json!({}), false, "end_turn"),
+        (
+            json!({"outcome": {"outcome": "cancelled"}}),
+            false,
+            "cancelled",
+        ),
+    ];
+    for (reply, runs, reason) in table {
+        let world = World::new(calls("change"));
+        let (mut client, id) = world.session();
+        let asked = client.ask("session/prompt", prompt(&id, "hi"));
+        let question = client.asked("session/request_permission");
+        assert_eq!(world.ran.all(), [] as [String; 0]);
+        let before = client.updates();
+        assert_eq!(before[0]["sessionUpdate"], "tool_call", "{before:?}");
+        let call = &question["params"]["toolCall"];
+        assert_eq!(call["toolCallId"], before[0]["toolCallId"]);
+        assert_eq!(call["content"][0]["type"], "diff");
+        assert_eq!(call["content"][0]["path"], json!(world.file("a.txt")));
+        client.reply(&question, reply.clone());
+        let answer = client.answer(&asked);
+        assert_eq!(result_of(&answer)["stopReason"], reason, "{reply}");
+        assert_eq!(world.ran.all().len(), usize::from(runs), "{reply}");
+        let after = client.updates();
+        let expected: &[&str] = if runs {
+            &["in_progress", "completed"]
+        } else {
+            &["failed"]
+        };
+        assert_eq!(statuses(&after), expected, "{reply}: {after:?}");
+    }
+}
+
+/// CANCEL-3, CANCEL-7, CANCEL-10: a cancel while the person is asked.
+#[test]
+fn a_cancel_takes_the_question_back() {
+    let world = World::new(calls("change"));
+    let (mut client, id) = world.session();
+    let asked = client.ask("session/prompt", prompt(&id, "hi"));
+    let question = client.asked("session/request_permission");
+    client.seen();
+    client.tell("session/cancel", json!({"sessionId": id}));
+    let answer = client.answer(&asked);
+    assert_eq!(result_of(&answer)["stopReason"], "cancelled");
+    let seen = client.seen();
+    let back = seen
+        .iter()
+        .find(|message| message["method"] == "$/cancel_request");
+    assert_eq!(
+        back.expect("taken back")["params"]["requestId"],
+        question["id"]
+    );
+    assert!(
+        seen.iter()
+            .any(|m| m["params"]["update"]["status"] == "failed"),
+        "{seen:?}"
+    );
+    // A late answer, as clients give it, changes nothing.
+    client.reply(&question, json!({"outcome": {"outcome": "cancelled"}}));
+    assert_eq!(world.ran.all(), [] as [String; 0]);
+}
+
+/// CANCEL-3: a cancel while a tool runs.
+#[test]
+fn a_cancel_ends_a_tool() {
+    let world = World::new(calls("hang"));
+    let (mut client, id) = world.session();
+    let asked = client.ask("session/prompt", prompt(&id, "hi"));
+    client.wait(|message| message["params"]["update"]["status"] == "in_progress");
+    client.tell("session/cancel", json!({"sessionId": id}));
+    let answer = client.answer(&asked);
+    assert_eq!(result_of(&answer)["stopReason"], "cancelled");
+    assert_eq!(statuses(&client.updates()).last(), Some(&"failed"));
+}
+
+/// PERM-6.
+#[test]
+fn always_is_remembered() {
+    let world = World::new(json!([
+        {"steps": [{"tool_call": {"name": "change", "args": {}}}]},
+        {"steps": [{"tool_call": {"name": "change", "args": {}}}]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let (mut client, id) = world.session();
+    let asked = client.ask("session/prompt", prompt(&id, "hi"));
+    let question = client.asked("session/request_permission");
+    client.reply(
+        &question,
+        json!({"outcome": {"outcome": "selected", "optionId": "allow_always"}}),
+    );
+    assert_eq!(result_of(&client.answer(&asked))["stopReason"], "end_turn");
+    assert_eq!(world.ran.all(), ["change", "change"]);
+}
+
+/// INIT-7, INIT-8, FS-1, TERM-1, NOTE-1: every combination of abilities works, and nothing is
+/// called that was not offered.
+#[test]
+fn only_what_the_client_offers_is_used() {
+    for bits in 0..8 {
+        let [read, write, terminal] = [1, 2, 4].map(|bit| bits & bit != 0);
+        let world = World::new(json!([
+            {"steps": [{"tool_call": {"name": "change", "args": {}}}]},
+            {"steps": [{"tool_call": {"name": "look", "args": {}}}]},
+            {"steps": [{"tool_call": {"name": "shell", "args": {}}}]},
+            {"steps": [{"text": "done"}]},
+        ]));
+        let (mut client, id) = world.session_with(json!({
+            "fs": {"readTextFile": read, "writeTextFile": write},
+            "terminal": terminal,
+        }));
+        result_of(&client.call(
+            "session/set_mode",
+            json!({"sessionId": id, "modeId": "auto"}),
+        ));
+        let asked = client.ask("session/prompt", prompt(&id, "hi"));
+        let mut called = Vec::new();
+        loop {
+            let message = client.wait(|m| m.get("id").is_some());
+            let Some(method) = message["method"].as_str() else {
+                assert_eq!(message["id"], asked);
+                assert_eq!(result_of(&message)["stopReason"], "end_turn");
+                break;
+            };
+            called.push(method.to_owned());
+            let result = match method {
+                "fs/read_text_file" => json!({"content": "unsaved"}),
+                "terminal/create" => json!({"terminalId": "t1"}),
+                "terminal/wait_for_exit" => json!({"exitCode": 0}),
+                "terminal/output" => json!({"output": "", "truncated": false}),
+                _ => Value::Null,
+            };
+            client.reply(&message, result);
+        }
+        let mut expected = Vec::new();
+        if write {
+            expected.push("fs/write_text_file");
+        }
+        if read {
+            expected.push("fs/read_text_file");
+        }
+        if terminal {
+            expected.extend([
+                "terminal/create",
+                "terminal/wait_for_exit",
+                "terminal/output",
+            ]);
+        }
+        called.retain(|method| method != "terminal/release");
+        assert_eq!(called, expected);
+        assert_eq!(world.file("a.txt").exists(), !write);
+    }
+}
+
+/// LOAD-1, LOAD-7: calls come again, finished.
+#[test]
+fn a_loaded_session_shows_its_calls() {
+    let world = World::new(calls("print"));
+    let (mut client, id) = world.session();
+    result_of(&client.call("session/prompt", prompt(&id, "hi")));
+    let live = client.updates();
+    assert_eq!(statuses(&live)[..2], ["pending", "in_progress"]);
+    assert_eq!(statuses(&live).last(), Some(&"completed"));
+    client.leave();
+    let mut client = world.client(json!({}));
+    let params = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+    result_of(&client.call("session/load", params));
+    let replay = client.updates();
+    let kinds: Vec<&str> = replay
+        .iter()
+        .filter_map(|u| u["sessionUpdate"].as_str())
+        .collect();
+    assert_eq!(
+        kinds,
+        ["user_message_chunk", "tool_call", "agent_message_chunk"]
+    );
+    assert_eq!(statuses(&replay), ["completed"]);
+    assert_eq!(replay[1]["toolCallId"], live[0]["toolCallId"]);
+}
