@@ -81,3 +81,17 @@ async fn a_person_sees_the_change_and_answers_with_one_letter() {
         drop(person);
     }
 }
+
+#[tokio::test]
+async fn somebody_who_types_only_the_name_is_told_where_to_begin() {
+    let home = Home::new();
+    let (_person, program) = terminal().expect("a terminal");
+    let child = home
+        .command(&[])
+        .stdin(Stdio::from(program))
+        .spawn()
+        .expect("started");
+    let done = end(child).await;
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
+    assert!(done.stdout.contains("turnery run"), "{done:?}");
+}
