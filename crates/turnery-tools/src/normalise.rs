@@ -6,9 +6,10 @@ use serde_json::{Map, Value};
 use std::cell::Cell;
 use turnery_engine::{ToolFailure, ToolSpec};
 
-/// Schemas of other people's tools may refer to themselves for ever; after this many steps the
-/// rest of the arguments is handed on as it is.
+/// Schemas of other people's tools may refer to themselves for ever; after this many steps, or this
+/// deep, the rest of the arguments is handed on as it is.
 const MOST_STEPS: u32 = 100_000;
+const DEEPEST: u32 = 128;
 
 /// The arguments as the schema wants them (JIDO-39, JIDO-40).
 pub(crate) fn normalise(spec: &ToolSpec, args: &Value) -> Result<Value, ToolFailure> {
@@ -33,6 +34,7 @@ pub(crate) fn normalise(spec: &ToolSpec, args: &Value) -> Result<Value, ToolFail
     let fit = Fit {
         root: &spec.schema,
         steps: Cell::new(MOST_STEPS),
+        depth: Cell::new(0),
     };
     fit.value(&spec.schema, parsed, "", Manner::Lenient)
         .map_err(|misfit| invalid(format!("{}: {misfit}", spec.name)))
@@ -48,6 +50,7 @@ enum Manner {
 struct Fit<'a> {
     root: &'a Value,
     steps: Cell<u32>,
+    depth: Cell<u32>,
 }
 
 impl<'a> Fit<'a> {
@@ -61,10 +64,24 @@ impl<'a> Fit<'a> {
         let Value::Object(rules) = schema else {
             return Ok(value);
         };
-        let Some(steps) = self.steps.get().checked_sub(1) else {
+        let (steps, depth) = (self.steps.get(), self.depth.get());
+        if steps == 0 || depth == DEEPEST {
             return Ok(value);
-        };
-        self.steps.set(steps);
+        }
+        self.steps.set(steps - 1);
+        self.depth.set(depth + 1);
+        let fitted = self.by_rules(rules, value, at, manner);
+        self.depth.set(depth);
+        fitted
+    }
+
+    fn by_rules(
+        &self,
+        rules: &'a Map<String, Value>,
+        value: Value,
+        at: &str,
+        manner: Manner,
+    ) -> Result<Value, String> {
         if let Some(Value::String(reference)) = rules.get("$ref") {
             let target = reference
                 .strip_prefix('#')

@@ -9,6 +9,7 @@ use crate::{
     workspace::disk,
 };
 use futures_util::future::BoxFuture;
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use schemars::JsonSchema;
@@ -132,7 +133,6 @@ fn matcher(args: &Args) -> Result<RegexMatcher, ToolFailure> {
     RegexMatcherBuilder::new()
         .case_insensitive(args.ignore_case.unwrap_or(false))
         .fixed_strings(args.literal.unwrap_or(false))
-        .line_terminator(Some(b'\n'))
         .crlf(true)
         .build(&args.pattern)
         .map_err(|error| {
@@ -180,6 +180,7 @@ impl Plan {
         let mut searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .line_number(true)
+            .line_terminator(LineTerminator::crlf())
             .before_context(self.context)
             .after_context(self.context)
             .heap_limit(Some(LONGEST_LINE))

@@ -2,6 +2,11 @@
 
 mod bench;
 mod confinement;
+mod edit_file;
 mod read_file;
+mod schemas;
+mod search;
+mod toolbox;
 mod update_plan;
+mod walks;
 mod write_file;

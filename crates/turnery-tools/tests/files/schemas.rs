@@ -1,0 +1,179 @@
+//! What models are told of the tools, and how what they write is made to fit.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use turnery_engine::{FailureKind, ToolSpec};
+use turnery_tools::Toolbox;
+
+fn spec(name: &str) -> ToolSpec {
+    let toolbox = Toolbox::coding();
+    toolbox.get(name).expect("it is there").spec().clone()
+}
+
+fn normalised(name: &str, args: Value) -> Result<Value, String> {
+    Toolbox::normalise(&spec(name), &args).map_err(|failure| {
+        assert_eq!(failure.kind, FailureKind::Validation);
+        failure.message
+    })
+}
+
+#[test]
+fn a_schema_says_what_is_needed_and_nothing_else() {
+    assert_eq!(
+        *spec("read_file").schema,
+        json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "start_line": {"type": "integer", "description": "First line, from 1"},
+                "end_line": {"type": "integer", "description": "Last line, included"},
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        })
+    );
+    assert_eq!(
+        spec("update_plan")
+            .schema
+            .pointer("/properties/entries/items/properties/status"),
+        Some(&json!({"type": "string", "enum": ["pending", "in_progress", "completed"]}))
+    );
+}
+
+/// All tools go out with the first request, so they have to be few bytes.
+#[test]
+fn the_file_tools_fit_into_four_kilobytes() {
+    let toolbox = Toolbox::coding();
+    let specs = toolbox.specs();
+    let bytes: usize = specs
+        .iter()
+        .filter(|spec| spec.name != "shell")
+        .map(|spec| serde_json::to_string(spec).expect("it is JSON").len())
+        .sum();
+    assert!(bytes < 4_096, "{bytes}");
+}
+
+/// JIDO-39, JIDO-40.
+#[test]
+fn what_plainly_means_the_same_is_made_to_fit() {
+    let path = json!({"path": "a", "start_line": 6});
+    for args in [
+        json!({"path": "a", "start_line": 6}),
+        json!({"path": "a", "start_line": "6"}),
+        json!({"path": "a", "start_line": 6.0}),
+        json!({"path": "a", "start_line": 6, "end_line": null}),
+        json!("{\"path\": \"a\", \"start_line\": \"6\"}"),
+    ] {
+        assert_eq!(normalised("read_file", args), Ok(path.clone()));
+    }
+    assert_eq!(normalised("list_dir", json!(null)), Ok(json!({})));
+    assert_eq!(normalised("list_dir", json!("")), Ok(json!({})));
+    assert_eq!(
+        normalised("search", json!({"pattern": 42, "literal": "True"})),
+        Ok(json!({"pattern": "42", "literal": true}))
+    );
+    assert_eq!(
+        normalised("update_plan", json!({"entries": "[{\"content\": \"x\"}]"})),
+        Ok(json!({"entries": [{"content": "x"}]}))
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    for (name, args, message) in [
+        (
+            "read_file",
+            json!({"file_path": "a"}),
+            "read_file: there is no argument \"file_path\"; did you mean \"path\"? It takes \
+             path (required), start_line, end_line",
+        ),
+        ("read_file", json!({}), "read_file: \"path\" is missing"),
+        (
+            "read_file",
+            json!({"path": ["a"]}),
+            "read_file: \"path\" must be of type string, not an array",
+        ),
+        (
+            "read_file",
+            json!({"path": "a", "start_line": "six"}),
+            "read_file: \"start_line\" must be of type integer, not a string",
+        ),
+        (
+            "update_plan",
+            json!({"entries": [{"content": "x"}, {"content": {}}]}),
+            "update_plan: /entries/1/content must be of type string, not an object",
+        ),
+        (
+            "read_file",
+            json!([]),
+            "the arguments of read_file must be an object, not an array",
+        ),
+        (
+            "read_file",
+            json!("{\"path\": "),
+            "the arguments of read_file are not valid JSON: EOF while parsing a value at line 1 column 9",
+        ),
+    ] {
+        assert_eq!(normalised(name, args), Err(message.to_owned()));
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[0-9]{0,3}|true|[a-z{}\\[\\]\"]{0,6}".prop_map(Value::from),
+    ];
+    let key = prop_oneof![
+        prop::sample::select(vec![
+            "path",
+            "content",
+            "start_line",
+            "pattern",
+            "literal",
+            "entries",
+            "status",
+            "depth",
+        ])
+        .prop_map(str::to_owned),
+        "[a-z~/]{0,3}",
+    ];
+    leaf.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((key.clone(), inner), 0..4)
+                .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    /// Whatever a model writes: no panic, and what fits once fits again, unchanged.
+    #[test]
+    fn normalising_twice_changes_nothing_more(args in any_json()) {
+        for spec in Toolbox::coding().specs().iter() {
+            if let Ok(once) = Toolbox::normalise(spec, &args) {
+                prop_assert_eq!(Toolbox::normalise(spec, &once), Ok(once.clone()));
+            }
+        }
+    }
+
+    /// Other people's schemas may be anything too, and refer to themselves.
+    #[test]
+    fn any_schema_is_survived(args in any_json(), inner in any_json()) {
+        let spec = ToolSpec {
+            name: "other".to_owned(),
+            description: String::new(),
+            schema: json!({
+                "type": "object",
+                "properties": {"path": {"$ref": "#"}, "content": inner},
+                "anyOf": [{"$ref": "#"}, {"anyOf": [{"$ref": "#"}, {"type": "array"}]}],
+            }).into(),
+        };
+        if let Ok(fitted) = Toolbox::normalise(&spec, &args) {
+            prop_assert!(fitted.is_object());
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `search`.
+
+use crate::bench::Bench;
+use serde_json::json;
+use turnery_engine::{CallKind, FailureKind};
+
+fn tree() -> Bench {
+    let bench = Bench::new();
+    bench.put(".gitignore", "built\n");
+    bench.put(".env", "needle=1\n");
+    bench.put("a.rs", "hay\nlet needle = 1;\nhay\nNeedle\r\n");
+    bench.put("b/c.txt", "a needle (here)\n");
+    bench.put("b/bin", b"needle\0needle\n");
+    bench.put("built/x.rs", "needle\n");
+    bench
+}
+
+#[tokio::test]
+async fn lines_are_found() {
+    let bench = tree();
+    for (args, expected) in [
+        (
+            json!({"pattern": "needle"}),
+            "a.rs:2: let needle = 1;\nb/c.txt:1: a needle (here)\n",
+        ),
+        (
+            json!({"pattern": "^needle$", "ignore_case": "true"}),
+            "a.rs:4: Needle\n",
+        ),
+        (
+            json!({"pattern": "(here)", "literal": true}),
+            "b/c.txt:1: a needle (here)\n",
+        ),
+        (
+            json!({"pattern": "needle", "glob": "*.txt"}),
+            "b/c.txt:1: a needle (here)\n",
+        ),
+        (
+            json!({"pattern": "needle", "glob": "!*.txt"}),
+            "a.rs:2: let needle = 1;\n",
+        ),
+        (
+            json!({"pattern": "needle", "path": "b/c.txt"}),
+            "b/c.txt:1: a needle (here)\n",
+        ),
+        (
+            json!({"pattern": "needle", "path": ".env"}),
+            ".env:1: needle=1\n",
+        ),
+        (
+            json!({"pattern": "let", "context": 1}),
+            "a.rs-1- hay\na.rs:2: let needle = 1;\na.rs-3- hay\n",
+        ),
+        (
+            json!({"pattern": "needle", "max_results": 1}),
+            "a.rs:2: let needle = 1;\n[the first 1 matches; narrow the pattern, path or glob]\n",
+        ),
+        (json!({"pattern": "nowhere"}), "[no match]\n"),
+    ] {
+        assert_eq!(bench.told("search", args.clone()).await, expected, "{args}");
+    }
+}
+
+#[tokio::test]
+async fn a_pattern_that_is_no_expression_gets_advice() {
+    let bench = tree();
+    let (kind, message) = bench.failure("search", json!({"pattern": "f("})).await;
+    assert_eq!(kind, FailureKind::Validation);
+    assert!(
+        message.ends_with("Set literal to true to look for the text as it is."),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn of_a_long_line_the_part_around_the_match_is_shown() {
+    let bench = Bench::new();
+    bench.put(
+        "min.js",
+        format!("{}needle{}\n", "a".repeat(1_000), "b".repeat(1_000)),
+    );
+    let told = bench.told("search", json!({"pattern": "needle"})).await;
+    let expected = format!(
+        "min.js:1: … {}needle{} …\n",
+        "a".repeat(100),
+        "b".repeat(194)
+    );
+    assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn it_is_shown_as_a_search() {
+    let bench = tree();
+    let args = json!({"pattern": "foo", "path": "b"});
+    let detail = bench.prepare("search", args).await.unwrap().detail;
+    assert_eq!(detail.title, "Search \"foo\" in b");
+    assert_eq!(detail.kind, CallKind::Search);
+    assert_eq!(detail.locations[0].path, bench.root.join("b"));
+}

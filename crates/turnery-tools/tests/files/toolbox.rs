@@ -1,0 +1,174 @@
+//! The toolbox: however a tool behaves, its call ends and says how.
+
+use crate::bench::{Bench, call};
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use turnery_engine::{CallDetail, FailureKind, ToolEnvelope, ToolFailure, ToolSpec};
+use turnery_tools::{Access, Prepared, Tool, ToolCx, Toolbox, Workspace};
+
+/// Does what it is told: hang, panic, or wind up when cancelled.
+struct Odd(ToolSpec);
+
+impl Odd {
+    fn new() -> Self {
+        Self(ToolSpec {
+            name: "odd".to_owned(),
+            description: String::new(),
+            schema: json!({"type": "object"}).into(),
+        })
+    }
+}
+
+impl Tool for Odd {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
+        panic!("described")
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        _args: &'a Value,
+        _cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        Box::pin(async {
+            Ok(Prepared {
+                access: Access::Nothing,
+                detail: CallDetail::default(),
+            })
+        })
+    }
+
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        Box::pin(async move {
+            match args["do"].as_str() {
+                Some("panic") => panic!("of its own"),
+                Some("wind up") => {
+                    cx.cancel.cancelled().await;
+                    ToolEnvelope::text("as far as it got")
+                }
+                Some(_) | None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+fn bench() -> Bench {
+    let mut bench = Bench::new();
+    bench.toolbox = Toolbox::new(vec![Arc::new(Odd::new()), Arc::new(Odd::new())]);
+    bench
+}
+
+/// JIDO-68, JIDO-69, JIDO-70.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_hangs_times_out_after_thirty_seconds() {
+    let bench = bench();
+    let began = tokio::time::Instant::now();
+    assert_eq!(
+        bench.failure("odd", json!({})).await,
+        (
+            FailureKind::Timeout,
+            "odd ran longer than 30s and was stopped".to_owned()
+        )
+    );
+    assert_eq!(began.elapsed(), Duration::from_secs(30));
+}
+
+/// JIDO-28.
+#[tokio::test(start_paused = true)]
+async fn the_caller_may_set_the_limit() {
+    let bench = bench();
+    let began = tokio::time::Instant::now();
+    let limit = Some(Duration::from_millis(250));
+    let call = call("odd", json!({}));
+    let envelope = bench.toolbox.run_within(&call, &bench.cx, limit).await;
+    assert_eq!(envelope.result.unwrap_err().kind, FailureKind::Timeout);
+    assert_eq!(began.elapsed(), Duration::from_millis(250));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_tool_may_wind_up_but_not_for_ever() {
+    let bench = bench();
+    bench.cx.cancel.cancel();
+    let told = bench.told("odd", json!({"do": "wind up"})).await;
+    assert_eq!(told, "as far as it got");
+    let began = tokio::time::Instant::now();
+    assert_eq!(
+        bench.failure("odd", json!({})).await,
+        (FailureKind::Cancelled, "odd was cancelled".to_owned())
+    );
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_panic_ends_the_call_and_nothing_else() {
+    let bench = bench();
+    assert_eq!(
+        bench.failure("odd", json!({"do": "panic"})).await,
+        (FailureKind::Exception, "odd broke: of its own".to_owned())
+    );
+    let call = call("odd", json!({}));
+    let detail = bench.toolbox.describe(&call, &bench.cx.workspace);
+    assert_eq!(detail.title, "odd");
+}
+
+/// JIDO-65, JIDO-66, JIDO-67.
+#[tokio::test]
+async fn an_unknown_tool_is_answered_with_those_there_are() {
+    let bench = bench();
+    let message = "there is no tool \"Odd\"; the tools are odd".to_owned();
+    assert_eq!(
+        bench.failure("Odd", json!({})).await,
+        (FailureKind::NotFound, message.clone())
+    );
+    let failure = bench.prepare("Odd", json!({})).await.unwrap_err();
+    assert_eq!(
+        (failure.kind, failure.message),
+        (FailureKind::NotFound, message)
+    );
+    let names: Vec<String> = Toolbox::coding()
+        .specs()
+        .iter()
+        .map(|spec| spec.name.clone())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "read_file",
+            "list_dir",
+            "find_files",
+            "search",
+            "edit_file",
+            "write_file",
+            "shell",
+            "update_plan"
+        ]
+    );
+}
+
+#[test]
+fn a_call_is_described_without_looking_at_the_disk() {
+    let bench = Bench::new();
+    for (name, args, title) in [
+        ("read_file", json!({"path": "x/../a.rs"}), "Read a.rs"),
+        ("list_dir", json!({}), "List ."),
+        (
+            "edit_file",
+            json!({"path": "a", "old_text": "b", "new_text": "c"}),
+            "Edit a",
+        ),
+        ("read_file", json!({"wrong": 1}), "read_file"),
+        ("nothing", json!({}), "nothing"),
+    ] {
+        let detail = bench
+            .toolbox
+            .describe(&call(name, args), &bench.cx.workspace);
+        assert_eq!(detail.title, title);
+        for location in detail.locations {
+            assert!(location.path.is_absolute());
+        }
+    }
+}
