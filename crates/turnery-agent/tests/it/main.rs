@@ -1,4 +1,5 @@
 //! The session task, driven by a puppet model, puppet tools and a client whose outbox can be stopped.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 mod asking;
 mod cancelling;
