@@ -6,6 +6,7 @@ mod commits;
 mod files;
 mod lanes;
 mod listing;
+mod processes;
 mod recovery;
 mod samples;
 mod sessions;

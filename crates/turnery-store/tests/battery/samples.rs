@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
-    CallDetail, CallId, CallKind, ConfigSnapshot, Content, ContinuationKind, Event, EventKind,
-    LlmMessage, LoopId, LoopRecord, LoopStatus, Message, MessageId, MessageStop, Outcome, PromptId,
-    SessionId, Timestamp, ToolCall, Turn, TurnFinish, TurnId, TurnTrigger, Usage,
+    CallDetail, CallId, CallKind, ConfigSnapshot, Content, ContinuationKind, Disposition, Event,
+    EventKind, LlmMessage, LoopId, LoopRecord, LoopStatus, Message, MessageId, MessageStop,
+    Outcome, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope, Turn, TurnFinish, TurnId,
+    TurnTrigger, Usage,
 };
 use turnery_store::{Commit, Lane, NewSession, Owner};
 
@@ -188,6 +189,45 @@ pub(crate) fn record(session: &str, number: u32, question: &str) -> LoopRecord {
         events,
         on_chain: true,
     }
+}
+
+/// The record with so many calls more, three events each, after its answer.
+pub(crate) fn with_calls(mut record: LoopRecord, calls: usize, output: &str) -> LoopRecord {
+    let name = |number: usize| CallId::from(format!("{}.call-{number}", record.loop_id));
+    let kinds = (0..calls).flat_map(|number| {
+        [
+            EventKind::ToolCallRequested {
+                call: ToolCall {
+                    call_id: name(number),
+                    ..call("")
+                },
+                detail: detail("Read a.txt"),
+            },
+            EventKind::ToolExecutionStart {
+                call_id: name(number),
+                tool_name: "read".into(),
+                runs: true,
+            },
+            EventKind::ToolExecutionEnd {
+                call_id: name(number),
+                tool_name: "read".into(),
+                envelope: ToolEnvelope::text(output),
+                disposition: Disposition::Executed,
+            },
+        ]
+    });
+    let before = record.events[5].clone();
+    let added: Vec<Event> = kinds
+        .map(|kind| Event {
+            kind,
+            ..before.clone()
+        })
+        .collect();
+    record.events.splice(6..6, added);
+    for (seq, event) in (0..).zip(&mut record.events) {
+        event.seq = seq;
+    }
+    record
 }
 
 pub(crate) fn message(of: &LoopId, name: &str, message: Message) -> Arc<LlmMessage> {

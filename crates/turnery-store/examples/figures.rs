@@ -1,0 +1,192 @@
+//! Figures: what the store's operations cost on this machine. `cargo run --release -p turnery-store --example figures`
+
+#![expect(clippy::print_stdout, reason = "printing is what it is for")]
+
+#[path = "../tests/battery/samples.rs"]
+mod samples;
+
+use samples::{commit, new_session, owner, record, with_calls};
+use std::{
+    error::Error,
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use turnery_engine::LoopRecord;
+use turnery_store::{ListQuery, NewSession, SqliteStore, Store};
+
+const ROUNDS: u32 = 300;
+const TURNS: u32 = 200;
+const SESSIONS: u64 = 10_000;
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// How long each round took, and how much of it was work of this process.
+struct Meter {
+    name: &'static str,
+    times: Vec<Duration>,
+    cpu: Duration,
+}
+
+impl Meter {
+    fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            times: Vec::new(),
+            cpu: cpu_time(),
+        }
+    }
+
+    fn add(&mut self, since: Instant) {
+        self.times.push(since.elapsed());
+    }
+
+    fn tell(mut self) {
+        let cpu = cpu_time().saturating_sub(self.cpu);
+        self.times.sort_unstable();
+        let count = self.times.len();
+        let (middle, late) = (self.times[count / 2], self.times[count * 9 / 10]);
+        let each = cpu / u32::try_from(count).unwrap_or(u32::MAX);
+        println!(
+            "{:<44} median {middle:>9.1?}   9 of 10 below {late:>9.1?}   cpu {each:>9.1?}",
+            self.name
+        );
+    }
+}
+
+/// User and system time of all threads so far, in steps of 10 ms; zero where `/proc` does not tell.
+fn cpu_time() -> Duration {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = fields.split_ascii_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Outcome {
+    // In the working directory, since a temporary folder may not be on a disk.
+    let folder = tempfile::tempdir_in(".")?;
+    let store = SqliteStore::open(folder.path().join("sessions.db"));
+    writes(&store).await?;
+    reads(&store).await?;
+    Ok(())
+}
+
+/// One turn with two calls: 15 events.
+fn turn(session: &str, number: u32) -> Arc<LoopRecord> {
+    let record = record(session, number, "What is in the two files?");
+    Arc::new(with_calls(record, 2, "fn main() {}\n"))
+}
+
+async fn writes(store: &SqliteStore) -> Outcome {
+    store.create(new_session("s1")).await?;
+    let id = "s1".into();
+    let mut claims = Meter::new("claim");
+    for _ in 0..ROUNDS {
+        let since = Instant::now();
+        store.claim(&id, &owner("a")).await?;
+        claims.add(since);
+    }
+    claims.tell();
+
+    let lane = store.claim(&id, &owner("a")).await?.lane;
+    let mut queued = Meter::new("append of 5 events, queued");
+    for number in 1..=ROUNDS {
+        let record = turn("s1", number);
+        let events = record.events[..5].to_vec();
+        let since = Instant::now();
+        store.append(&lane, &record.loop_id, events);
+        queued.add(since);
+    }
+    queued.tell();
+    let mut written = Meter::new("append of 5 events and renew: written");
+    for number in 1..=ROUNDS {
+        let record = turn("s1", number);
+        let events = record.events[5..10].to_vec();
+        let since = Instant::now();
+        store.append(&lane, &record.loop_id, events);
+        store.renew(&lane).await?;
+        written.add(since);
+    }
+    written.tell();
+
+    let mut commits = Meter::new("commit of 1 turn, 15 events, on disk");
+    for number in 1..=ROUNDS {
+        let record = turn("s1", number);
+        let since = Instant::now();
+        store
+            .commit(commit(&lane, u64::from(number) - 1, &record))
+            .await?;
+        commits.add(since);
+    }
+    commits.tell();
+    let mut mixed = Meter::new("append, renew, commit: a short loop");
+    for number in ROUNDS + 1..=2 * ROUNDS {
+        let record = turn("s1", number);
+        let events = record.events[..5].to_vec();
+        let since = Instant::now();
+        store.append(&lane, &record.loop_id, events);
+        store.renew(&lane).await?;
+        store
+            .commit(commit(&lane, u64::from(number) - 1, &record))
+            .await?;
+        mixed.add(since);
+    }
+    mixed.tell();
+    Ok(())
+}
+
+async fn reads(store: &SqliteStore) -> Outcome {
+    store.create(new_session("s2")).await?;
+    let id = "s2".into();
+    let lane = store.claim(&id, &owner("a")).await?.lane;
+    for number in 1..=TURNS {
+        let head = u64::from(number) - 1;
+        store
+            .commit(commit(&lane, head, &turn("s2", number)))
+            .await?;
+    }
+    let mut loads = Meter::new("loops of 200 turns, 3,000 events");
+    for _ in 0..100 {
+        let since = Instant::now();
+        let loops = store.loops(&id, 0).await?;
+        loads.add(since);
+        if loops.len() != 200 {
+            return Err("a loop is missing".into());
+        }
+    }
+    loads.tell();
+
+    for number in 0..SESSIONS {
+        let new = NewSession {
+            at: samples::at(number / 3),
+            cwd: format!("/home/ann/project-{}", number % 7).into(),
+            ..new_session(&format!("many-{number}"))
+        };
+        store.create(new).await?;
+    }
+    for (name, cwd) in [
+        ("list, first page of 10,000 sessions", None),
+        (
+            "list, first page of a folder",
+            Some("/home/ann/project-3".into()),
+        ),
+    ] {
+        let query = ListQuery {
+            cwd,
+            ..ListQuery::default()
+        };
+        let mut lists = Meter::new(name);
+        for _ in 0..ROUNDS {
+            let since = Instant::now();
+            let page = store.list(query.clone()).await?;
+            lists.add(since);
+            if page.sessions.len() != 100 {
+                return Err("a session is missing".into());
+            }
+        }
+        lists.tell();
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Several real processes on one database: this test binary starts itself again as the other one.
+
+mod crash;
+mod pair;
+mod role;
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+/// Names the role of the other process.
+const ROLE: &str = "TURNERY_STORE_TEST_ROLE";
+/// Names its database.
+const DATABASE: &str = "TURNERY_STORE_TEST_DATABASE";
+/// What is between the test harness's own words and ours.
+const OURS: char = '@';
+
+/// Another process at work. It is killed when dropped.
+struct Other {
+    process: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Other {
+    fn start(role: &str, database: &Path) -> Self {
+        let program = std::env::current_exe().expect("this binary");
+        let mut process = Command::new(program)
+            .args(["--exact", "--nocapture", "processes::role::another_process"])
+            .env(ROLE, role)
+            .env(DATABASE, database)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("another process");
+        let (to, from) = (process.stdin.take(), process.stdout.take());
+        Self {
+            to: to.expect("its input"),
+            from: BufReader::with_capacity(512, from.expect("its output")),
+            process,
+        }
+    }
+
+    fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Hand it a line.
+    fn tell(&mut self, line: &str) {
+        writeln!(self.to, "{line}").expect("it listens");
+    }
+
+    /// Its next line that is meant for us; `None` once it has ended.
+    fn hear(&mut self) -> Option<String> {
+        let mut line = String::new();
+        while self.from.read_line(&mut line).expect("its words") > 0 {
+            if let Some((_, ours)) = line.trim_end().split_once(OURS) {
+                return Some(ours.to_owned());
+            }
+            line.clear();
+        }
+        None
+    }
+
+    fn ask(&mut self, line: &str) -> String {
+        self.tell(line);
+        self.hear().expect("an answer")
+    }
+
+    /// Read so many bytes more, whatever they are.
+    fn skip(&mut self, bytes: usize) -> Vec<u8> {
+        let mut skipped = Vec::new();
+        let from = self.from.by_ref().take(bytes as u64);
+        { from }.read_to_end(&mut skipped).expect("its words");
+        skipped
+    }
+
+    /// End it on the spot, with SIGKILL, and read what it had still said.
+    fn kill(&mut self) -> Vec<u8> {
+        self.process.kill().expect("killed");
+        let mut last = Vec::new();
+        self.from.read_to_end(&mut last).expect("its last words");
+        self.process.wait().expect("it has ended");
+        last
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

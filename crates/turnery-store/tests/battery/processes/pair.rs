@@ -1,0 +1,144 @@
+//! Two processes and one session, or one new database: one goes first, the other is told so.
+
+use super::Other;
+use crate::samples::*;
+use std::path::Path;
+use turnery_engine::SessionId;
+use turnery_store::{Lane, ListQuery, SqliteStore, Store, StoreError};
+
+struct Scene {
+    store: SqliteStore,
+    other: Other,
+    id: SessionId,
+    folder: tempfile::TempDir,
+}
+
+async fn scene() -> Scene {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open(path.clone());
+    store.create(new_session("s1")).await.expect("made");
+    Scene {
+        other: Other::start("obedient", &path),
+        store,
+        id: "s1".into(),
+        folder,
+    }
+}
+
+impl Scene {
+    async fn claim(&self) -> Result<Lane, StoreError> {
+        let opened = self.store.claim(&self.id, &owner("here")).await;
+        opened.map(|opened| opened.lane)
+    }
+}
+
+/// UP-27: the one that comes second learns who is there, in both directions.
+#[tokio::test]
+async fn busy_names_the_process() {
+    let mut scene = scene().await;
+    assert_eq!(scene.other.ask("claim s1 there"), "fence 1");
+    let busy = StoreError::Busy {
+        session: "s1".into(),
+        holder: format!("process {}", scene.other.pid()),
+    };
+    assert_eq!(scene.claim().await, Err(busy));
+    assert_eq!(scene.other.ask("release"), "released");
+    assert_eq!(scene.claim().await.unwrap().fence, 2);
+    assert_eq!(
+        scene.other.ask("claim s1 there"),
+        format!(
+            "session s1 is busy: process {} is at work in it",
+            std::process::id()
+        )
+    );
+}
+
+/// UP-27: the dead holder's time has not run out, and need not.
+#[tokio::test]
+async fn a_killed_process_holds_nothing() {
+    let mut scene = scene().await;
+    assert_eq!(scene.other.ask("claim s1 there"), "fence 1");
+    scene.other.kill();
+    let lane = scene.claim().await.unwrap();
+    assert_eq!(lane.fence, 2);
+    let record = record("s1", 1, "Anybody?").into();
+    assert_eq!(scene.store.commit(commit(&lane, 0, &record)).await, Ok(1));
+}
+
+/// S1: what another process has committed meanwhile is not overwritten.
+#[tokio::test]
+async fn a_head_moved_by_another_process_is_noticed() {
+    let mut scene = scene().await;
+    scene.other.ask("claim s1 there");
+    assert_eq!(scene.other.ask("commit 1 0"), "version 1");
+    scene.other.ask("release");
+    let lane = scene.claim().await.unwrap();
+    let mine = record("s1", 2, "Mine?").into();
+    let conflict = StoreError::HeadConflict {
+        expected: 0,
+        actual: 1,
+    };
+    let refused = scene.store.commit(commit(&lane, 0, &mine)).await;
+    assert_eq!(refused, Err(conflict));
+    assert_eq!(scene.store.commit(commit(&lane, 1, &mine)).await, Ok(2));
+    let loops = scene.store.loops(&scene.id, 0).await.unwrap();
+    assert_eq!(*loops[0], record("s1", 1, "And?"));
+    assert_eq!(loops[1], mine);
+    // The other one has lost its lane for good.
+    assert_eq!(
+        scene.other.ask("commit 3 2"),
+        "somebody else has taken over session s1"
+    );
+}
+
+#[tokio::test]
+async fn two_processes_take_turns() {
+    let mut scene = scene().await;
+    for round in 0..20_u32 {
+        let fence = format!("fence {}", 2 * round + 1);
+        assert_eq!(scene.other.ask("claim s1 there"), fence);
+        let (number, head) = (2 * round + 1, 2 * round);
+        let version = format!("version {}", head + 1);
+        let told = scene.other.ask(&format!("commit {number} {head}"));
+        assert_eq!(told, version);
+        assert_eq!(scene.other.ask("release"), "released");
+        let lane = scene.claim().await.unwrap();
+        let mine = record("s1", number + 1, "Mine?").into();
+        let head = u64::from(head) + 1;
+        let committed = scene.store.commit(commit(&lane, head, &mine)).await;
+        assert_eq!(committed, Ok(head + 1));
+        scene.store.release(&lane).await.unwrap();
+    }
+    let loops = scene.store.loops(&scene.id, 0).await.unwrap();
+    let ids: Vec<_> = loops.iter().map(|record| record.loop_id.clone()).collect();
+    let expected: Vec<_> = (1..=40).map(|number| loop_id("s1", number)).collect();
+    assert_eq!(ids, expected);
+}
+
+/// Many processes meet over files that are not there yet: each finds its session in the end.
+#[tokio::test]
+async fn a_new_database_may_be_opened_by_many_at_once() {
+    let scene = scene().await;
+    let path = scene.folder.path().join("sessions.db");
+    let mut others: Vec<Other> = (0..4).map(|_| Other::start("obedient", &path)).collect();
+    for round in 0..40 {
+        let file = format!("new-{round}.db");
+        for other in &mut others {
+            assert_eq!(other.ask(&format!("open {file}")), "opened");
+        }
+        for (number, other) in others.iter_mut().enumerate() {
+            other.tell(&format!("create s{number}"));
+        }
+        for (number, other) in others.iter_mut().enumerate() {
+            assert_eq!(other.hear(), Some(format!("made s{number}")));
+        }
+        assert_eq!(sessions(&path.with_file_name(file)).await, 4);
+    }
+}
+
+async fn sessions(path: &Path) -> usize {
+    let store = SqliteStore::open(path.to_path_buf());
+    let page = store.list(ListQuery::default()).await.expect("a page");
+    page.sessions.len()
+}

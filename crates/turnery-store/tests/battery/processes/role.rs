@@ -1,0 +1,75 @@
+//! The other process: what it does in each of its roles.
+
+use super::{DATABASE, OURS, Other, ROLE, crash};
+use crate::samples::*;
+use std::{
+    env,
+    io::{BufRead, Write, stdin, stdout},
+    path::PathBuf,
+};
+use turnery_store::{Lane, SqliteStore, Store};
+
+/// As a test it starts itself in a role, and hears from it; in a role it plays that role.
+#[tokio::test]
+async fn another_process() {
+    let path = env::var_os(DATABASE).map(PathBuf::from).unwrap_or_default();
+    match env::var(ROLE).as_deref() {
+        Ok("writer") => crash::write_on(&path).await,
+        Ok("obedient") => obey(path).await,
+        Ok(role) => panic!("{role:?} is not a role"),
+        Err(_) => {
+            let folder = tempfile::tempdir().unwrap();
+            let mut other = Other::start("obedient", &folder.path().join("sessions.db"));
+            assert_eq!(other.ask("create s1"), "made s1");
+            assert_eq!(other.ask("claim s1 a"), "fence 1");
+        }
+    }
+}
+
+/// Write to the other process, past the harness.
+pub(super) fn say(text: &str) {
+    let mut out = stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.expect("somebody listens");
+}
+
+/// Do what is asked, a line at a time, until the asking ends.
+async fn obey(mut path: PathBuf) {
+    let mut store = SqliteStore::open(path.clone());
+    let mut lane: Option<Lane> = None;
+    for line in stdin().lock().lines() {
+        let line = line.expect("a line");
+        let words: Vec<&str> = line.split(' ').collect();
+        let held = || lane.clone().expect("a lane");
+        let answer = match words.as_slice() {
+            ["open", file] => {
+                path.set_file_name(file);
+                store = SqliteStore::open(path.clone());
+                "opened".to_owned()
+            }
+            ["create", id] => match store.create(new_session(id)).await {
+                Ok(made) => format!("made {}", made.id),
+                Err(error) => error.to_string(),
+            },
+            ["claim", id, name] => match store.claim(&(*id).into(), &owner(name)).await {
+                Ok(opened) => format!("fence {}", lane.insert(opened.lane).fence),
+                Err(error) => error.to_string(),
+            },
+            ["commit", number, head] => {
+                let (lane, number) = (held(), number.parse().expect("a number"));
+                let record = record(lane.session_id.as_str(), number, "And?").into();
+                let head = head.parse().expect("a head");
+                match store.commit(commit(&lane, head, &record)).await {
+                    Ok(version) => format!("version {version}"),
+                    Err(error) => error.to_string(),
+                }
+            }
+            ["release"] => match store.release(&held()).await {
+                Ok(()) => "released".to_owned(),
+                Err(error) => error.to_string(),
+            },
+            _ => panic!("{line:?} is not understood"),
+        };
+        say(&format!("\n{OURS}{answer}\n"));
+    }
+}
