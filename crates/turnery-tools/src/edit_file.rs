@@ -79,7 +79,7 @@ impl Tool for EditFile {
     ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
-            let edit = Edit::plan(&args, &cx.workspace).await?;
+            let edit = Edit::plan(&args, cx).await?;
             let mut detail = detail(edit.path.clone(), &cx.workspace);
             detail.locations = vec![edit.location()];
             detail.artifacts = vec![edit.artifact()];
@@ -109,7 +109,7 @@ fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
 async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
     let args: Args = parse_args(args)?;
     let workspace = &cx.workspace;
-    let edit = Edit::plan(&args, workspace).await?;
+    let edit = Edit::plan(&args, cx).await?;
     workspace.files().write(&edit.path, &edit.new).await?;
     let places = match edit.places {
         1 => String::new(),
@@ -136,7 +136,7 @@ struct Edit {
 }
 
 impl Edit {
-    async fn plan(args: &Args, workspace: &Workspace) -> Result<Self, ToolFailure> {
+    async fn plan(args: &Args, cx: &ToolCx) -> Result<Self, ToolFailure> {
         if args.old_text.is_empty() {
             return Err(invalid(
                 "old_text is empty: give the text to replace, or use write_file for a new file",
@@ -145,7 +145,8 @@ impl Edit {
         if args.old_text == args.new_text {
             return Err(invalid("old_text and new_text are the same"));
         }
-        let path = workspace.resolve(&args.path)?;
+        let workspace = &cx.workspace;
+        let path = cx.resolve(&args.path)?;
         let shown = workspace.display(&path);
         let old = match workspace.files().read(&path).await {
             Ok(text) => text,

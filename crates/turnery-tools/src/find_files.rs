@@ -5,7 +5,7 @@ use crate::{
     arguments::{parse_args, spec_for},
     near::no_such_file,
     tool::end,
-    walk::{Glob, cancelled, off_thread, walk},
+    walk::{Glob, Veil, cancelled, off_thread, walk},
 };
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -126,14 +126,15 @@ fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
 async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
     let args: Args = parse_args(args)?;
     let (folder, pattern) = args.split();
-    let start = cx.workspace.resolve(&folder)?;
+    let start = cx.resolve(&folder)?;
     let glob = Glob::new(&pattern)?;
     let workspace = cx.workspace.clone();
+    let veil = Veil::new(cx);
     let found = off_thread(&cx.cancel, move |cancel| {
         if !start.exists() {
             return Err(no_such_file(&start, &workspace));
         }
-        found(&start, &glob, &workspace, cancel)
+        found(&start, &glob, &workspace, &veil, cancel)
     })
     .await?;
     Ok(ToolEnvelope::text(found))
@@ -143,11 +144,12 @@ fn found(
     start: &Path,
     glob: &Glob,
     workspace: &Workspace,
+    veil: &Veil,
     cancel: &CancellationToken,
 ) -> Result<String, ToolFailure> {
     let mut listed = String::new();
     let mut count = 0;
-    for entry in walk(start, glob.hidden, None) {
+    for entry in walk(start, glob.hidden, None, veil) {
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
@@ -171,5 +173,6 @@ fn found(
             "[the first {MOST_FILES} of {count}; narrow the pattern or the path]"
         );
     }
+    veil.tell(&mut listed);
     Ok(listed)
 }

@@ -23,7 +23,7 @@ pub use arguments::{parse_args, spec_for};
 pub use edit_file::EditFile;
 pub use find_files::FindFiles;
 pub use list_dir::ListDir;
-pub use policy::{Ignored, Judgement, Mode, Narrowing, Policy, Rule, RuleError};
+pub use policy::{Hidden, Ignored, Judgement, Mode, Narrowing, Policy, Rule, RuleError};
 pub use read_file::ReadFile;
 pub use search::Search;
 pub use shell::Shell;

@@ -6,7 +6,7 @@ use crate::{
     near::no_such_file,
     text::size,
     tool::end,
-    walk::{cancelled, off_thread, walk},
+    walk::{Veil, cancelled, off_thread, walk},
 };
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -105,12 +105,13 @@ fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
 
 async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
     let args: Args = parse_args(args)?;
-    let path = cx.workspace.resolve(folder(&args))?;
+    let path = cx.resolve(folder(&args))?;
     let depth = args.depth.unwrap_or(USUAL_DEPTH).max(1) as usize;
     let workspace = cx.workspace.clone();
+    let veil = Veil::new(cx);
     let tree = off_thread(&cx.cancel, move |cancel| {
         match fs::symlink_metadata(&path) {
-            Ok(data) if data.is_dir() => tree(&path, depth, cancel),
+            Ok(data) if data.is_dir() => tree(&path, depth, &veil, cancel),
             Ok(_) => Err(ToolFailure {
                 kind: FailureKind::ExecutionError,
                 message: format!(
@@ -126,10 +127,15 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
     Ok(ToolEnvelope::text(tree))
 }
 
-fn tree(start: &Path, depth: usize, cancel: &CancellationToken) -> Result<String, ToolFailure> {
+fn tree(
+    start: &Path,
+    depth: usize,
+    veil: &Veil,
+    cancel: &CancellationToken,
+) -> Result<String, ToolFailure> {
     let mut tree = String::new();
     let mut shown = 0;
-    for entry in walk(start, true, Some(depth)) {
+    for entry in walk(start, true, Some(depth), veil) {
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
@@ -160,5 +166,6 @@ fn tree(start: &Path, depth: usize, cancel: &CancellationToken) -> Result<String
     if tree.is_empty() {
         tree += "[the folder is empty]";
     }
+    veil.tell(&mut tree);
     Ok(tree)
 }

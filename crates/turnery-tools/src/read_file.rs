@@ -124,7 +124,7 @@ fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
 async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
     let args: Args = parse_args(args)?;
     let workspace = &cx.workspace;
-    let path = workspace.resolve(&args.path)?;
+    let path = cx.resolve(&args.path)?;
     let shown = workspace.display(&path);
     let looked_at = path.clone();
     let probed = off_thread(&cx.cancel, move |_| Ok(probe(&looked_at))).await?;

@@ -5,7 +5,7 @@ use crate::{
     arguments::{invalid, parse_args, spec_for},
     near::no_such_file,
     tool::end,
-    walk::{Glob, cancelled, off_thread, walk},
+    walk::{Glob, Veil, cancelled, off_thread, walk},
     workspace::disk,
 };
 use futures_util::future::BoxFuture;
@@ -145,7 +145,7 @@ fn matcher(args: &Args) -> Result<RegexMatcher, ToolFailure> {
 
 async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
     let args: Args = parse_args(args)?;
-    let start = cx.workspace.resolve(place(&args))?;
+    let start = cx.resolve(place(&args))?;
     let plan = Plan {
         matcher: matcher(&args)?,
         glob: args.glob.as_deref().map(Glob::new).transpose()?,
@@ -153,11 +153,12 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
         most: args.max_results.unwrap_or(USUAL_HITS).clamp(1, MOST_HITS) as usize,
     };
     let workspace = cx.workspace.clone();
+    let veil = Veil::new(cx);
     let hits = off_thread(&cx.cancel, move |cancel| {
         if !start.exists() {
             return Err(no_such_file(&start, &workspace));
         }
-        plan.carry_out(&start, &workspace, cancel)
+        plan.carry_out(&start, &workspace, &veil, cancel)
     })
     .await?;
     Ok(ToolEnvelope::text(hits))
@@ -175,6 +176,7 @@ impl Plan {
         &self,
         start: &Path,
         workspace: &Workspace,
+        veil: &Veil,
         cancel: &CancellationToken,
     ) -> Result<String, ToolFailure> {
         let mut searcher = SearcherBuilder::new()
@@ -188,7 +190,7 @@ impl Plan {
         let mut hits = Hits::new(self.most);
         let mut unread = 0;
         let hidden = self.glob.as_ref().is_some_and(|glob| glob.hidden);
-        for entry in walk(start, hidden, None) {
+        for entry in walk(start, hidden, None, veil) {
             if cancel.is_cancelled() {
                 return Err(cancelled());
             }
@@ -215,6 +217,7 @@ impl Plan {
             // Writing to a string cannot fail.
             let _ = write!(text, "[{unread} files could not be read]");
         }
+        veil.tell(&mut text);
         Ok(text)
     }
 

@@ -1,6 +1,6 @@
 //! The trait that every tool is behind.
 
-use crate::Workspace;
+use crate::{Hidden, Workspace};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -70,10 +70,21 @@ pub struct ToolCx {
     pub call_id: CallId,
     /// Files and folders that it may touch.
     pub workspace: Arc<Workspace>,
+    /// What rules keep from it even there.
+    pub hidden: Hidden,
     /// Where it reports. Bounded: a slow client slows the tool.
     pub progress: mpsc::Sender<Progress>,
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,
+}
+
+impl ToolCx {
+    /// Where a path leads that is to be read or changed now: inside the roots, and not hidden.
+    pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, ToolFailure> {
+        let path = self.workspace.resolve(path)?;
+        self.hidden.check(&path, self.workspace.roots())?;
+        Ok(path)
+    }
 }
 
 /// What a running tool reports.

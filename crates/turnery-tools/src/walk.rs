@@ -1,20 +1,74 @@
 //! Walking folders: what git ignores is left out, links are not followed, names are in order.
 
-use crate::arguments::invalid;
+use crate::{Hidden, ToolCx, arguments::invalid};
 use globset::{GlobBuilder, GlobMatcher};
-use ignore::WalkBuilder;
-use std::path::Path;
+use ignore::{DirEntry, WalkBuilder};
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{FailureKind, ToolFailure};
 
-/// All below `start`, which itself is never left out, in the order of their names.
-pub(crate) fn walk(start: &Path, hidden: bool, depth: Option<usize>) -> ignore::Walk {
+mod ignored;
+
+use ignored::Ignored;
+
+/// What a walk may not show, and whether it met any of it.
+#[derive(Clone)]
+pub(crate) struct Veil {
+    hidden: Hidden,
+    roots: Arc<[PathBuf]>,
+    met: Arc<AtomicBool>,
+}
+
+impl Veil {
+    /// For the walks of one call.
+    pub(crate) fn new(cx: &ToolCx) -> Self {
+        Self {
+            hidden: cx.hidden.clone(),
+            roots: cx.workspace.roots().into(),
+            met: Arc::default(),
+        }
+    }
+
+    fn covers(&self, path: &Path) -> bool {
+        let covers = self.hidden.hides(path, &self.roots);
+        if covers {
+            self.met.store(true, Ordering::Relaxed);
+        }
+        covers
+    }
+
+    /// Tell the model when something was left out.
+    pub(crate) fn tell(&self, text: &mut String) {
+        if self.met.load(Ordering::Relaxed) {
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str("[what rules keep from being read is left out]");
+        }
+    }
+}
+
+/// All below `start`, which itself is never left out, in the order of their names. Nothing that the
+/// veil covers is among it.
+pub(crate) fn walk(start: &Path, hidden: bool, depth: Option<usize>, veil: &Veil) -> ignore::Walk {
+    let (ignored, veil) = (Ignored::new(start, hidden), veil.clone());
+    let shows = move |entry: &DirEntry| {
+        entry.depth() == 0
+            || (entry.file_name() != ".git"
+                && !ignored.leaves_out(entry)
+                && !veil.covers(entry.path()))
+    };
     WalkBuilder::new(start)
-        .hidden(!hidden)
-        .require_git(false)
+        .standard_filters(false)
         .max_depth(depth)
         .sort_by_file_name(Ord::cmp)
-        .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
+        .filter_entry(shows)
         .build()
 }
 

@@ -68,7 +68,7 @@ impl Tool for WriteFile {
         cx: &'a ToolCx,
     ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
         Box::pin(async move {
-            let change = Change::plan(parse_args(args)?, &cx.workspace).await?;
+            let change = Change::plan(parse_args(args)?, cx).await?;
             cx.workspace.promises().give(&cx.call_id, change.promise());
             let mut detail = detail(change.path.clone(), &cx.workspace);
             detail.locations = vec![change.location()];
@@ -95,7 +95,7 @@ fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
 }
 
 async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
-    let change = Change::plan(parse_args(args)?, &cx.workspace).await?;
+    let change = Change::plan(parse_args(args)?, cx).await?;
     let shown = cx.workspace.display(&change.path);
     if !cx.workspace.promises().keep(&cx.call_id, change.promise()) {
         return Err(unwritten(format!(
@@ -130,8 +130,9 @@ struct Change {
 }
 
 impl Change {
-    async fn plan(args: Args, workspace: &Workspace) -> Result<Self, ToolFailure> {
-        let path = workspace.resolve(&args.path)?;
+    async fn plan(args: Args, cx: &ToolCx) -> Result<Self, ToolFailure> {
+        let workspace = &cx.workspace;
+        let path = cx.resolve(&args.path)?;
         let old = match workspace.files().read(&path).await {
             Ok(text) => Some(text),
             Err(FileError::NotFound(_)) => None,

@@ -17,7 +17,7 @@ use std::{
 use tokio::sync::mpsc;
 use turnery_agent::CancellationToken;
 use turnery_engine::{Content, ToolCall, ToolEnvelope};
-use turnery_tools::{ToolCx, Toolbox, Workspace};
+use turnery_tools::{Hidden, ToolCx, Toolbox, Workspace};
 
 /// Arguments longer than this are refused. Unit: bytes.
 const LONGEST: u64 = 16 << 20;
@@ -99,6 +99,7 @@ async fn call(
     let cx = ToolCx {
         call_id: "call".into(),
         workspace: Arc::new(Workspace::local(folder(cwd)?)?),
+        hidden: Hidden::default(),
         progress,
         cancel: cancel.clone(),
     };

@@ -508,6 +508,7 @@ impl<'t> Run<'t> {
         let cx = ToolCx {
             call_id: call.call_id.clone(),
             workspace: Arc::clone(&self.task.workspace),
+            hidden: self.task.policy.hidden_from(&call.name),
             progress,
             cancel: CancellationToken::new(),
         };

@@ -2,6 +2,7 @@
 
 use super::{
     Mode, Rule, harmless,
+    hidden::denial,
     line::{Command, Line},
     proposal,
     rule::{EDIT, Fit, Pattern, READ, SHELL},
@@ -255,9 +256,7 @@ fn denies_any(rule: &Rule, paths: &[PathBuf], workspace: &Workspace) -> bool {
 }
 
 fn denied_by(rule: &Rule) -> Judgement {
-    Judgement::Deny(format!(
-        "the rule {rule} denies this: do it another way, or ask the user to change the rule"
-    ))
+    Judgement::Deny(denial(rule))
 }
 
 /// Files that make programs run things: nobody edits them without being seen.

@@ -6,6 +6,7 @@
 
 mod carriers;
 mod harmless;
+mod hidden;
 mod judge;
 mod line;
 mod mode;
@@ -24,6 +25,7 @@ mod lines_tests;
 #[cfg(test)]
 mod oracle_tests;
 
+pub use hidden::Hidden;
 pub use judge::{Judgement, Policy};
 pub use mode::Mode;
 pub use narrow::{Ignored, Narrowing};

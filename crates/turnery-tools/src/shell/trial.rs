@@ -1,7 +1,7 @@
 //! Trial: what the tests of the shell share: a folder, a shell in it, and a look at what still runs.
 
 use super::Shell;
-use crate::{LocalFiles, Progress, Terminals, Tool, ToolCx, Workspace};
+use crate::{Hidden, LocalFiles, Progress, Terminals, Tool, ToolCx, Workspace};
 use serde_json::Value;
 use std::{
     path::Path,
@@ -38,6 +38,7 @@ impl Trial {
             cx: ToolCx {
                 call_id: CallId::from("c1"),
                 workspace: Arc::new(workspace),
+                hidden: Hidden::default(),
                 progress: sender,
                 cancel: CancellationToken::new(),
             },

@@ -3,6 +3,8 @@
 mod bench;
 mod confinement;
 mod edit_file;
+mod hidden;
+mod ignore_files;
 mod read_file;
 mod schemas;
 mod search;
