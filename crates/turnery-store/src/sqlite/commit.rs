@@ -7,19 +7,14 @@ use turnery_engine::{LoopId, LoopRecord, SessionId};
 
 const LOOP: &str = "INSERT INTO loops (session_id, version, hash, loop_id, agent_id, prompt_id, \
      status, outcome, detail, continuation_kind, parent_loop_id, started_at, ended_at, rejection, \
-     config, usage, on_chain) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+     config, usage, on_chain, log) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
 
 const TURN: &str = "INSERT INTO turns (loop, turn, triggered_by, input_messages, output_message, \
-     tool_results, started_at, ended_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-
-const USAGE: &str = "INSERT INTO usage (loop, turn, provider, model, at, input, output, reasoning, \
-     cache_read, cache_write) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+     tool_results, started_at, ended_at, input, output, reasoning, cache_read, cache_write) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 
 const MESSAGE: &str = "INSERT INTO messages (loop, place, message_id, turn, turn_of, body) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-
-const EVENT: &str = "INSERT INTO events (loop, seq, turn, at, message, body) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
 pub(super) fn commit(db: &mut Connection, commit: &Commit, rows: &Rows) -> Result<u64, Fault> {
@@ -97,9 +92,7 @@ pub(super) fn insert(
     put.raw_execute()?;
     let key = db.last_insert_rowid();
     fill(db, TURN, key, &rows.turns)?;
-    fill(db, USAGE, key, &rows.usage)?;
     fill(db, MESSAGE, key, &rows.messages)?;
-    fill(db, EVENT, key, &rows.events)?;
     let mut update = db.prepare_cached(
         "UPDATE sessions SET head_version = ?2, tip_loop_id = ?3, updated_at = ?4, title = ?5 \
          WHERE session_id = ?1",

@@ -34,9 +34,8 @@ pub(super) fn claim(
     }
     let fence = fence + 1;
     let mut take = db.prepare_cached(
-        "INSERT INTO lanes (session_id, fence, owner_id, process, expires_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (session_id) DO UPDATE SET fence = ?2, \
-         owner_id = ?3, process = ?4, expires_at = ?5",
+        "UPDATE sessions SET fence = ?2, owner_id = ?3, process = ?4, expires_at = ?5 \
+         WHERE session_id = ?1",
     )?;
     let expires_at = time_text(now + LANE_TIME);
     take.execute(params![
@@ -75,7 +74,7 @@ impl Held {
 
 fn read(db: &Connection, id: &SessionId) -> Result<(u64, Option<Held>), Fault> {
     let mut select = db.prepare_cached(
-        "SELECT fence, owner_id, process, expires_at FROM lanes WHERE session_id = ?1",
+        "SELECT fence, owner_id, process, expires_at FROM sessions WHERE session_id = ?1",
     )?;
     let mut rows = select.query((id.as_str(),))?;
     let Some(row) = rows.next()? else {
@@ -96,14 +95,14 @@ fn read(db: &Connection, id: &SessionId) -> Result<(u64, Option<Held>), Fault> {
 /// Whether the lane is still the caller's. A late holder that nobody has replaced keeps its right.
 pub(super) fn holds(db: &Connection, lane: &Lane) -> Result<bool, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT 1 FROM lanes WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
+        "SELECT 1 FROM sessions WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
     )?;
     Ok(select.exists(params![lane.session_id.as_str(), lane.owner_id, lane.fence])?)
 }
 
 pub(super) fn renew(db: &mut Connection, lane: &Lane, now: Timestamp) -> Result<(), Fault> {
     let mut update = db.prepare_cached(
-        "UPDATE lanes SET expires_at = ?4 WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
+        "UPDATE sessions SET expires_at = ?4 WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
     )?;
     let until = time_text(now + LANE_TIME);
     let held = update.execute(params![
@@ -121,7 +120,7 @@ pub(super) fn renew(db: &mut Connection, lane: &Lane, now: Timestamp) -> Result<
 /// The fence stays, so that the next holder gets a higher one.
 pub(super) fn release(db: &Connection, lane: &Lane) -> Result<(), Fault> {
     let mut update = db.prepare_cached(
-        "UPDATE lanes SET owner_id = NULL, process = NULL, expires_at = NULL \
+        "UPDATE sessions SET owner_id = NULL, process = NULL, expires_at = NULL \
          WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
     )?;
     update.execute(params![lane.session_id.as_str(), lane.owner_id, lane.fence])?;

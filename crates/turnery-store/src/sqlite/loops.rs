@@ -3,24 +3,22 @@
 use super::{fault::Fault, rows::from_word, sessions};
 use chrono::DateTime;
 use rusqlite::{CachedStatement, Connection, Row, types::ValueRef};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use std::sync::Arc;
 use turnery_engine::{
     Event, EventKind, LlmMessage, LoopId, LoopRecord, SessionId, Timestamp, Turn, TurnId, Usage,
 };
 
 const LOOPS: &str = "SELECT loop, loop_id, agent_id, prompt_id, status, outcome, detail, \
-     continuation_kind, parent_loop_id, started_at, ended_at, rejection, config, usage, on_chain \
-     FROM loops WHERE session_id = ?1 AND version > ?2 ORDER BY version";
+     continuation_kind, parent_loop_id, started_at, ended_at, rejection, config, usage, on_chain, log \
+     FROM loops WHERE session_id = ?1 AND version > ?2 ORDER BY loop";
 
 const TURNS: &str = "SELECT turn, triggered_by, input_messages, output_message, tool_results, \
      started_at, ended_at, input, output, reasoning, cache_read, cache_write \
-     FROM turns LEFT JOIN usage USING (loop, turn) WHERE loop = ?1 ORDER BY turn";
+     FROM turns WHERE loop = ?1 ORDER BY turn";
 
 const MESSAGES: &str =
     "SELECT message_id, turn, turn_of, body FROM messages WHERE loop = ?1 ORDER BY place";
-
-const EVENTS: &str = "SELECT seq, turn, at, message, body FROM events WHERE loop = ?1 ORDER BY seq";
 
 /// All loops committed after head version `after`, oldest first.
 pub(super) fn read(
@@ -33,7 +31,6 @@ pub(super) fn read(
     sessions::get(&db, id)?;
     let mut turns = db.prepare_cached(TURNS)?;
     let mut messages = db.prepare_cached(MESSAGES)?;
-    let mut events = db.prepare_cached(EVENTS)?;
     let mut loops = db.prepare_cached(LOOPS)?;
     let mut found = Vec::new();
     let mut rows = loops.query((id.as_str(), i64::try_from(after).unwrap_or(i64::MAX)))?;
@@ -42,7 +39,7 @@ pub(super) fn read(
         let mut record = record(row, id)?;
         record.turns = all(&mut turns, key, |row| turn(row, &record.loop_id))?;
         record.messages = all(&mut messages, key, |row| message(row, &record.loop_id))?;
-        record.events = all(&mut events, key, |row| event(row, &record))?;
+        record.events = log(text(row, 15)?, &record)?;
         found.push(Arc::new(record));
     }
     Ok(found)
@@ -123,23 +120,43 @@ fn message(row: &Row<'_>, loop_id: &LoopId) -> Result<Arc<LlmMessage>, Fault> {
     }))
 }
 
-fn event(row: &Row<'_>, record: &LoopRecord) -> Result<Event, Fault> {
-    let kind = match row.get::<_, Option<usize>>(3)? {
-        None => serde_json::from_str(text(row, 4)?)?,
-        Some(place) => EventKind::MessageEnd {
-            message: record.messages.get(place).cloned().ok_or_else(|| {
-                Fault::Row(format!("loop {} lacks message {place}", record.loop_id))
-            })?,
-        },
-    };
-    Ok(Event {
-        session_id: record.session_id.clone(),
-        loop_id: record.loop_id.clone(),
-        seq: row.get(0)?,
-        turn_index: row.get(1)?,
-        at: time(text(row, 2)?)?,
-        kind,
-    })
+/// An event as it is stored; see `rows`.
+#[derive(Deserialize)]
+struct Entry<'a> {
+    seq: u64,
+    turn: Option<u32>,
+    at: &'a str,
+    message: Option<usize>,
+    body: Option<EventKind>,
+}
+
+fn log(text: &str, record: &LoopRecord) -> Result<Vec<Event>, Fault> {
+    let entries: Vec<Entry<'_>> = serde_json::from_str(text)?;
+    let events = entries.into_iter().map(|entry| {
+        let settled = entry
+            .message
+            .and_then(|place| record.messages.get(place).cloned());
+        let kind = match (entry.body, settled) {
+            (Some(body), _) => body,
+            (None, Some(message)) => EventKind::MessageEnd { message },
+            (None, None) => {
+                let lack = format!(
+                    "loop {} lacks the message of event {}",
+                    record.loop_id, entry.seq
+                );
+                return Err(Fault::Row(lack));
+            }
+        };
+        Ok(Event {
+            session_id: record.session_id.clone(),
+            loop_id: record.loop_id.clone(),
+            seq: entry.seq,
+            turn_index: entry.turn,
+            at: time(entry.at)?,
+            kind,
+        })
+    });
+    events.collect()
 }
 
 pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Fault> {

@@ -6,19 +6,15 @@ use rusqlite::types::Value;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use turnery_engine::{
-    ConfigSnapshot, Event, EventKind, LlmMessage, LoopId, LoopRecord, MessageId, Turn,
-};
+use turnery_engine::{Event, EventKind, LlmMessage, LoopId, LoopRecord, MessageId, Turn, Usage};
 
 /// What one commit writes, but for the keys that the database gives.
 pub(super) struct Rows {
     /// Tells a retry of the same commit from another content under the same id (S2).
     pub(super) hash: [u8; 32],
-    pub(super) record: [Value; 14],
-    pub(super) turns: Vec<[Value; 7]>,
-    pub(super) usage: Vec<[Value; 9]>,
+    pub(super) record: [Value; 15],
+    pub(super) turns: Vec<[Value; 12]>,
     pub(super) messages: Vec<[Value; 5]>,
-    pub(super) events: Vec<[Value; 5]>,
 }
 
 impl Rows {
@@ -30,17 +26,13 @@ impl Rows {
     fn encode(record: &LoopRecord) -> Result<Self, serde_json::Error> {
         let turns = record.turns.iter().map(turn_row);
         let messages = record.messages.iter().enumerate();
-        let settled = settled(record);
-        let events = record.events.iter().map(|event| event_row(event, &settled));
         let mut rows = Self {
             hash: [0; 32],
             record: record_row(record)?,
             turns: turns.collect::<Result<_, _>>()?,
-            usage: usage_rows(record),
             messages: messages
                 .map(|(place, message)| message_row(&record.loop_id, place, message))
                 .collect::<Result<_, _>>()?,
-            events: events.collect::<Result<_, _>>()?,
         };
         rows.hash = rows.digest();
         Ok(rows)
@@ -50,9 +42,7 @@ impl Rows {
         let mut hash = Sha256::new();
         add(&mut hash, std::slice::from_ref(&self.record));
         add(&mut hash, &self.turns);
-        add(&mut hash, &self.usage);
         add(&mut hash, &self.messages);
-        add(&mut hash, &self.events);
         hash.finalize().into()
     }
 }
@@ -109,7 +99,7 @@ fn fit(record: &LoopRecord) -> Result<(), String> {
     Ok(())
 }
 
-fn record_row(record: &LoopRecord) -> Result<[Value; 14], serde_json::Error> {
+fn record_row(record: &LoopRecord) -> Result<[Value; 15], serde_json::Error> {
     Ok([
         text(&record.loop_id),
         text(&record.agent_id),
@@ -125,10 +115,16 @@ fn record_row(record: &LoopRecord) -> Result<[Value; 14], serde_json::Error> {
         json_maybe(record.config.as_ref())?,
         json(&record.usage)?,
         record.on_chain.into(),
+        json(&log(record))?,
     ])
 }
 
-fn turn_row(turn: &Turn) -> Result<[Value; 7], serde_json::Error> {
+fn turn_row(turn: &Turn) -> Result<[Value; 12], serde_json::Error> {
+    let spent = |of: fn(&Usage) -> u64| {
+        turn.usage
+            .as_ref()
+            .map_or(Value::Null, |usage| count(of(usage)))
+    };
     Ok([
         turn.turn_id.turn_index.into(),
         word(turn.triggered_by)?,
@@ -137,27 +133,12 @@ fn turn_row(turn: &Turn) -> Result<[Value; 7], serde_json::Error> {
         json(&turn.tool_results)?,
         time_text(turn.started_at).into(),
         turn.ended_at.map(time_text).into(),
+        spent(|usage| usage.input),
+        spent(|usage| usage.output),
+        spent(|usage| usage.reasoning),
+        spent(|usage| usage.cache_read),
+        spent(|usage| usage.cache_write),
     ])
-}
-
-fn usage_rows(record: &LoopRecord) -> Vec<[Value; 9]> {
-    let config = record.config.as_ref();
-    let served = |of: fn(&ConfigSnapshot) -> &String| -> Value { config.map(of).cloned().into() };
-    let rows = record.turns.iter().filter_map(|turn| {
-        let usage = turn.usage?;
-        Some([
-            turn.turn_id.turn_index.into(),
-            served(|config| &config.provider),
-            served(|config| &config.model),
-            time_text(turn.ended_at.unwrap_or(turn.started_at)).into(),
-            count(usage.input),
-            count(usage.output),
-            count(usage.reasoning),
-            count(usage.cache_read),
-            count(usage.cache_write),
-        ])
-    });
-    rows.collect()
 }
 
 fn message_row(
@@ -184,28 +165,39 @@ fn settled(record: &LoopRecord) -> HashMap<&MessageId, (usize, &LlmMessage)> {
         .collect()
 }
 
-/// A settled message is stored once, in `messages`; its event refers to it.
-fn event_row(
-    event: &Event,
-    settled: &HashMap<&MessageId, (usize, &LlmMessage)>,
-) -> Result<[Value; 5], serde_json::Error> {
-    let place = if let EventKind::MessageEnd { message } = &event.kind {
-        let kept = settled.get(&message.message_id);
-        kept.filter(|(_, kept)| std::ptr::eq(*kept, &**message) || *kept == &**message)
-    } else {
-        None
+/// An event as it is stored. A settled message is stored once, in `messages`; its event refers to it.
+#[derive(Serialize)]
+struct Entry<'a> {
+    seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn: Option<u32>,
+    at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<&'a EventKind>,
+}
+
+fn log(record: &LoopRecord) -> Vec<Entry<'_>> {
+    let settled = settled(record);
+    let entry = |event: &'_ Event| -> Option<usize> {
+        let EventKind::MessageEnd { message } = &event.kind else {
+            return None;
+        };
+        let (place, kept) = settled.get(&message.message_id)?;
+        (std::ptr::eq(*kept, &**message) || *kept == &**message).then_some(*place)
     };
-    let body = match place {
-        Some(_) => Value::Null,
-        None => json(&event.kind)?,
-    };
-    Ok([
-        count(event.seq),
-        event.turn_index.into(),
-        time_text(event.at).into(),
-        place.map_or(Value::Null, |(place, _)| count(*place as u64)),
-        body,
-    ])
+    let events = record.events.iter().map(|event| {
+        let message = entry(event);
+        Entry {
+            seq: event.seq,
+            turn: event.turn_index,
+            at: time_text(event.at),
+            message,
+            body: message.is_none().then_some(&event.kind),
+        }
+    });
+    events.collect()
 }
 
 fn text(id: &impl ToString) -> Value {

@@ -1,6 +1,8 @@
 -- Times are UTC text of fixed width, so that their order is the order of time.
 -- Columns that hold nested things are JSON: read them with json_extract or ->>.
 
+-- A session, and its lane: who may commit to it. The fence rises with every new holder and is never
+-- reset. In one row, so that a commit touches one page for both.
 CREATE TABLE sessions (
     session_id   TEXT PRIMARY KEY,
     cwd          TEXT NOT NULL,
@@ -11,23 +13,17 @@ CREATE TABLE sessions (
     created_at   TEXT NOT NULL,
     updated_at   TEXT NOT NULL,
     head_version INTEGER NOT NULL DEFAULT 0, -- rises by one with each loop
-    tip_loop_id  TEXT                        -- the loop that the next prompt follows
+    tip_loop_id  TEXT,                       -- the loop that the next prompt follows
+    fence        INTEGER NOT NULL DEFAULT 0,
+    owner_id     TEXT,                       -- NULL when nobody holds the lane
+    process      TEXT,
+    expires_at   TEXT
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX sessions_by_time ON sessions (updated_at, session_id);
-CREATE INDEX sessions_by_folder ON sessions (cwd, updated_at, session_id);
-
--- Who may commit to a session. The fence rises with every new holder and is never reset.
-CREATE TABLE lanes (
-    session_id TEXT PRIMARY KEY REFERENCES sessions ON DELETE CASCADE,
-    fence      INTEGER NOT NULL,
-    owner_id   TEXT,                         -- NULL when nobody holds it
-    process    TEXT,
-    expires_at TEXT
-) STRICT, WITHOUT ROWID;
 
 CREATE TABLE loops (
-    loop              INTEGER PRIMARY KEY,   -- short, for the tables below
+    loop              INTEGER PRIMARY KEY,   -- short, for the tables below; in the order of commits
     session_id        TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
     version           INTEGER NOT NULL,      -- the head_version that its commit made
     loop_id           TEXT NOT NULL,
@@ -45,7 +41,7 @@ CREATE TABLE loops (
     config            TEXT,                  -- JSON
     usage             TEXT NOT NULL,         -- JSON: the sum over its turns
     on_chain          INTEGER NOT NULL,      -- 0: the next prompt does not see it
-    UNIQUE (session_id, version),
+    log               TEXT NOT NULL,         -- JSON array of its events; read it through the view `events`
     UNIQUE (session_id, loop_id)
 ) STRICT;
 
@@ -58,23 +54,20 @@ CREATE TABLE turns (
     tool_results   TEXT NOT NULL,            -- JSON array of message ids
     started_at     TEXT NOT NULL,
     ended_at       TEXT,
+    input          INTEGER,                  -- tokens; uncached input only; NULL: the provider did not say
+    output         INTEGER,                  -- reasoning included
+    reasoning      INTEGER,
+    cache_read     INTEGER,
+    cache_write    INTEGER,
     PRIMARY KEY (loop, turn)
 ) STRICT, WITHOUT ROWID;
 
 -- The ledger: one row for each turn whose provider said what it cost.
-CREATE TABLE usage (
-    loop        INTEGER NOT NULL REFERENCES loops ON DELETE CASCADE,
-    turn        INTEGER NOT NULL,
-    provider    TEXT,
-    model       TEXT,
-    at          TEXT NOT NULL,
-    input       INTEGER NOT NULL,            -- tokens; uncached input only
-    output      INTEGER NOT NULL,            -- reasoning included
-    reasoning   INTEGER NOT NULL,
-    cache_read  INTEGER NOT NULL,
-    cache_write INTEGER NOT NULL,
-    PRIMARY KEY (loop, turn)
-) STRICT, WITHOUT ROWID;
+CREATE VIEW usage AS
+SELECT loops.session_id, loop, turn, loops.config ->> 'provider' AS provider,
+       loops.config ->> 'model' AS model, coalesce(turns.ended_at, turns.started_at) AS at,
+       input, output, reasoning, cache_read, cache_write
+FROM turns JOIN loops USING (loop) WHERE input IS NOT NULL;
 
 CREATE TABLE messages (
     loop       INTEGER NOT NULL REFERENCES loops ON DELETE CASCADE,
@@ -82,21 +75,17 @@ CREATE TABLE messages (
     message_id TEXT NOT NULL,
     turn       INTEGER,                      -- NULL: outside any turn
     turn_of    TEXT,                         -- the loop of that turn, if it is another one
-    body       TEXT NOT NULL,                -- JSON
-    role       TEXT GENERATED ALWAYS AS (body ->> 'role') VIRTUAL,
+    body       TEXT NOT NULL,                -- JSON; the role is body ->> 'role'
     PRIMARY KEY (loop, place)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE events (
-    loop    INTEGER NOT NULL REFERENCES loops ON DELETE CASCADE,
-    seq     INTEGER NOT NULL,                -- a gap is where the model's text streamed
-    turn    INTEGER,
-    at      TEXT NOT NULL,
-    message INTEGER,                         -- a settled message: its place in messages
-    body    TEXT,                            -- JSON; NULL for a settled message
-    event   TEXT GENERATED ALWAYS AS (coalesce(body ->> 'event', 'message_end')) VIRTUAL,
-    PRIMARY KEY (loop, seq)
-) STRICT, WITHOUT ROWID;
+-- A gap in seq is where the model's text streamed. A settled message is its place in `messages`.
+CREATE VIEW events AS
+SELECT loops.session_id, loops.loop, event.value ->> 'seq' AS seq, event.value ->> 'turn' AS turn,
+       event.value ->> 'at' AS at, event.value ->> 'message' AS message,
+       event.value -> 'body' AS body,
+       coalesce(event.value ->> '$.body.event', 'message_end') AS event
+FROM loops, json_each(loops.log) AS event;
 
 -- Events of loops that have not been committed: evidence against a crash, not history.
 CREATE TABLE journal (
@@ -104,7 +93,6 @@ CREATE TABLE journal (
     loop_id    TEXT NOT NULL,
     seq        INTEGER NOT NULL,
     at         TEXT NOT NULL,
-    body       TEXT NOT NULL,                -- JSON: the whole event
-    event      TEXT GENERATED ALWAYS AS (body ->> 'event') VIRTUAL,
+    body       TEXT NOT NULL,                -- JSON: the whole event; its kind is body ->> 'event'
     PRIMARY KEY (session_id, loop_id, seq)
 ) STRICT, WITHOUT ROWID;
