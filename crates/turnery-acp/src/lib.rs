@@ -1,7 +1,7 @@
 //! ACP: JSON-RPC over stdio, and the translation between the wire and the agent. The only crate that knows both.
 //!
 //! A line comes in: [`reader`] cuts it, [`envelope`] classifies it, [`dispatch`] finds its method in
-//! the table of [`methods`], and [`serve`] polls the handler once before it looks at the next line.
+//! the table of [`methods`], and [`serve()`] polls the handler once before it looks at the next line.
 //! What goes out, answers, updates and questions alike, goes through the one queue of [`writer`].
 
 mod barrier;
