@@ -7,6 +7,7 @@ use crate::{
     near::no_such_file,
     text::{first_difference, hunks},
     tool::end,
+    walk::off_thread,
 };
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -22,9 +23,9 @@ mod indent;
 mod matching;
 mod nearest;
 
-use matching::{Mismatch, Replacement, apply, replacements};
+use matching::{COUNTED, Mismatch, Replacement, apply, replacements};
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
     path: String,
@@ -110,15 +111,20 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
     let args: Args = parse_args(args)?;
     let workspace = &cx.workspace;
     let edit = Edit::plan(&args, cx).await?;
+    let (edit, changes) = off_thread(&cx.cancel, move |_| {
+        let changes = hunks(&edit.old, &edit.new);
+        Ok((edit, changes))
+    })
+    .await?;
+    cx.may_change()?;
     workspace.files().write(&edit.path, &edit.new).await?;
     let places = match edit.places {
         1 => String::new(),
         places => format!(" in {places} places"),
     };
     let told = format!(
-        "Edited {}{places}:\n{}",
+        "Edited {}{places}:\n{changes}",
         workspace.display(&edit.path),
-        hunks(&edit.old, &edit.new)
     );
     Ok(ToolEnvelope {
         locations: vec![edit.location()],
@@ -156,7 +162,13 @@ impl Edit {
             }
             Err(error @ FileError::Other(_)) => return Err(error.into()),
         };
-        let (new, places) = edited(&old, args, &shown)?;
+        let args = args.clone();
+        let in_file = shown.clone();
+        let (old, (new, places)) = off_thread(&cx.cancel, move |_| {
+            let edited = edited(&old, &args, &in_file)?;
+            Ok((old, edited))
+        })
+        .await?;
         if new == old {
             return Err(unedited(format!("{shown} would stay as it is")));
         }
@@ -196,7 +208,7 @@ fn edited(text: &str, args: &Args, shown: &str) -> Result<(String, usize), ToolF
                 "old_text is not in {shown}. {}",
                 nearest::hint(&unified.text, &old)
             )),
-            Mismatch::Ambiguous(lines) => unedited(ambiguous(&lines, shown)),
+            Mismatch::Ambiguous { places, lines } => unedited(ambiguous(places, &lines, shown)),
         })?;
     let in_file: Vec<Replacement> = found
         .into_iter()
@@ -208,15 +220,18 @@ fn edited(text: &str, args: &Args, shown: &str) -> Result<(String, usize), ToolF
     Ok((apply(text, &in_file), in_file.len()))
 }
 
-fn ambiguous(lines: &[usize], shown: &str) -> String {
-    let mut named: Vec<String> = lines.iter().take(10).map(usize::to_string).collect();
-    if lines.len() > named.len() {
+fn ambiguous(places: usize, lines: &[usize], shown: &str) -> String {
+    let mut named: Vec<String> = lines.iter().map(usize::to_string).collect();
+    if places > named.len() {
         named.push("more".to_owned());
     }
+    let places = match places {
+        COUNTED => format!("at least {COUNTED}"),
+        places => places.to_string(),
+    };
     format!(
-        "old_text stands in {shown} {} times, on lines {}: add lines around it to say which, \
+        "old_text stands in {shown} {places} times, on lines {}: add lines around it to say which, \
          or set replace_all",
-        lines.len(),
         named.join(", ")
     )
 }

@@ -17,6 +17,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{
     fmt::Write as _,
+    fs::File,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 use tokio_util::sync::CancellationToken;
@@ -212,6 +214,9 @@ impl Plan {
                 break;
             }
         }
+        if cancel.is_cancelled() {
+            return Err(cancelled());
+        }
         let mut text = hits.finish();
         if unread > 0 {
             // Writing to a string cannot fail.
@@ -239,6 +244,22 @@ impl Plan {
             hits,
             cancel,
         };
-        searcher.search_file(&self.matcher, &file, sink).is_ok()
+        let file = Heedful { file, cancel };
+        searcher.search_reader(&self.matcher, file, sink).is_ok()
+    }
+}
+
+/// A file that reads no further once the call is cancelled, however large it is.
+struct Heedful<'a> {
+    file: File,
+    cancel: &'a CancellationToken,
+}
+
+impl Read for Heedful<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self.cancel.is_cancelled() {
+            true => Err(io::Error::other("cancelled")),
+            false => self.file.read(bytes),
+        }
     }
 }

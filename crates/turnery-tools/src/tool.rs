@@ -1,6 +1,6 @@
 //! The trait that every tool is behind.
 
-use crate::{Hidden, Workspace};
+use crate::{Hidden, Workspace, walk::cancelled};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -84,6 +84,14 @@ impl ToolCx {
         let path = self.workspace.resolve(path)?;
         self.hidden.check(&path, self.workspace.roots())?;
         Ok(path)
+    }
+
+    /// To be asked right before a change: after a cancel nothing is changed any more.
+    pub(crate) fn may_change(&self) -> Result<(), ToolFailure> {
+        match self.cancel.is_cancelled() {
+            true => Err(cancelled()),
+            false => Ok(()),
+        }
     }
 }
 

@@ -106,7 +106,7 @@ impl Workspace {
     /// The path made absolute by its text alone, without looking at the disk: for showing a call
     /// before anything is known of it, never for touching a file.
     #[must_use]
-    pub fn absolute(&self, path: &str) -> PathBuf {
+    pub fn absolute(&self, path: impl AsRef<Path>) -> PathBuf {
         resolve::clean(&self.cwd.join(path))
     }
 

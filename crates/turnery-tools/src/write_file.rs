@@ -109,6 +109,7 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
         Some(_) => "Replaced",
     };
     if change.old.as_ref() != Some(&change.new) {
+        cx.may_change()?;
         cx.workspace
             .files()
             .write(&change.path, &change.new)

@@ -5,6 +5,12 @@
 use super::indent::Reindent;
 use std::ops::Range;
 
+/// How many places are named when there are several.
+pub(super) const NAMED: usize = 10;
+
+/// More places than this are not counted, since each costs as much as it is long.
+pub(super) const COUNTED: usize = 1_000;
+
 /// One replacement to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Replacement {
@@ -19,8 +25,13 @@ pub(super) struct Replacement {
 pub(super) enum Mismatch {
     /// It stands nowhere.
     NotFound,
-    /// It stands on these lines, from 1, and only one place was wanted.
-    Ambiguous(Vec<usize>),
+    /// It stands in several places, and only one was wanted.
+    Ambiguous {
+        /// How many.
+        places: usize,
+        /// The first [`NAMED`] lines, from 1.
+        lines: Vec<usize>,
+    },
 }
 
 /// The replacements to make, in order and apart from each other. All texts have bare line feeds;
@@ -31,11 +42,9 @@ pub(super) fn replacements(
     new: &str,
     all: bool,
 ) -> Result<Vec<Replacement>, Mismatch> {
-    let exact: Vec<Range<usize>> = starts(text, old)
-        .map(|start| start..start + old.len())
-        .collect();
+    let exact = exact(text, old, all);
     let found = if exact.is_empty() {
-        by_lines(text, old, new)
+        by_lines(text, old, new, all)
     } else {
         exact
             .into_iter()
@@ -49,12 +58,14 @@ pub(super) fn replacements(
         [] => Err(Mismatch::NotFound),
         [_] => Ok(found),
         several if all => Ok(apart(several)),
-        several => Err(Mismatch::Ambiguous(
-            several
+        several => Err(Mismatch::Ambiguous {
+            places: several.len(),
+            lines: several
                 .iter()
+                .take(NAMED)
                 .map(|replacement| line_at(text, replacement.range.start))
                 .collect(),
-        )),
+        }),
     }
 }
 
@@ -69,6 +80,15 @@ pub(super) fn apply(text: &str, replacements: &[Replacement]) -> String {
     }
     applied.push_str(&text[done..]);
     applied
+}
+
+/// Where `old` stands: apart from each other if all are wanted, or else as many as are counted.
+fn exact(text: &str, old: &str, all: bool) -> Vec<Range<usize>> {
+    let range = |start| start..start + old.len();
+    match all {
+        true => text.match_indices(old).map(|(at, _)| range(at)).collect(),
+        false => starts(text, old).take(COUNTED).map(range).collect(),
+    }
 }
 
 /// Where `old` begins, also where it overlaps with itself: those are different places to change.
@@ -96,20 +116,21 @@ fn apart(several: &[Replacement]) -> Vec<Replacement> {
 }
 
 /// Runs of whole lines that are equal to the lines of `old` but for the space around each.
-fn by_lines(text: &str, old: &str, new: &str) -> Vec<Replacement> {
+fn by_lines(text: &str, old: &str, new: &str, all: bool) -> Vec<Replacement> {
     let wanted: Vec<&str> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
     if wanted.iter().all(|line| line.trim().is_empty()) {
         return Vec::new();
     }
+    // The line that says most is compared first: empty ones and braces are like many others.
+    let telling = (0..wanted.len())
+        .max_by_key(|at| wanted[*at].trim().len())
+        .unwrap_or(0);
     let lines = lines(text);
     lines
         .windows(wanted.len())
         .filter_map(|window| {
-            let fits = window
-                .iter()
-                .zip(&wanted)
-                .all(|((_, line), wanted)| line.trim() == wanted.trim());
-            if !fits {
+            let is_like = |at: usize| window[at].1.trim() == wanted[at].trim();
+            if !is_like(telling) || !(0..wanted.len()).all(is_like) {
                 return None;
             }
             let pairs = wanted
@@ -133,6 +154,7 @@ fn by_lines(text: &str, old: &str, new: &str) -> Vec<Replacement> {
             })
         })
         .filter(|replacement| text[replacement.range.clone()] != replacement.text)
+        .take(if all { usize::MAX } else { COUNTED })
         .collect()
 }
 

@@ -108,7 +108,9 @@ impl Policy {
 
     fn judge_run(&self, tool: &str, command: &str, cwd: &Path, workspace: &Workspace) -> Judgement {
         let line = Line::parse(command);
-        let found = Found::new(&line, cwd, workspace);
+        let about_files = |rule: &Rule| matches!(rule.pattern, Some(Pattern::Files { .. }));
+        let with_names = self.deny.iter().any(about_files);
+        let found = Found::new(&line, cwd, workspace, with_names);
         if let Some(judgement) = self.run_denied(tool, &line, &found, workspace) {
             return judgement;
         }
@@ -280,12 +282,9 @@ struct Found {
 }
 
 impl Found {
-    fn new(line: &Line, cwd: &Path, workspace: &Workspace) -> Self {
-        let mut bases = vec![cwd.to_owned()];
-        for folder in &line.folders {
-            let changed: Vec<PathBuf> = bases.iter().map(|base| base.join(folder)).collect();
-            bases.extend(changed);
-        }
+    /// `with_names`: whether a rule asks which paths the words name.
+    fn new(line: &Line, cwd: &Path, workspace: &Workspace, with_names: bool) -> Self {
+        let bases = bases(line, cwd, workspace);
         let texts = |texts: &[String]| -> Option<Vec<PathBuf>> {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             harmless::resolved(&texts, &bases, workspace)
@@ -300,11 +299,12 @@ impl Found {
             texts(&line.reads),
             texts(&line.folders),
         );
-        let outside = writes.is_none() || inputs.is_none() || folders.is_none();
+        let has_left = bases.iter().any(|base| !is_inside(base, workspace));
+        let outside = has_left || writes.is_none() || inputs.is_none() || folders.is_none();
         let writes = writes.unwrap_or_default();
         let mut named_to_read = inputs.unwrap_or_default();
         let mut named_to_edit = writes.clone();
-        for (command, reads) in line.commands.iter().zip(&reads) {
+        for (command, reads) in line.commands.iter().zip(&reads).filter(|_| with_names) {
             let named = named_paths(command, &bases, workspace);
             if reads.is_none() {
                 named_to_edit.extend(named.iter().cloned());
@@ -328,6 +328,31 @@ impl Found {
             && !self.reads.is_empty()
             && self.reads.iter().all(Option::is_some)
     }
+}
+
+/// Where the commands of a line may run: in each folder that it changes to, or where they began if
+/// the change fails. `cd a/..` leads back by the names, which is what a shell goes by, and perhaps
+/// elsewhere by the links, which is what the system goes by.
+fn bases(line: &Line, cwd: &Path, workspace: &Workspace) -> Vec<PathBuf> {
+    let mut bases = vec![cwd.to_owned()];
+    for folder in &line.folders {
+        for at in 0..bases.len() {
+            let by_links = bases[at].join(folder);
+            let by_names = workspace.absolute(&by_links);
+            for base in [by_names, by_links] {
+                if !bases.contains(&base) {
+                    bases.push(base);
+                }
+            }
+        }
+    }
+    bases
+}
+
+fn is_inside(folder: &Path, workspace: &Workspace) -> bool {
+    folder
+        .to_str()
+        .is_some_and(|folder| workspace.resolve(folder).is_ok())
 }
 
 /// Every path that a certain word of the command may name: as a whole, and after `=`, `:` or `@`.

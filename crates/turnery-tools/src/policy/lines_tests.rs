@@ -17,6 +17,7 @@ impl Bench {
         std::fs::create_dir_all(root.join("src/deep")).unwrap();
         std::fs::write(root.join("src/lib.rs"), "//! x\n").unwrap();
         std::os::unix::fs::symlink("/etc", root.join("outside")).unwrap();
+        std::os::unix::fs::symlink("src/deep", root.join("inside")).unwrap();
         let workspace = Workspace::local(root).unwrap();
         Self {
             _folder: folder,
@@ -233,6 +234,93 @@ const LINES: &[(&str, &str)] = &[
     ("exec 3<>/dev/tcp/host/80", "??d?"),
     ("case x in x) ls;; esac", "??d?"),
     ("", "??da"),
+    // A shell leaves a folder by the name that it entered it by, the system by where it lies.
+    ("cd inside && cat lib.rs", "aaaa"),
+    ("cd inside/.. && cat lib.rs", "aaaa"),
+    ("cd inside/../.. && cat x", "??da"),
+    ("cd inside && cd ../.. && cat x", "??da"),
+    ("cd src/deep/../../.. && ls", "??da"),
+    // More ways to hide, found by attacking.
+    ("cat src/lib.rs; : > src/lib.rs", "??da"),
+    ("ls |& sh", "??d?"),
+    ("ls >& src/out", "?ada"),
+    ("ls 3<> src/out", "??d?"),
+    ("ls > >(rm x)", "??d?"),
+    ("ls &>> outside/x", "??da"),
+    ("echo x > /dev/tcp/host/80", "??da"),
+    ("cat < /dev/tcp/host/80", "??da"),
+    ("cat /proc/self/environ", "??da"),
+    ("cat /dev/stdin", "??da"),
+    ("cat < /proc/1/cwd", "??da"),
+    ("head -c 9 /dev/zero", "??da"),
+    ("wc --files0-from=/etc/passwd", "??da"),
+    ("sort --files0-from=x", "??da"),
+    ("sort --compress-program=sh src/lib.rs", "??da"),
+    ("grep -f /etc/passwd x", "??da"),
+    ("grep -rn --file=/etc/passwd x", "??da"),
+    ("grep --regexp=x /etc/passwd", "??da"),
+    ("grep -ne x /etc/passwd", "??da"),
+    ("rg -f x .", "??da"),
+    ("rg -z x", "??da"),
+    ("rg --hostname-bin=sh x", "??da"),
+    ("find . -fprintf x %p", "??d?"),
+    ("find . -newer /etc/passwd", "aada"),
+    ("find -L . -name x", "aada"),
+    ("find / -name x", "aada"),
+    ("find . -name x -o -okdir rm {} ;", "??d?"),
+    ("git diff --output x", "??da"),
+    ("git grep -O x", "??da"),
+    ("git log -p --ext-diff", "??da"),
+    ("git show --textconv HEAD", "??da"),
+    ("git log -1 -- /etc/passwd", "??da"),
+    ("git blame --contents /etc/passwd src/lib.rs", "??da"),
+    ("git stash", "??da"),
+    ("git tag v1", "??da"),
+    ("git --exec-path=. status", "??d?"),
+    ("GIT_DIR=x git status", "??d?"),
+    ("git branch --edit-description", "??da"),
+    ("date -f /etc/passwd", "??da"),
+    ("file -f /etc/passwd", "??da"),
+    ("file -m x src/lib.rs", "??da"),
+    ("tree --fromfile /etc/passwd", "??da"),
+    ("du --files0-from=/etc/passwd", "??da"),
+    ("diff src/lib.rs /etc/passwd", "??da"),
+    ("diff --to-file=/etc/passwd src/lib.rs", "??da"),
+    ("sed -n '1w x' src/lib.rs", "??da"),
+    ("sed -n -f x src/lib.rs", "??da"),
+    ("sed -n -e 1p -e '1e rm x' src/lib.rs", "??da"),
+    ("command -p rm x", "??d?"),
+    ("command -vp rm", "??d?"),
+    ("builtin cd /", "??d?"),
+    ("type -P rm", "aaaa"),
+    ("cd() { rm x; }; cd src", "??da"),
+    ("cd; ls", "??d?"),
+    ("cd - && ls", "??d?"),
+    ("cd src & cat ../x", "??da"),
+    ("for f in /etc/passwd; do cat $f; done", "??da"),
+    ("for LD_PRELOAD in x; do ls; done", "??d?"),
+    ("read x < /etc/passwd", "??d?"),
+    ("X=1", "??d?"),
+    ("LANG=$(rm x) ls", "??da"),
+    ("ls $(</etc/passwd)", "??da"),
+    ("ls \"$(< /etc/passwd)\"", "??da"),
+    ("ls ${HOME}", "??da"),
+    ("ls ~", "??da"),
+    ("echo ${x:=rm}", "??d?"),
+    ("echo $[1+1]", "??d?"),
+    ("if cd /; then ls; fi", "??d?"),
+    ("ls\u{85}rm x", "??d?"),
+    ("ls\u{200b}", "??d?"),
+    ("ls;\trm x", "??da"),
+    ("./ls", "??da"),
+    ("/bin/ls", "??da"),
+    ("../ls", "??da"),
+    ("coproc rm x", "??d?"),
+    ("(((rm x)))", "??d?"),
+    ("{ ls; } > /etc/x", "??da"),
+    ("ls; } ; rm x", "??d?"),
+    ("fakeroot rm x", "??d?"),
+    ("prlimit rm x", "??d?"),
 ];
 
 #[test]
@@ -279,6 +367,10 @@ fn always_is_the_narrowest_rule_of_use() {
         ("uv run python -c x", Some("shell(uv run python -c x)")),
         ("sudo cargo build", None),
         ("cd .. && cargo build", None),
+        (
+            "/usr/bin/git reset --hard",
+            Some("shell(/usr/bin/git reset --hard)"),
+        ),
     ] {
         let always = match bench.judge(&policy(Mode::Ask), command) {
             Judgement::Ask { always } => always.map(|rule| rule.to_string()),
@@ -377,6 +469,20 @@ proptest! {
             if mode == Mode::Plan {
                 let asked = matches!(judged, Judgement::Ask { .. });
                 prop_assert!(!asked);
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_rule_that_is_shown_as_written_or_an_error(
+        text in any::<String>(),
+        inside in pieces(),
+        tool in prop::sample::select(vec!["shell", "edit", "read", "write_file"]),
+    ) {
+        for text in [text, format!("{tool}({inside})")] {
+            match text.parse::<Rule>() {
+                Ok(rule) => prop_assert_eq!(rule.to_string(), text.trim()),
+                Err(error) => prop_assert_eq!(error.rule, text.trim()),
             }
         }
     }

@@ -103,14 +103,15 @@ fn lead(command: &Command) -> Option<Vec<&str>> {
         let is_module = command.args.first()?.literal()? == "-m";
         return is_module.then(|| Some(vec![name, "-m", arg(1)?])).flatten();
     }
-    if !WITH_SUBCOMMANDS.contains(&super::carriers::base_name(name)) {
+    let program = super::carriers::base_name(name);
+    if !WITH_SUBCOMMANDS.contains(&program) {
         return None;
     }
     let first = arg(0)?;
-    if EXACT.contains(&(name, first)) {
+    if EXACT.contains(&(program, first)) {
         return None;
     }
-    if WITH_ONE_MORE.contains(&(name, first)) {
+    if WITH_ONE_MORE.contains(&(program, first)) {
         let next = arg(1)?;
         return (!super::carriers::runs_text(next)).then(|| vec![name, first, next]);
     }

@@ -168,6 +168,26 @@ async fn arguments_that_make_no_sense_are_refused() {
     assert!(message.starts_with("none does not exist"), "{message}");
 }
 
+/// Each of these took minutes when every place was looked at anew.
+#[tokio::test]
+async fn a_large_file_with_many_places_is_answered_at_once() {
+    let letters = "e".repeat(2_000_000);
+    assert_eq!(
+        edit(&letters, "e", "x", false).await.unwrap_err(),
+        "old_text stands in f at least 1000 times, on lines 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, more: \
+         add lines around it to say which, or set replace_all"
+    );
+    let long = "e".repeat(100_000);
+    assert_eq!(
+        edit(&letters, &long, "x", true).await.unwrap(),
+        "x".repeat(20)
+    );
+    let empty = "\n".repeat(1_000_000);
+    let old = format!("{}  last", "\n".repeat(20_000));
+    let told = edit(&empty, &old, "x", false).await.unwrap_err();
+    assert!(told.starts_with("old_text is not in f."), "{told}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 

@@ -1,6 +1,7 @@
 //! The file tools, each against a real folder.
 
 mod bench;
+mod cancelling;
 mod confinement;
 mod edit_file;
 mod hidden;
