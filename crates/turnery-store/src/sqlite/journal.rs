@@ -23,8 +23,8 @@ impl Append {
         })
     }
 
-    pub(super) fn is_of(&self, session: &SessionId, loop_id: &LoopId) -> bool {
-        self.lane.session_id == *session && self.loop_id == *loop_id
+    pub(super) fn is_of(&self, lane: &Lane, loop_id: &LoopId) -> bool {
+        self.lane == *lane && self.loop_id == *loop_id
     }
 }
 

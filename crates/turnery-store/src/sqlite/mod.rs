@@ -121,10 +121,7 @@ impl Store for SqliteStore {
             Ok(rows) => rows,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
-        let settles = (
-            commit.lane.session_id.clone(),
-            commit.record.loop_id.clone(),
-        );
+        let settles = (commit.lane.clone(), commit.record.loop_id.clone());
         self.writer
             .call(Promise::Durable, Some(settles), move |db| {
                 commit::commit(db, &commit, &rows)

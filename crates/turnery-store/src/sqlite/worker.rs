@@ -7,7 +7,7 @@ use super::{
     open::open,
     queue::{Queue, Taken},
 };
-use crate::StoreError;
+use crate::{Lane, StoreError};
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use std::{
@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 use tokio::sync::oneshot;
-use turnery_engine::{LoopId, SessionId};
+use turnery_engine::LoopId;
 
 /// After this long without a job the log is copied back into the database, so that no commit has to.
 const IDLE: Duration = Duration::from_secs(2);
@@ -38,8 +38,8 @@ enum Job {
     Append(Append),
     Call {
         promise: Promise,
-        /// The loop whose journal this job will drop, if all goes well.
-        settles: Option<(SessionId, LoopId)>,
+        /// The loop whose journal this job will drop, for the holder of this lane.
+        settles: Option<(Lane, LoopId)>,
         work: Work,
     },
 }
@@ -68,7 +68,7 @@ impl Worker {
     pub(super) fn call<T: Send + 'static>(
         &self,
         promise: Promise,
-        settles: Option<(SessionId, LoopId)>,
+        settles: Option<(Lane, LoopId)>,
         work: impl FnOnce(&mut Connection) -> Result<T, Fault> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let (answer, answered) = oneshot::channel();
@@ -207,8 +207,8 @@ impl Db {
                     work,
                 } => {
                     // What the commit would only remove again need not be written.
-                    if let Some((session, loop_id)) = &settles {
-                        appends.retain(|append| !append.is_of(session, loop_id));
+                    if let Some((lane, loop_id)) = &settles {
+                        appends.retain(|append| !append.is_of(lane, loop_id));
                     }
                     self.journal(path, &mut appends);
                     match self.keep(promise) {

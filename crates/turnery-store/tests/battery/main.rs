@@ -5,6 +5,7 @@
 mod commits;
 mod files;
 mod lanes;
+mod laws;
 mod listing;
 mod processes;
 mod recovery;

@@ -6,12 +6,13 @@ use turnery_engine::{
     CallId, Disposition, Event, EventKind, FailureKind, LoopRecord, LoopStatus, StreamDelta,
     ToolEnvelope,
 };
-use turnery_store::Lane;
+use turnery_store::{Lane, StoreError};
 
 battery!(
     a_journal_becomes_an_aborted_loop,
     a_running_call_is_closed,
     a_loser_cannot_journal_any_more,
+    a_loser_cannot_settle_the_holders_journal,
     a_loop_that_begins_anew_forgets_its_first_journal,
     a_journal_without_a_beginning_is_dropped,
     several_journals_become_loops_in_order_of_time,
@@ -132,6 +133,20 @@ async fn a_loser_cannot_journal_any_more(world: &World) {
         .append(&old, &loop_id("s1", 1), events("s1", 1, "Late"));
     assert_eq!(after_the_crash(world).await, []);
     assert_eq!(new.lane.fence, 2);
+}
+
+/// C-12: a commit that is refused for its lane leaves the evidence of the loop that really runs.
+async fn a_loser_cannot_settle_the_holders_journal(world: &World) {
+    let old = opened(world).await;
+    let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    let running = events("s1", 1, "Mine")[..4].to_vec();
+    world
+        .store
+        .append(&new.lane, &loop_id("s1", 1), running.clone());
+    let late = record("s1", 1, "Late").into();
+    let refused = world.store.commit(commit(&old, 0, &late)).await;
+    assert_eq!(refused, Err(StoreError::LaneLost("s1".into())));
+    assert_eq!(after_the_crash(world).await[0].events, running);
 }
 
 /// An id is used again when its commit failed; the evidence of the two must not mix.

@@ -1,0 +1,368 @@
+//! Any sequence of operations is answered as a naive model answers it, by both stores.
+
+use crate::{World, samples::*};
+use proptest::prelude::*;
+use std::{collections::BTreeMap, sync::Arc};
+use turnery_engine::{Event, LoopRecord, LoopStatus, SessionId};
+use turnery_store::{Commit, Lane, ListQuery, SessionPatch, StoreError};
+
+const SESSIONS: [&str; 2] = ["s1", "s2"];
+const OWNERS: [&str; 2] = ["a", "b"];
+
+/// An operation. Sessions and owners by place; a lane is the last one that the owner got.
+#[derive(Clone, Debug)]
+enum Op {
+    Create(usize),
+    Delete(usize),
+    Patch(usize, Option<Option<&'static str>>, u64),
+    Claim(usize, usize),
+    Renew(usize, usize),
+    Release(usize, usize),
+    Append(usize, usize, u32, usize),
+    Commit(usize, usize, Change),
+    Pass(u32),
+}
+
+/// A commit of loop `number`, with the head that is there or one off.
+#[derive(Clone, Debug)]
+struct Change {
+    number: u32,
+    stale: bool,
+    question: &'static str,
+    on_chain: bool,
+    title: Option<&'static str>,
+    release: bool,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let (s, o) = (0..SESSIONS.len(), 0..OWNERS.len());
+    let question = prop::sample::select(vec!["Why?", "Why?", "Who?"]);
+    let title = prop::sample::select(vec![None, Some("One"), Some("Two")]);
+    let renamed = prop::sample::select(vec![None, Some(None), Some(Some("Three"))]);
+    let often = |one_in: u32| (0..one_in).prop_map(|number| number == 0);
+    let change = (1..5_u32, often(5), question, often(2), title, often(4)).prop_map(
+        |(number, stale, question, on_chain, title, release)| Change {
+            number,
+            stale,
+            question,
+            on_chain,
+            title,
+            release,
+        },
+    );
+    prop_oneof![
+        2 => s.clone().prop_map(Op::Create),
+        1 => s.clone().prop_map(Op::Delete),
+        2 => (s.clone(), renamed, 0..1000_u64).prop_map(|(s, title, at)| Op::Patch(s, title, at)),
+        6 => (s.clone(), o.clone()).prop_map(|(s, o)| Op::Claim(s, o)),
+        2 => (s.clone(), o.clone()).prop_map(|(s, o)| Op::Renew(s, o)),
+        2 => (s.clone(), o.clone()).prop_map(|(s, o)| Op::Release(s, o)),
+        5 => (s.clone(), o.clone(), 1..5_u32, 1..8_usize)
+            .prop_map(|(s, o, number, events)| Op::Append(s, o, number, events)),
+        9 => (s, o, change).prop_map(|(s, o, change)| Op::Commit(s, o, change)),
+        2 => (1..40_u32).prop_map(Op::Pass),
+    ]
+}
+
+/// A session as the model keeps it.
+#[derive(Clone, Debug, Default)]
+struct Session {
+    title: Option<String>,
+    updated: u64,
+    tip: Option<u32>,
+    fence: u64,
+    holder: Option<(&'static str, u32)>,
+    journal: BTreeMap<u32, Vec<Event>>,
+    loops: Vec<Arc<LoopRecord>>,
+}
+
+#[derive(Default)]
+struct Model {
+    sessions: BTreeMap<&'static str, Session>,
+    lanes: BTreeMap<(usize, usize), u64>,
+    now: u32,
+}
+
+fn content(session: &str, change: &Change) -> Arc<LoopRecord> {
+    Arc::new(LoopRecord {
+        on_chain: change.on_chain,
+        ..record(session, change.number, change.question)
+    })
+}
+
+impl Session {
+    fn holds(&self, owner: usize, fence: u64) -> bool {
+        let name = self.holder.map(|(name, _)| name);
+        self.fence == fence && name == Some(OWNERS[owner])
+    }
+
+    fn head(&self) -> u64 {
+        self.loops.len() as u64
+    }
+
+    fn claim(&mut self, owner: usize, now: u32) -> bool {
+        let name = OWNERS[owner];
+        if self
+            .holder
+            .is_some_and(|(holder, until)| holder != name && now < until)
+        {
+            return false;
+        }
+        self.fence += 1;
+        self.holder = Some((name, now + 30));
+        // The samples' times rise with their numbers, and so with the map's order.
+        for (number, events) in std::mem::take(&mut self.journal) {
+            if events[0].seq != 0 {
+                continue;
+            }
+            let whole = record(events[0].session_id.as_str(), number, "Why?");
+            let start = u64::from(number) * 100;
+            self.updated = self.updated.max(start);
+            let settled = events.len();
+            let messages =
+                whole.messages[..usize::from(settled > 3) + usize::from(settled > 5)].to_vec();
+            let mut turns = whole.turns[..usize::from(settled > 1)].to_vec();
+            for turn in &mut turns {
+                turn.input_messages.truncate(messages.len().min(1));
+                turn.output_message.take_if(|_| messages.len() < 2);
+                turn.usage.take_if(|_| settled < 7);
+                turn.ended_at = None;
+            }
+            self.loops.push(Arc::new(LoopRecord {
+                status: LoopStatus::Aborted,
+                outcome: None,
+                ended_at: None,
+                usage: if settled < 7 {
+                    usage(0, 0)
+                } else {
+                    whole.usage
+                },
+                on_chain: false,
+                events,
+                messages,
+                turns,
+                ..whole
+            }));
+        }
+        true
+    }
+
+    fn commit(
+        &mut self,
+        id: &str,
+        owner: usize,
+        fence: u64,
+        change: &Change,
+    ) -> Result<u64, StoreError> {
+        let record = content(id, change);
+        let earlier = self
+            .loops
+            .iter()
+            .position(|known| known.loop_id == record.loop_id);
+        let version = match earlier {
+            Some(place) if self.loops[place] == record => place as u64 + 1,
+            Some(_) | None if !self.holds(owner, fence) => {
+                return Err(StoreError::LaneLost(id.into()));
+            }
+            Some(_) => return Err(StoreError::CommitMismatch(record.loop_id.clone())),
+            None => {
+                self.journal.remove(&change.number);
+                if change.stale {
+                    return Err(StoreError::HeadConflict {
+                        expected: self.head() + 1,
+                        actual: self.head(),
+                    });
+                }
+                if self.title.is_none() {
+                    self.title = change.title.map(Into::into);
+                }
+                if change.on_chain {
+                    self.tip = Some(change.number);
+                }
+                self.updated = self.updated.max(u64::from(change.number) * 100 + 8);
+                self.loops.push(record);
+                self.head()
+            }
+        };
+        if change.release && self.holds(owner, fence) {
+            self.holder = None;
+        }
+        Ok(version)
+    }
+
+    fn append(&mut self, id: &str, number: u32, count: usize) {
+        let stored = self
+            .loops
+            .iter()
+            .any(|known| known.loop_id == loop_id(id, number));
+        if !stored {
+            let events = events(id, number, "Why?")[..count].to_vec();
+            self.journal.insert(number, events);
+        }
+    }
+}
+
+impl Model {
+    fn lane(&self, session: usize, owner: usize) -> (Lane, u64) {
+        let fence = self.lanes.get(&(session, owner)).copied().unwrap_or(0);
+        let lane = Lane {
+            session_id: SESSIONS[session].into(),
+            owner_id: OWNERS[owner].into(),
+            fence,
+        };
+        (lane, fence)
+    }
+
+    /// Do it in both, and compare the answers.
+    async fn step(&mut self, world: &World, op: Op) {
+        let store = &world.store;
+        let missing = |id: &str| StoreError::NotFound(id.into());
+        match op {
+            Op::Create(s) => {
+                let made = store.create(new_session(SESSIONS[s])).await.is_ok();
+                assert_eq!(made, !self.sessions.contains_key(SESSIONS[s]));
+                self.sessions.entry(SESSIONS[s]).or_default();
+            }
+            Op::Delete(s) => {
+                let there = self.sessions.remove(SESSIONS[s]).is_some();
+                assert_eq!(store.delete(&SESSIONS[s].into()).await, Ok(there));
+            }
+            Op::Patch(s, title, seconds) => {
+                let patch = SessionPatch {
+                    title: title.map(|title| title.map(Into::into)),
+                    updated_at: Some(at(seconds)),
+                    ..SessionPatch::default()
+                };
+                let patched = store.patch(&SESSIONS[s].into(), patch).await;
+                let session = self.sessions.get_mut(SESSIONS[s]);
+                assert_eq!(patched.is_ok(), session.is_some());
+                if let Some(session) = session {
+                    session.updated = seconds;
+                    if let Some(title) = title {
+                        session.title = title.map(Into::into);
+                    }
+                }
+            }
+            Op::Claim(s, o) => {
+                let claimed = store.claim(&SESSIONS[s].into(), &owner(OWNERS[o])).await;
+                let Some(session) = self.sessions.get_mut(SESSIONS[s]) else {
+                    assert_eq!(claimed, Err(missing(SESSIONS[s])));
+                    return;
+                };
+                if session.claim(o, self.now) {
+                    let claimed = claimed.expect("free");
+                    assert_eq!(claimed.lane.fence, session.fence);
+                    assert_eq!(claimed.loop_count, session.head());
+                    self.lanes.insert((s, o), session.fence);
+                } else {
+                    assert!(
+                        matches!(claimed, Err(StoreError::Busy { .. })),
+                        "{claimed:?}"
+                    );
+                }
+            }
+            Op::Renew(s, o) => {
+                let (lane, fence) = self.lane(s, o);
+                let renewed = store.renew(&lane).await;
+                let session = self.sessions.get_mut(SESSIONS[s]);
+                let held = session.filter(|session| session.holds(o, fence));
+                assert_eq!(renewed.is_ok(), held.is_some());
+                if let Some(session) = held {
+                    session.holder = Some((OWNERS[o], self.now + 30));
+                }
+            }
+            Op::Release(s, o) => {
+                let (lane, fence) = self.lane(s, o);
+                assert_eq!(store.release(&lane).await, Ok(()));
+                let session = self.sessions.get_mut(SESSIONS[s]);
+                if let Some(session) = session.filter(|session| session.holds(o, fence)) {
+                    session.holder = None;
+                }
+            }
+            Op::Append(s, o, number, count) => {
+                let (lane, fence) = self.lane(s, o);
+                let id = SESSIONS[s];
+                let all = events(id, number, "Why?");
+                store.append(&lane, &loop_id(id, number), all[..count].to_vec());
+                let session = self.sessions.get_mut(id);
+                if let Some(session) = session.filter(|session| session.holds(o, fence)) {
+                    session.append(id, number, count);
+                }
+            }
+            Op::Commit(s, o, change) => {
+                let (lane, fence) = self.lane(s, o);
+                let id = SESSIONS[s];
+                let head = self.sessions.get(id).map_or(0, Session::head);
+                let committed = store.commit(Commit {
+                    title: change.title.map(Into::into),
+                    release: change.release,
+                    ..commit(&lane, head + u64::from(change.stale), &content(id, &change))
+                });
+                let expected = match self.sessions.get_mut(id) {
+                    Some(session) => session.commit(id, o, fence, &change),
+                    None => Err(missing(id)),
+                };
+                assert_eq!(committed.await, expected);
+            }
+            Op::Pass(seconds) => {
+                world.pass(seconds);
+                self.now += seconds;
+            }
+        }
+    }
+
+    /// What can be seen is the same.
+    async fn compare(&self, world: &World) {
+        let page = world
+            .store
+            .list(ListQuery::default())
+            .await
+            .expect("a page");
+        let seen: Vec<_> = page.sessions.iter().map(|info| info.id.clone()).collect();
+        let mut expected: Vec<_> = self
+            .sessions
+            .iter()
+            .map(|(id, s)| (s.updated, *id))
+            .collect();
+        expected.sort_unstable();
+        let ids = expected.iter().rev().map(|(_, id)| SessionId::from(*id));
+        assert_eq!(seen, ids.collect::<Vec<_>>());
+        for info in page.sessions {
+            let id = info.id.as_str();
+            let session = &self.sessions[id];
+            assert_eq!(info.title, session.title);
+            assert_eq!(info.updated_at, at(session.updated));
+            assert_eq!(info.head_version, session.head());
+            assert_eq!(info.tip_loop_id, session.tip.map(|tip| loop_id(id, tip)));
+            assert_eq!(
+                world.store.loops(&info.id, 0).await.as_ref(),
+                Ok(&session.loops)
+            );
+        }
+    }
+}
+
+fn run(world: &World, ops: Vec<Op>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.expect("a runtime").block_on(async {
+        let mut model = Model::default();
+        for op in [Op::Create(0), Op::Claim(0, 0)].into_iter().chain(ops) {
+            model.step(world, op).await;
+            model.compare(world).await;
+        }
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn sqlite_answers_as_the_model_does(ops in prop::collection::vec(op(), 1..50)) {
+        run(&World::sqlite(), ops);
+    }
+
+    #[test]
+    fn memory_answers_as_the_model_does(ops in prop::collection::vec(op(), 1..50)) {
+        run(&World::memory(), ops);
+    }
+}
