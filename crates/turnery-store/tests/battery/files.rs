@@ -120,3 +120,24 @@ async fn a_place_that_cannot_hold_a_file_is_named() {
         "{said}"
     );
 }
+
+/// Nothing can be made under `/proc`, not even by root.
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_folder_that_cannot_be_written_is_named() {
+    for path in ["/proc/turnery/sessions.db", "/proc/sys/sessions.db"] {
+        let said = sentence(Path::new(path)).await;
+        assert!(said.contains(path), "{said}");
+        assert!(
+            said.contains("choose a file in a folder of yours"),
+            "{said}"
+        );
+    }
+    // There, but for reading only.
+    let said = sentence(Path::new("/proc/sys/kernel/ostype")).await;
+    assert!(said.contains("/proc/sys/kernel/ostype"), "{said}");
+    assert!(
+        said.contains("check that it is a file in a folder of yours"),
+        "{said}"
+    );
+}
