@@ -63,7 +63,7 @@ async fn the_history_comes_back_equal(world: &World) {
 }
 
 /// S2, also when the first try gave the lane back.
-async fn a_retry_is_answered_like_the_first_time(world: &World) {
+pub(crate) async fn a_retry_is_answered_like_the_first_time(world: &World) {
     let lane = opened(world).await;
     let giving = Commit {
         release: true,
@@ -94,7 +94,7 @@ async fn other_content_under_the_same_id_is_refused(world: &World) {
 }
 
 /// S1, S8: and what the loser journalled is gone (C-12).
-async fn a_stale_head_changes_nothing(world: &World) {
+pub(crate) async fn a_stale_head_changes_nothing(world: &World) {
     let lane = opened(world).await;
     world
         .store
@@ -123,7 +123,7 @@ async fn a_stale_head_changes_nothing(world: &World) {
 }
 
 /// S1, S8: the fence decides, not the name of the holder.
-async fn a_lost_lane_changes_nothing(world: &World) {
+pub(crate) async fn a_lost_lane_changes_nothing(world: &World) {
     let old = opened(world).await;
     let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
     let lost = Err(StoreError::LaneLost("s1".into()));
@@ -136,7 +136,7 @@ async fn a_lost_lane_changes_nothing(world: &World) {
     assert_eq!(world.store.commit(commit(&old, 1, &other)).await, lost);
 }
 
-async fn a_loop_off_the_chain_leaves_the_tip(world: &World) {
+pub(crate) async fn a_loop_off_the_chain_leaves_the_tip(world: &World) {
     let lane = opened(world).await;
     world
         .store
@@ -163,7 +163,7 @@ async fn a_loop_off_the_chain_leaves_the_tip(world: &World) {
     );
 }
 
-async fn the_first_title_stays(world: &World) {
+pub(crate) async fn the_first_title_stays(world: &World) {
     let lane = opened(world).await;
     for (head, title) in [(0, "First"), (1, "Second")] {
         let titled = Commit {
@@ -190,7 +190,7 @@ async fn a_commit_can_give_the_lane_back(world: &World) {
 }
 
 /// Events that come late, after the commit of their loop, leave nothing behind either.
-async fn a_committed_loop_leaves_no_journal(world: &World) {
+pub(crate) async fn a_committed_loop_leaves_no_journal(world: &World) {
     let lane = opened(world).await;
     let (before, after) = (events("s1", 1, "How is it?"), events("s1", 1, "Late"));
     world.store.append(&lane, &loop_id("s1", 1), before);

@@ -94,7 +94,7 @@ async fn a_folder_means_exactly_that_folder(world: &World) {
 }
 
 /// LIST-3, with many sessions of the same time.
-async fn pages_show_each_session_once(world: &World) {
+pub(crate) async fn pages_show_each_session_once(world: &World) {
     for number in 0..25_u64 {
         let new = NewSession {
             at: at(number / 10),

@@ -125,7 +125,7 @@ async fn a_running_call_is_closed(world: &World) {
 }
 
 /// C-12: the journal of a loser is no evidence of the new holder's.
-async fn a_loser_cannot_journal_any_more(world: &World) {
+pub(crate) async fn a_loser_cannot_journal_any_more(world: &World) {
     let old = opened(world).await;
     let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
     world
