@@ -40,6 +40,8 @@ use turnery_tools::{Progress, ToolCx};
 const GRACE: Duration = Duration::from_secs(1);
 /// How often the lane is renewed; it is held for three times as long.
 const RENEW: Duration = Duration::from_secs(10);
+/// How long events may wait to be journalled. A prompt that commits before is never journalled.
+const JOURNAL: Duration = Duration::from_millis(20);
 /// The agent's name in records.
 const AGENT_ID: &str = "turnery";
 
@@ -52,7 +54,10 @@ pub(crate) struct Run<'t> {
     steps: Steps,
     out: Vec<Effect>,
     inputs: VecDeque<Input>,
+    /// Events that are not journalled yet.
     journal: Vec<Event>,
+    /// When they are to be, at the latest.
+    journal_due: Option<Pin<Box<Sleep>>>,
     cancelled: Option<BoxFuture<'static, ()>>,
     grace: Option<Pin<Box<Sleep>>>,
     deadline: Option<Pin<Box<Sleep>>>,
@@ -70,6 +75,7 @@ enum Happened {
     Cancelled,
     GraceOver,
     TimeUp,
+    JournalDue,
     Mail(Option<Mail>),
     RenewDue,
     Renewed(Result<(), StoreError>),
@@ -118,6 +124,7 @@ impl<'t> Run<'t> {
             out,
             inputs: VecDeque::new(),
             journal: Vec::new(),
+            journal_due: None,
             cancelled: Some(Box::pin(async move {
                 tokio::select! {
                     () = cancel.cancelled() => {}
@@ -193,6 +200,11 @@ impl<'t> Run<'t> {
             self.deadline = None;
             return Poll::Ready(Happened::TimeUp);
         }
+        if let Some(due) = &mut self.journal_due
+            && due.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Happened::JournalDue);
+        }
         if !self.task.mailbox.is_closed()
             && let Poll::Ready(mail) = self.task.mailbox.poll_recv(cx)
             && mail.is_some()
@@ -248,6 +260,7 @@ impl<'t> Run<'t> {
             Happened::Cancelled => self.feed(Input::Cancel),
             Happened::GraceOver => self.feed(Input::GraceOver),
             Happened::TimeUp => self.feed(Input::TimeUp),
+            Happened::JournalDue => self.write_journal(),
             Happened::Mail(_) => {}
             Happened::RenewDue => {
                 self.renew.as_mut().reset(Instant::now() + RENEW);
@@ -369,27 +382,35 @@ impl<'t> Run<'t> {
     /// Fold what happened, do what cannot wait, and line up the rest.
     fn absorb(&mut self) {
         let mut out = std::mem::take(&mut self.out);
-        let mut commits = false;
+        let mut acts = false;
         for effect in out.drain(..) {
+            acts |= matches!(effect, Effect::Run(_));
             if let Effect::Emit(event) = &effect {
                 self.fold(event);
             }
             match steps::sort(effect) {
                 Sorted::Later(step) => self.steps.push(step),
-                Sorted::Now(Urgent::Commit(end)) => {
-                    commits = true;
-                    self.commit(&end);
-                }
+                Sorted::Now(Urgent::Commit(end)) => self.commit(&end),
                 Sorted::Now(urgent) => self.urgent(urgent),
             }
         }
-        // The commit holds all that the journal would.
-        if !commits && !self.journal.is_empty() {
+        // The commit holds all that the journal would. What a tool is going to do to the world must
+        // be known before it does it.
+        if acts {
+            self.write_journal();
+        } else if !self.journal.is_empty() && self.journal_due.is_none() {
+            self.journal_due = Some(Box::pin(sleep_until(Instant::now() + JOURNAL)));
+        }
+        self.out = out;
+    }
+
+    fn write_journal(&mut self) {
+        self.journal_due = None;
+        if !self.journal.is_empty() {
             let events = std::mem::take(&mut self.journal);
             let loop_id = &self.machine.spec().loop_id;
             self.task.store.append(&self.lane, loop_id, events);
         }
-        self.out = out;
     }
 
     fn fold(&mut self, event: &Event) {
@@ -461,6 +482,7 @@ impl<'t> Run<'t> {
     fn commit(&mut self, end: &Event) {
         self.recorder.fold(end);
         self.journal.clear();
+        self.journal_due = None;
         let Some(record) = self.recorder.record().cloned() else {
             self.inputs
                 .push_back(Input::CommitFailed(CommitFault::Store(
