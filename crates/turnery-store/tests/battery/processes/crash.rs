@@ -32,27 +32,40 @@ pub(super) async fn write_on(path: &Path) {
     for session in 1_u32.. {
         let id = format!("s{session}");
         let key = id.as_str().into();
-        step(format!("create {id}"), store.create(new_session(&id))).await;
+        step(format!("create {id}"), async {
+            store.create(new_session(&id)).await
+        })
+        .await;
         let patch = SessionPatch {
             mode: Some("plan".into()),
             ..SessionPatch::default()
         };
-        step(format!("patch {id}"), store.patch(&key, patch)).await;
+        step(format!("patch {id}"), async {
+            store.patch(&key, patch).await
+        })
+        .await;
         let lane = store.claim(&key, &owner("there")).await.expect("claimed");
         let lane = lane.lane;
         for number in 1..=LOOPS {
             let record = loop_of(&id, number);
             for (half, events) in journal_of(&record).into_iter().enumerate() {
                 // A renewal comes after the journal, and so tells that it is written.
-                store.append(&lane, &record.loop_id, events.to_vec());
-                step(format!("journal{half} {id} {number}"), store.renew(&lane)).await;
+                step(format!("journal{half} {id} {number}"), async {
+                    store.append(&lane, &record.loop_id, events.to_vec());
+                    store.renew(&lane).await
+                })
+                .await;
             }
             let commit = commit(&lane, u64::from(number) - 1, &record);
-            step(format!("commit {id} {number}"), store.commit(commit)).await;
+            step(format!("commit {id} {number}"), async {
+                store.commit(commit).await
+            })
+            .await;
         }
     }
 }
 
+/// The store begins when it is called, not when it is awaited: so the call must lie within `work`.
 async fn step<T, E: Display>(name: String, work: impl Future<Output = Result<T, E>>) {
     say(&format!("\n{OURS}begin {name}\n"));
     let mut work = std::pin::pin!(work);
