@@ -3,6 +3,7 @@
 mod arguments;
 mod edit_file;
 mod find_files;
+pub mod grace;
 mod line_ends;
 mod list_dir;
 mod near;

@@ -1,7 +1,7 @@
 //! Toolbox: the table of tools, looked up by name, with arguments normalised before a tool sees them.
 
 use crate::{
-    Prepared, Shell, Tool, ToolCx, Workspace, edit_file::EditFile, find_files::FindFiles,
+    Prepared, Shell, Tool, ToolCx, Workspace, edit_file::EditFile, find_files::FindFiles, grace,
     list_dir::ListDir, normalise, read_file::ReadFile, search::Search, tool::end,
     update_plan::UpdatePlan, write_file::WriteFile,
 };
@@ -15,10 +15,6 @@ use std::{
 };
 use tokio::time::timeout;
 use turnery_engine::{CallDetail, FailureKind, ToolCall, ToolEnvelope, ToolFailure, ToolSpec};
-
-/// How long a tool that was told to stop may take to wind up and say how far it got. The shell
-/// needs two graces of two seconds; whoever wants it faster drops the future.
-const WIND_UP: Duration = Duration::from_secs(5);
 
 /// The tools on offer.
 #[derive(Clone)]
@@ -43,6 +39,12 @@ impl Toolbox {
     /// The tools of a coding agent.
     #[must_use]
     pub fn coding() -> Self {
+        Self::coding_with(Shell::default())
+    }
+
+    /// The same, with a shell of the host's making.
+    #[must_use]
+    pub fn coding_with(shell: Shell) -> Self {
         Self::new(vec![
             Arc::new(ReadFile::new()),
             Arc::new(ListDir::new()),
@@ -50,7 +52,7 @@ impl Toolbox {
             Arc::new(Search::new()),
             Arc::new(EditFile::new()),
             Arc::new(WriteFile::new()),
-            Arc::new(Shell::default()),
+            Arc::new(shell),
             Arc::new(UpdatePlan::new()),
         ])
     }
@@ -146,7 +148,7 @@ async fn bounded<T>(
     tokio::pin!(work);
     let done = tokio::select! {
         biased;
-        () = cx.cancel.cancelled() => timeout(WIND_UP, work).await.map_err(|_| {
+        () = cx.cancel.cancelled() => timeout(grace::CALL, work).await.map_err(|_| {
             failure(FailureKind::Cancelled, format!("{name} was cancelled"))
         }),
         done = timeout(limit, &mut work) => done.map_err(|_| failure(

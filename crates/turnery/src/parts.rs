@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::Arc};
 use turnery_agent::Agent;
 use turnery_models::{Catalogue, ModelName, ProviderConfig};
 use turnery_store::{SqliteStore, Store};
-use turnery_tools::Toolbox;
+use turnery_tools::{Shell, Toolbox};
 
 /// Everything but the folder: read once per process.
 pub(crate) struct Parts {
@@ -57,10 +57,13 @@ impl Parts {
     /// The agent.
     pub(crate) fn agent(self) -> anyhow::Result<Agent> {
         let store = self.store()?;
+        // Where a key stands in the environment, commands do not see it, whatever its name.
+        let keys = self.providers.iter().map(|provider| &*provider.key_hint);
+        let toolbox = Toolbox::coding_with(Shell::hiding(keys));
         Ok(Agent::new(
             store,
             Arc::new(Catalogue::new(self.providers)),
-            Toolbox::coding(),
+            toolbox,
             Arc::new(self.configured),
         ))
     }

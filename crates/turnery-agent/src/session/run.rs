@@ -34,10 +34,8 @@ use turnery_engine::{
 };
 use turnery_models::ModelRequest;
 use turnery_store::{Commit, Lane, Opened, StoreError};
-use turnery_tools::{Progress, ToolCx};
+use turnery_tools::{Progress, ToolCx, grace};
 
-/// How long a cancelled tool may take to end by itself.
-const GRACE: Duration = Duration::from_secs(1);
 /// How often the lane is renewed; it is held for three times as long.
 const RENEW: Duration = Duration::from_secs(10);
 /// How long events may wait to be journalled. A prompt that commits before is never journalled.
@@ -473,7 +471,7 @@ impl<'t> Run<'t> {
                 }
             }
             Urgent::StartGrace => {
-                self.grace = Some(Box::pin(sleep_until(Instant::now() + GRACE)));
+                self.grace = Some(Box::pin(sleep_until(Instant::now() + grace::CALL)));
             }
             Urgent::Commit(_) => {}
         }

@@ -2,16 +2,19 @@
 
 use std::ffi::OsStr;
 
-/// Variables that commands do not get to see, unless the host chooses others: API keys and tokens.
+/// Variables that commands never get to see: what names of keys and tokens look like.
 /// A `*` in front stands for anything.
 pub const HIDDEN_ENV: &[&str] = &[
-    "*_API_KEY",
+    "*APIKEY",
+    "*PASSWORD",
+    "*_CREDENTIALS",
+    "*_KEY",
     "*_KEY_ID",
-    "*_PASSWORD",
+    "*_PASSPHRASE",
     "*_SECRET",
-    "*_SECRET_KEY",
     "*_TOKEN",
-    "AWS_SECRET_ACCESS_KEY",
+    "SECRET",
+    "TOKEN",
 ];
 
 /// Set for every command: no pager, no colour, no question.
@@ -59,13 +62,17 @@ mod tests {
             "openai_api_key",
             "GH_TOKEN",
             "AWS_SECRET_ACCESS_KEY",
+            "PGPASSWORD",
+            "TOKEN",
             "CDPATH",
             "PATH",
             "HOME",
             "TOKEN_COUNT",
+            "KEYBOARD",
+            "XDG_SESSION_ID",
             "SSH_AUTH_SOCK",
         ];
         let removed = removed(names.iter().map(OsStr::new), &hidden);
-        assert_eq!(removed, names[..5]);
+        assert_eq!(removed, names[..7]);
     }
 }

@@ -1,7 +1,7 @@
 //! Lent: runs a command line in a terminal that the client lends and shows.
 
-use super::{ending::Ending, kept, kept::Kept, local::GRACE, plain::Plain};
-use crate::{Progress, TerminalRun, Terminals, ToolCx};
+use super::{ending::Ending, kept, kept::Kept, plain::Plain};
+use crate::{Progress, TerminalRun, Terminals, ToolCx, grace};
 use std::{path::Path, time::Duration};
 use tokio::{
     sync::mpsc,
@@ -42,7 +42,7 @@ pub(super) async fn run(
                 }
                 timed_out = true;
                 stop.cancel();
-                alarm.as_mut().reset(Instant::now() + GRACE);
+                alarm.as_mut().reset(Instant::now() + grace::COMMAND);
             }
         }
     };

@@ -1,7 +1,7 @@
 //! Local: runs a command line on this machine, shows what it prints, and stops it when it is time.
 
 use super::{ending::Ending, group::Group, kept::Kept, stream::Stream};
-use crate::{Progress, ToolCx};
+use crate::{Progress, ToolCx, grace};
 use std::{io, path::Path, time::Duration};
 use tokio::{
     io::AsyncReadExt,
@@ -9,8 +9,6 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// How long a command that was asked to stop has before it is killed.
-pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// Read at once.
 const CHUNK: usize = 32 * 1024;
 /// A pipe holds no more than this, unless somebody raised the system's limit.
@@ -18,7 +16,7 @@ const PIPE: usize = 1024 * 1024;
 
 /// Run it to its end, whichever that is. Dropping the future kills it and all that it started.
 ///
-/// Two tiers: a cancel or the timeout asks the group to end (SIGTERM), [`GRACE`] later it is killed.
+/// Two tiers: a cancel or the timeout asks the group to end (SIGTERM), [`grace::COMMAND`] later it is killed.
 /// When the leader is gone nothing of the group stays, so a process that it left in the background
 /// neither lives on nor keeps the call waiting.
 pub(super) async fn run(
@@ -42,7 +40,7 @@ pub(super) async fn run(
             () = cx.cancel.cancelled(), if stopped.is_none() => {
                 stopped = Some(Ending::Cancelled);
                 group.ask();
-                alarm.as_mut().reset(Instant::now() + GRACE);
+                alarm.as_mut().reset(Instant::now() + grace::COMMAND);
             }
             () = &mut alarm => {
                 if stopped.is_none() {
@@ -51,7 +49,7 @@ pub(super) async fn run(
                 } else {
                     group.kill();
                 }
-                alarm.as_mut().reset(Instant::now() + GRACE);
+                alarm.as_mut().reset(Instant::now() + grace::COMMAND);
             }
             ended = group.wait() => break ended?,
             permit = cx.progress.reserve(), if stream.has_text() => match permit {

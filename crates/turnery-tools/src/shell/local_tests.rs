@@ -85,10 +85,7 @@ async fn binary_and_coloured_output_becomes_text() {
 async fn the_environment_has_no_pager_no_colour_and_no_keys() {
     let mut trial = Trial::new();
     // Cargo sets both for tests.
-    trial.shell = Shell::new(vec![
-        "CARGO_PKG_NAME".to_owned(),
-        "*_MANIFEST_DIR".to_owned(),
-    ]);
+    trial.shell = Shell::hiding(["cargo_pkg_name", "*_MANIFEST_DIR"]);
     let command = "echo \"[$CARGO_PKG_NAME$CARGO_MANIFEST_DIR] $TERM $PAGER $GIT_PAGER $NO_COLOR $GIT_TERMINAL_PROMPT\"; echo ${PATH:+path}";
     let (envelope, _) = trial.run(json!({ "command": command })).await;
     assert_eq!(text(&envelope), "[] dumb cat cat 1 0\npath\nexit code: 0");

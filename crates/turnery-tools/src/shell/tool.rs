@@ -1,12 +1,7 @@
 //! The shell tool: what the model is told of it, how its calls are shown and judged, and where they run.
 
-use super::{
-    environment::HIDDEN_ENV,
-    lent,
-    local::{self, GRACE},
-    title,
-};
-use crate::{Access, Prepared, Tool, ToolCx, Workspace};
+use super::{environment::HIDDEN_ENV, lent, local, title};
+use crate::{Access, Prepared, Tool, ToolCx, Workspace, grace};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -35,15 +30,17 @@ struct Args {
 impl Default for Shell {
     /// With [`HIDDEN_ENV`] hidden.
     fn default() -> Self {
-        Self::new(HIDDEN_ENV.iter().map(|name| (*name).to_owned()).collect())
+        Self::hiding([])
     }
 }
 
 impl Shell {
-    /// A shell whose commands do not see these environment variables: capital letters, a `*` in
-    /// front stands for anything. [`HIDDEN_ENV`] is a good beginning.
+    /// A shell whose commands see neither these environment variables nor those of [`HIDDEN_ENV`].
+    /// A `*` in front stands for anything.
     #[must_use]
-    pub fn new(hidden_env: Vec<String>) -> Self {
+    pub fn hiding<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let hidden_env = HIDDEN_ENV.iter().copied().chain(names);
+        let hidden_env = hidden_env.map(str::to_uppercase).collect();
         let schema = json!({
             "type": "object",
             "properties": {
@@ -193,6 +190,6 @@ impl Tool for Shell {
     /// The command's own timeout is kept here, so that what it printed is not lost; this one is
     /// for when even that fails.
     fn timeout(&self, args: &Value) -> Duration {
-        limit(args.get("timeout_ms").and_then(Value::as_u64)) + 3 * GRACE
+        limit(args.get("timeout_ms").and_then(Value::as_u64)) + 3 * grace::COMMAND
     }
 }

@@ -151,3 +151,27 @@ async fn a_key_is_never_printed_or_kept() {
     assert!(records.stdout.contains("\"openai\""), "{records:?}");
     assert!(!records.stdout.contains(key), "{records:?}");
 }
+
+#[tokio::test]
+async fn commands_do_not_see_a_key_whatever_its_variable_is_called() {
+    let home = Home::new();
+    home.write(
+        "turnery/config.toml",
+        "[providers.desk]\napi = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nkey_env = \"Desk_Pass\"\n",
+    );
+    let command = "echo \"<$Desk_Pass$OPENAI_API_KEY$SHOWN>\" > seen";
+    let model = home.scripted(json!([
+        {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let run = home
+        .command(&["run", "--mode", "auto", "--model", &model, "hi"])
+        .env("Desk_Pass", "s3cret")
+        .env("OPENAI_API_KEY", "s3cret")
+        .env("SHOWN", "shown")
+        .spawn();
+    let done = crate::home::end(run.expect("started")).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let seen = std::fs::read_to_string(home.project().join("seen")).expect("it ran");
+    assert_eq!(seen, "<shown>\n");
+}
