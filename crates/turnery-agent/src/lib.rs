@@ -3,6 +3,9 @@
 //! One task owns each open session: its history, its loop, its lane and its queue of prompts.
 //! Everything else talks to it through a bounded mailbox.
 
+#[macro_use]
+pub mod faults;
+
 pub mod agent;
 pub mod client;
 pub mod session;

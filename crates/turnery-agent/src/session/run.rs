@@ -170,7 +170,9 @@ impl<'t> Run<'t> {
                     usage,
                 }),
                 Finish::Lost(fault) => {
-                    self.task.history.rewind();
+                    if !faulty!(KeepLostMessages) {
+                        self.task.history.rewind();
+                    }
                     // The lane may be gone already; a release never clears a newer holder.
                     let _ = self.task.store.release(&self.lane).await;
                     Err(PromptError::Lost(fault))
@@ -353,7 +355,7 @@ impl<'t> Run<'t> {
                 self.task.info.updated_at = Utc::now();
                 if record.is_some_and(|record| record.on_chain) {
                     self.task.info.tip_loop_id = Some(self.machine.spec().loop_id.clone());
-                } else {
+                } else if !faulty!(KeepRefusedMessages) {
                     self.task.history.rewind();
                 }
                 if self.title_is_new {
@@ -436,6 +438,8 @@ impl<'t> Run<'t> {
 
     fn urgent(&mut self, urgent: Urgent) {
         match urgent {
+            Urgent::StopModel if faulty!(LeaveModelRunning) => {}
+            Urgent::Withdraw(_) if faulty!(LeaveQuestionOpen) => {}
             Urgent::StopModel => {
                 self.model = None;
                 self.steps.forget_model();

@@ -41,7 +41,7 @@ impl Steps {
 
     /// True while tools and models may be listened to.
     pub(crate) fn few(&self) -> bool {
-        self.0.len() < FEW
+        self.0.len() < FEW || faulty!(ListenAlways)
     }
 
     /// Show what can be shown; ready with the first step that is something else.
@@ -51,6 +51,9 @@ impl Steps {
         outbox: &mut dyn Outbox,
         info: &turnery_store::SessionInfo,
     ) -> Poll<Step> {
+        if faulty!(AnswerBeforeEvents) && matches!(self.0.back(), Some(Step::Finish(_))) {
+            self.0.drain(..self.0.len() - 1);
+        }
         loop {
             match self.0.front() {
                 None => return Poll::Pending,

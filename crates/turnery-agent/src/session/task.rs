@@ -34,7 +34,12 @@ impl Task {
     /// Serve the mailbox until the session is closed, or every handle is gone and all prompts are done.
     pub(crate) async fn serve(mut self) {
         loop {
-            if let Some(prompt) = self.waiting.pop_front() {
+            let next = if faulty!(LastPromptFirst) {
+                self.waiting.pop_back()
+            } else {
+                self.waiting.pop_front()
+            };
+            if let Some(prompt) = next {
                 self.prompt(prompt).await;
                 continue;
             }
@@ -72,17 +77,27 @@ impl Task {
         }
     }
 
+    /// Change a setting: stored first, so that one which could not be stored is not in force. What the
+    /// store says of the session besides is left alone: another handle may have been at work in it,
+    /// and only a claim may learn of that.
     async fn set(&mut self, what: Set) -> Result<(), SetError> {
-        let mut patch = SessionPatch::default();
         match what {
             Set::Mode(mode) => {
-                patch.mode = Some(mode.as_str().to_owned());
+                let patch = SessionPatch {
+                    mode: Some(mode.as_str().to_owned()),
+                    ..SessionPatch::default()
+                };
+                self.store.patch(&self.info.id, patch).await?;
                 self.policy.mode = mode;
                 self.options.send_modify(|options| options.mode = mode);
             }
             Set::Model(name) => {
                 let model = self.models.model(&name)?;
-                patch.model = Some(name.to_string());
+                let patch = SessionPatch {
+                    model: Some(name.to_string()),
+                    ..SessionPatch::default()
+                };
+                self.store.patch(&self.info.id, patch).await?;
                 self.model = model;
                 let models = offered(&self.models, &*self.model);
                 self.options.send_modify(|options| {
@@ -94,10 +109,8 @@ impl Task {
                 self.settings.thinking = thinking;
                 self.options
                     .send_modify(|options| options.thinking = thinking);
-                return Ok(());
             }
         }
-        self.info = self.store.patch(&self.info.id, patch).await?;
         Ok(())
     }
 
@@ -134,17 +147,21 @@ impl Task {
                 })?;
         let stale = opened.info.head_version != self.info.head_version
             || opened.info.tip_loop_id != self.info.tip_loop_id;
-        self.info = opened.info.clone();
-        if stale && let Err(error) = self.reload().await {
+        if stale
+            && !faulty!(NoCatchingUp)
+            && let Err(error) = self.reload(&opened.info).await
+        {
             let _ = self.store.release(&opened.lane).await;
             return Err(PromptError::Lost(CommitFault::Store(error.to_string())));
         }
+        // Only now: whoever could not catch up has to try again at the next prompt.
+        self.info = opened.info.clone();
         Ok(opened)
     }
 
-    async fn reload(&mut self) -> Result<(), StoreError> {
-        let loops = self.store.loops(&self.info.id, 0).await?;
-        let chain = super::history::chain(&loops, self.info.tip_loop_id.as_ref());
+    async fn reload(&mut self, info: &SessionInfo) -> Result<(), StoreError> {
+        let loops = self.store.loops(&info.id, 0).await?;
+        let chain = super::history::chain(&loops, info.tip_loop_id.as_ref());
         self.history = History::of(&chain);
         Ok(())
     }

@@ -3,8 +3,11 @@
 
 mod asking;
 mod cancelling;
+mod failing_store;
 mod opening;
 mod prompting;
+mod seeded;
 mod simulation;
 mod slow_client;
+mod storing;
 mod world;

@@ -45,7 +45,7 @@ async fn load_shows_the_whole_conversation_and_resume_shows_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_handle_is_told_that_the_session_is_busy_and_then_catches_up() {
+pub(crate) async fn a_second_handle_is_told_that_the_session_is_busy_and_then_catches_up() {
     let signal = Arc::new(Notify::new());
     let world = World::new(&[
         &[Act::Wait(signal.clone()), Act::Say("first")],

@@ -13,7 +13,7 @@ fn finished(text: &str) -> Outcome {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_comes_after_every_event_and_the_commit() {
+pub(crate) async fn a_result_comes_after_every_event_and_the_commit() {
     let world = World::new(&[&[Act::Say("hel"), Act::Say("lo")]]);
     let (session, mut seen) = world.session(ROOM).await;
     let result = say(&session, "hi").result().await.unwrap();
@@ -51,6 +51,17 @@ async fn a_second_prompt_waits_its_turn_and_sees_the_first() {
     let mut runs = loops.clone();
     runs.dedup();
     assert_eq!(runs.len(), 2, "{loops:?}");
+}
+
+#[tokio::test(start_paused = true)]
+pub(crate) async fn prompts_run_in_the_order_in_which_they_came() {
+    let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")], &[Act::Say("3")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    let tickets = ["a", "b", "c"].map(|text| say(&session, text));
+    for ticket in tickets {
+        ticket.result().await.unwrap();
+    }
+    assert_eq!(world.puppet.request(2), ["a", "1", "b", "2", "c"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ const BOUND: usize = 64 + 8 + ROOM + 4;
 const ROOM: usize = 16;
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_read_holds_the_model_back() {
+pub(crate) async fn a_client_that_does_not_read_holds_the_model_back() {
     let many: Vec<Act> = (0..10_000).map(|_| Act::Say("x")).collect();
     let world = World::new(&[&many]);
     let (session, mut seen) = world.session(ROOM).await;
@@ -82,4 +82,24 @@ async fn a_slow_client_loses_nothing() {
     assert_eq!(deltas, 500);
     let seqs: Vec<u64> = events.iter().map(|event| event.seq).collect();
     assert_eq!(seqs, (0..seqs.len() as u64).collect::<Vec<_>>());
+}
+
+/// A question that nobody needs answered any more does not stay open until the client reads again.
+#[tokio::test(start_paused = true)]
+pub(crate) async fn a_question_is_taken_back_though_nobody_reads() {
+    let world = World::new(&[&[Act::Call("r", "ring")]]);
+    // Nine items lead up to the question: start of loop, turn and prompt, end of prompt, start and
+    // end of the answer, usage, call, question.
+    let (session, mut seen) = world.session(9).await;
+    let ticket = say(&session, "ring");
+    world.person.called.notified().await;
+    session.cancel_running_turns();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(*world.person.open.lock().unwrap(), 0);
+    assert_eq!(drain(&mut seen).len(), 9);
+    let reader = tokio::spawn(async move { while seen.recv().await.is_some() {} });
+    let result = ticket.result().await.unwrap();
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
+    drop(session);
+    reader.await.unwrap();
 }

@@ -32,6 +32,7 @@ pub(crate) enum Act {
     Hang,
     Panic,
     Fail,
+    Refuse,
 }
 
 /// A model that acts as it is told, and keeps the requests it got.
@@ -130,6 +131,7 @@ impl Model for Puppet {
                     Act::Pause(time) => tokio::time::sleep(time).await,
                     Act::Hang => std::future::pending().await,
                     Act::Panic => panic!("puppet"),
+                    Act::Refuse => stop = ModelStop::Refusal,
                     Act::Fail => {
                         return Err(ModelFault {
                             kind: FaultKind::Overloaded,

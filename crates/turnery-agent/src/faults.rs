@@ -1,0 +1,70 @@
+//! Faults: bugs that tests seed into the session task, to see that the tests find them.
+//!
+//! `faulty!(Name)` is the constant `false` unless the crate is built with the feature `faults`, which
+//! only its own tests ask for.
+
+#[cfg(feature = "faults")]
+macro_rules! faulty {
+    ($name:ident) => {
+        $crate::faults::is_seeded($crate::faults::Fault::$name)
+    };
+}
+
+#[cfg(not(feature = "faults"))]
+macro_rules! faulty {
+    ($name:ident) => {
+        false
+    };
+}
+
+#[cfg(feature = "faults")]
+pub(crate) use seeding::is_seeded;
+#[cfg(feature = "faults")]
+pub use seeding::{Fault, seeded};
+
+#[cfg(feature = "faults")]
+mod seeding {
+    use std::cell::Cell;
+
+    /// One seeded bug.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Fault {
+        /// The prompt is answered before its last events are shown.
+        AnswerBeforeEvents,
+        /// A refused prompt stays in the context of the next one.
+        KeepRefusedMessages,
+        /// A prompt that was not stored stays in the context of the next one.
+        KeepLostMessages,
+        /// Of the prompts that wait, the last one is taken.
+        LastPromptFirst,
+        /// A question is not taken back when the prompt is cancelled.
+        LeaveQuestionOpen,
+        /// A model goes on when the prompt is cancelled.
+        LeaveModelRunning,
+        /// The model is listened to, however far behind the client is.
+        ListenAlways,
+        /// What another handle did in the session is not read.
+        NoCatchingUp,
+    }
+
+    thread_local! {
+        static SEEDED: Cell<Option<Fault>> = const { Cell::new(None) };
+    }
+
+    /// Run `work` with a bug in every session task of this thread.
+    pub fn seeded<R>(fault: Fault, work: impl FnOnce() -> R) -> R {
+        struct Cure;
+        impl Drop for Cure {
+            fn drop(&mut self) {
+                SEEDED.set(None);
+            }
+        }
+        SEEDED.set(Some(fault));
+        let _cure = Cure;
+        work()
+    }
+
+    pub(crate) fn is_seeded(fault: Fault) -> bool {
+        SEEDED.get() == Some(fault)
+    }
+}

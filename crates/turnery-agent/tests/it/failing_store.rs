@@ -1,0 +1,99 @@
+//! A store that fails when it is told to.
+
+use futures_util::future::BoxFuture;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
+use turnery_store::{
+    Commit, Lane, ListPage, ListQuery, MemoryStore, NewSession, Opened, Owner, SessionInfo,
+    SessionPatch, Store, StoreError,
+};
+
+/// Each switch but the last makes the next such call fail, and is off again then.
+pub(crate) struct FailingStore {
+    inner: MemoryStore,
+    pub(crate) commit: AtomicBool,
+    pub(crate) patch: AtomicBool,
+    pub(crate) loops: AtomicBool,
+    /// While it is on, nothing reaches the journal.
+    pub(crate) append: AtomicBool,
+}
+
+impl FailingStore {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            inner: MemoryStore::new(),
+            commit: AtomicBool::new(false),
+            patch: AtomicBool::new(false),
+            loops: AtomicBool::new(false),
+            append: AtomicBool::new(false),
+        })
+    }
+}
+
+fn fails<T: Send + 'static>(
+    switch: &AtomicBool,
+) -> Option<BoxFuture<'static, Result<T, StoreError>>> {
+    switch.swap(false, Ordering::SeqCst).then(|| {
+        let broken = Err(StoreError::Broken("the disk is full".to_owned()));
+        Box::pin(std::future::ready(broken)) as BoxFuture<'static, _>
+    })
+}
+
+impl Store for FailingStore {
+    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        self.inner.create(new)
+    }
+
+    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        self.inner.info(id)
+    }
+
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
+        self.inner.list(query)
+    }
+
+    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.inner.delete(id)
+    }
+
+    fn loops(
+        &self,
+        id: &SessionId,
+        after: u64,
+    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        fails(&self.loops).unwrap_or_else(|| self.inner.loops(id, after))
+    }
+
+    fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
+        self.inner.claim(id, owner)
+    }
+
+    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.renew(lane)
+    }
+
+    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.release(lane)
+    }
+
+    fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
+        if !self.append.load(Ordering::SeqCst) {
+            self.inner.append(lane, loop_id, events);
+        }
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
+        fails(&self.commit).unwrap_or_else(|| self.inner.commit(commit))
+    }
+
+    fn patch(
+        &self,
+        id: &SessionId,
+        patch: SessionPatch,
+    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        fails(&self.patch).unwrap_or_else(|| self.inner.patch(id, patch))
+    }
+}

@@ -1,0 +1,50 @@
+//! The tests can fail: each bug that is seeded into the session task is found by one of them.
+
+use crate::{opening, prompting, slow_client, storing};
+use std::panic::catch_unwind;
+use turnery_agent::faults::{Fault, seeded};
+
+#[test]
+fn every_seeded_bug_is_found() {
+    let table: [(Fault, fn()); 8] = [
+        (
+            Fault::AnswerBeforeEvents,
+            prompting::a_result_comes_after_every_event_and_the_commit,
+        ),
+        (
+            Fault::KeepRefusedMessages,
+            storing::a_refused_prompt_is_not_in_the_next_context,
+        ),
+        (
+            Fault::KeepLostMessages,
+            storing::a_prompt_that_could_not_be_stored_is_forgotten,
+        ),
+        (
+            Fault::LastPromptFirst,
+            prompting::prompts_run_in_the_order_in_which_they_came,
+        ),
+        (
+            Fault::LeaveQuestionOpen,
+            slow_client::a_question_is_taken_back_though_nobody_reads,
+        ),
+        (
+            Fault::LeaveModelRunning,
+            slow_client::a_client_that_does_not_read_holds_the_model_back,
+        ),
+        (
+            Fault::ListenAlways,
+            slow_client::a_client_that_does_not_read_holds_the_model_back,
+        ),
+        (
+            Fault::NoCatchingUp,
+            opening::a_second_handle_is_told_that_the_session_is_busy_and_then_catches_up,
+        ),
+    ];
+    for (fault, test) in table {
+        test();
+        assert!(
+            seeded(fault, || catch_unwind(test)).is_err(),
+            "{fault:?} was not found"
+        );
+    }
+}
