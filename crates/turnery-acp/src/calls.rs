@@ -75,11 +75,7 @@ impl Calls {
         at: Timestamp,
     ) -> Option<SessionUpdate> {
         let call = self.0.get_mut(id)?;
-        let in_terminal = call
-            .detail
-            .artifacts
-            .iter()
-            .any(|artifact| matches!(artifact, Artifact::Terminal { .. }));
+        let in_terminal = call.detail.artifacts.iter().any(is_terminal);
         if in_terminal || !call.preview.push(text, at) {
             return None;
         }
@@ -100,28 +96,33 @@ impl Calls {
         Some(update(id, fields.raw_output(raw_output(envelope))))
     }
 
-    /// A call of an earlier time, in its final state (LOAD-7).
+    /// A call of an earlier time, in its final state (LOAD-7). Its terminal is long gone (TOOL-9): what
+    /// was printed there is in the result.
     pub(crate) fn replayed(
         &mut self,
         id: &CallId,
         envelope: &ToolEnvelope,
     ) -> Option<SessionUpdate> {
         let mut call = self.0.remove(id)?;
+        call.forget_terminals();
+        let mut envelope = envelope.clone();
+        envelope.artifacts.retain(|artifact| !is_terminal(artifact));
         if !envelope.locations.is_empty() {
             call.detail.locations.clone_from(&envelope.locations);
         }
-        let content = call.final_content(envelope);
+        let content = call.final_content(&envelope);
         Some(SessionUpdate::ToolCall(
             call.announced()
-                .status(status(envelope))
+                .status(status(&envelope))
                 .content(content)
-                .raw_output(raw_output(envelope)),
+                .raw_output(raw_output(&envelope)),
         ))
     }
 
     /// What an earlier time left unfinished: it must not look as if it ran (LOAD-7, CANCEL-10).
     pub(crate) fn unfinished(&mut self) -> Vec<SessionUpdate> {
         let mut calls: Vec<Call> = self.0.drain().map(|(_, call)| call).collect();
+        calls.iter_mut().for_each(Call::forget_terminals);
         calls.sort_by(|a, b| a.asked.call_id.cmp(&b.asked.call_id));
         calls
             .iter()
@@ -131,6 +132,12 @@ impl Calls {
 }
 
 impl Call {
+    fn forget_terminals(&mut self) {
+        self.detail
+            .artifacts
+            .retain(|artifact| !is_terminal(artifact));
+    }
+
     fn announced(&self) -> ToolCall {
         let title = match self.detail.title.as_str() {
             "" => self.asked.name.clone(),
@@ -153,7 +160,7 @@ impl Call {
             .detail
             .artifacts
             .iter()
-            .filter(|artifact| matches!(artifact, Artifact::Terminal { .. }))
+            .filter(|artifact| is_terminal(artifact))
             .cloned()
             .collect();
         let mut content = shown::artifacts(&terminals);
@@ -163,6 +170,13 @@ impl Call {
             Err(failure) => content.push(shown::text_block(&failure.message).into()),
         }
         content
+    }
+}
+
+fn is_terminal(artifact: &Artifact) -> bool {
+    match artifact {
+        Artifact::Terminal { .. } => true,
+        Artifact::Content(_) | Artifact::Diff { .. } => false,
     }
 }
 

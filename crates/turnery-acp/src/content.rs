@@ -19,9 +19,9 @@ pub(crate) fn from_wire(blocks: Vec<ContentBlock>) -> Result<Vec<Content>, Fault
 fn block(block: ContentBlock) -> Result<Content, Fault> {
     match block {
         ContentBlock::Text(text) => Ok(Content::text(text.text)),
-        ContentBlock::Image(image) => Ok(picture(image.mime_type, image.data)),
+        ContentBlock::Image(image) => picture(image.mime_type, image.data),
         ContentBlock::ResourceLink(link) => Ok(Content::text(mention(&link))),
-        ContentBlock::Resource(resource) => Ok(embedded(resource)),
+        ContentBlock::Resource(resource) => embedded(resource),
         ContentBlock::Audio(_) => Err(Fault::params(
             "prompt holds audio, which this agent does not take: send text or images.",
         )),
@@ -31,11 +31,38 @@ fn block(block: ContentBlock) -> Result<Content, Fault> {
     }
 }
 
-fn picture(mime_type: String, base64: String) -> Content {
-    Content::Image(ImageData {
+/// The sorts of images that models take.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// An image is refused here unless it can be one: in the conversation it would make the provider
+/// refuse every later prompt as well (PROMPT-10).
+fn picture(mime_type: String, base64: String) -> Result<Content, Fault> {
+    if !PICTURES.contains(&&*mime_type) {
+        return Err(Fault::params(format!(
+            "prompt holds an image of type {mime_type:?}: send one of {}.",
+            PICTURES.join(", ")
+        )));
+    }
+    if !is_base64(&base64) {
+        return Err(Fault::params(
+            "prompt holds an image whose data is not base64, or is empty.",
+        ));
+    }
+    Ok(Content::Image(ImageData {
         mime_type,
         base64: base64.into(),
-    })
+    }))
+}
+
+/// The standard alphabet, padded, on one line.
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    text.len() - digits.len() <= 2
+        && text.len().is_multiple_of(4)
+        && !digits.is_empty()
+        && digits
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
 }
 
 /// A file is mentioned by its path, so that tools can be pointed at it; anything else as a link.
@@ -46,8 +73,8 @@ fn mention(link: &ResourceLink) -> String {
     }
 }
 
-fn embedded(resource: EmbeddedResource) -> Content {
-    match resource.resource {
+fn embedded(resource: EmbeddedResource) -> Result<Content, Fault> {
+    Ok(match resource.resource {
         EmbeddedResourceResource::TextResourceContents(text) => {
             let name = file_path(&text.uri).unwrap_or(text.uri);
             let fence = fence(&text.text);
@@ -55,7 +82,7 @@ fn embedded(resource: EmbeddedResource) -> Content {
             Content::text(format!("{name}\n{fence}\n{}{end}{fence}", text.text))
         }
         EmbeddedResourceResource::BlobResourceContents(blob) => match blob.mime_type {
-            Some(kind) if kind.starts_with("image/") => picture(kind, blob.blob),
+            Some(kind) if PICTURES.contains(&&*kind) => return picture(kind, blob.blob),
             kind => Content::text(format!(
                 "{} (binary{}, {} bytes; its content was not passed on)",
                 file_path(&blob.uri).unwrap_or(blob.uri),
@@ -64,7 +91,7 @@ fn embedded(resource: EmbeddedResource) -> Content {
             )),
         },
         _ => Content::text("(a resource of an unknown sort was not passed on)"),
-    }
+    })
 }
 
 /// The path of a `file://` URI of this machine, with its percent signs resolved.

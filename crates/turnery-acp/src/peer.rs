@@ -25,6 +25,13 @@ struct Open {
     closed: bool,
 }
 
+impl Open {
+    fn next_id(&mut self) -> i64 {
+        self.next += 1;
+        self.next
+    }
+}
+
 type Reply = Result<Box<RawValue>, PeerError>;
 
 /// Why a request to the client came to nothing.
@@ -114,6 +121,21 @@ impl Peer {
         self.call(method, params).await.map(drop)
     }
 
+    /// Ask for something and wait for nothing, not even for the client to listen: for what has to be
+    /// said last. Its answer is one to an unknown question, and means nothing.
+    pub(crate) fn tell<P: Serialize>(&self, method: &'static str, params: &P) {
+        let id = self.open().next_id();
+        let call = Call {
+            jsonrpc: "2.0",
+            id,
+            method,
+            params,
+        };
+        if let Ok(line) = json_line(&call) {
+            send_detached(&self.out, line);
+        }
+    }
+
     async fn call<P: Serialize + Sync>(
         self: &Arc<Self>,
         method: &'static str,
@@ -129,8 +151,7 @@ impl Peer {
             if open.waiting.len() >= ASKS_OPEN {
                 return Err(PeerError::Full);
             }
-            open.next += 1;
-            let id = open.next;
+            let id = open.next_id();
             open.waiting.insert(id, sender);
             id
         };

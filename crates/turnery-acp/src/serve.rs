@@ -240,9 +240,8 @@ impl Serving {
             session.cancel_running_turns();
         }
         let closed = async {
-            if reason != ExitReason::OutputClosed {
-                self.finish().await;
-            }
+            // Also when nobody listens any more: sessions wait for it that a prompt's end is answered.
+            self.finish().await;
             let sessions = self.connection.sessions();
             let closing: FuturesUnordered<_> =
                 sessions.iter().map(turnery_agent::Session::close).collect();

@@ -17,7 +17,7 @@ pub(crate) struct ClientTerminals {
 }
 
 /// The parameters of all methods but `terminal/create`.
-#[derive(Clone, Serialize)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Which {
     session_id: String,
@@ -42,8 +42,8 @@ struct Exit {
     signal: Option<String>,
 }
 
-/// A terminal that was created. Dropping it releases it, whatever happened in between (TERM-2);
-/// the client kills what still runs in it.
+/// A terminal that was created. Dropping it releases it, whatever happened in between, the end of the
+/// connection included (TERM-2); the client kills what still runs in it.
 struct Lent {
     peer: Arc<Peer>,
     which: Which,
@@ -51,11 +51,7 @@ struct Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let peer = Arc::clone(&self.peer);
-        let which = self.which.clone();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { peer.command("terminal/release", &which).await });
-        }
+        self.peer.tell("terminal/release", &self.which);
     }
 }
 

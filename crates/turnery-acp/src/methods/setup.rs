@@ -23,7 +23,7 @@ pub(super) struct Setup {
 
 impl Setup {
     /// Folders are absolute (SESS-2, DIR-1). MCP servers over HTTP were not advertised and are
-    /// refused (MCP-4); those over stdio are a must of the protocol and accepted.
+    /// refused (MCP-4); those over stdio are a must of the protocol and accepted (MCP-5).
     pub(super) fn check(
         cwd: PathBuf,
         roots: Vec<PathBuf>,
@@ -76,7 +76,10 @@ pub(super) fn absolute(name: &str, path: &Path) -> Result<(), Fault> {
 
 fn mcp_server(server: &McpServer) -> Result<String, Fault> {
     let (name, transport) = match server {
-        McpServer::Stdio(server) => return Ok(server.name.clone()),
+        McpServer::Stdio(server) => {
+            absolute("mcpServers: command", &server.command)?;
+            return Ok(server.name.clone());
+        }
         McpServer::Http(server) => (server.name.as_str(), "http"),
         McpServer::Sse(server) => (server.name.as_str(), "sse"),
         _ => ("a server", "an unknown transport"),

@@ -280,3 +280,37 @@ fn a_replayed_call_comes_once_and_in_its_final_state() {
     expected["status"] = json!("failed");
     assert_eq!(updates, [expected]);
 }
+
+/// TOOL-9: a terminal of an earlier time is no terminal of this client; what was printed is shown.
+#[test]
+fn a_replayed_call_shows_its_output_and_no_dead_terminal() {
+    let terminal = Artifact::Terminal {
+        terminal_id: "t1".to_owned(),
+    };
+    let mut in_terminal = detail(CallKind::Execute);
+    in_terminal.artifacts = vec![terminal.clone()];
+    let mut envelope = ToolEnvelope::text("one");
+    envelope.artifacts = vec![terminal];
+    let shows = EventKind::ToolExecutionUpdate {
+        call_id: id(),
+        detail: in_terminal,
+    };
+    let updates = replayed(&[
+        requested(CallKind::Execute),
+        event(2, shows.clone()),
+        ended(envelope, Disposition::Executed),
+    ]);
+    assert_eq!(updates[0]["content"], json!([text("```console\none\n```")]));
+    let stop = EventKind::LoopEnd {
+        outcome: Outcome::Stopped(TurnStop::Cancelled),
+        detail: None,
+        usage: Usage::default(),
+        rejection: None,
+    };
+    let updates = replayed(&[
+        requested(CallKind::Execute),
+        event(2, shows),
+        event(3, stop),
+    ]);
+    assert_eq!(updates[0].get("content"), None);
+}

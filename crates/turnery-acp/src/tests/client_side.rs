@@ -184,6 +184,20 @@ async fn a_terminal_is_released_whatever_happens() {
     assert_eq!(client.expect("terminal/release").await["params"], which());
 }
 
+/// A signal ends us while the client still listens: no answer is waited for any more, but what was lent
+/// is given back.
+#[tokio::test]
+async fn a_terminal_is_released_at_the_end_of_the_connection() {
+    let mut client = FakeClient::new();
+    let (running, _cancel, _told) = run(&client);
+    let asked = client.expect("terminal/create").await;
+    client.answer(&asked, json!({"terminalId": "t1"}));
+    client.expect("terminal/wait_for_exit").await;
+    client.peer.close();
+    assert!(running.await.unwrap().is_err());
+    assert_eq!(client.expect("terminal/release").await["params"], which());
+}
+
 /// After a refused create there is nothing to release.
 #[tokio::test]
 async fn no_terminal_no_release() {

@@ -66,6 +66,30 @@ fn audio_and_nothing_are_refused() {
     assert_eq!(read(json!([])), Err(-32602));
 }
 
+/// One such image would make a provider refuse all later prompts of the session too.
+#[test]
+fn images_that_are_none_are_refused() {
+    let image = |kind: &str, data: &str| {
+        let image = json!({"type": "image", "data": data, "mimeType": kind});
+        read(json!([image])).map(|content| content.len())
+    };
+    assert_eq!(image("image/jpeg", "iVBORw0KGg=="), Ok(1));
+    assert_eq!(image("image/png", "AA+/"), Ok(1));
+    for data in [
+        "", "====", "A", "AAA", "AA=A", "A===", "AA\nA", "AA-_", "hé==",
+    ] {
+        assert_eq!(image("image/png", data), Err(-32602), "{data:?}");
+    }
+    assert_eq!(image("image/svg+xml", "AAAA"), Err(-32602));
+    assert_eq!(image("text/plain", "AAAA"), Err(-32602));
+    let drawing = json!({"type": "resource", "resource":
+        {"uri": "file:///w/a.svg", "blob": "AAAA", "mimeType": "image/svg+xml"}});
+    assert_eq!(
+        text(drawing),
+        "/w/a.svg (binary, image/svg+xml, 3 bytes; its content was not passed on)"
+    );
+}
+
 #[test]
 fn a_fence_is_longer_than_any_in_the_text() {
     assert_eq!(fence("no"), "```");

@@ -28,7 +28,7 @@ fn sessions_have_ids_of_their_own() {
     assert_eq!(ids.len(), 100);
 }
 
-/// SESS-2, SESS-4, DIR-1, MCP-4, RPC-10, RPC-19: refused, and no session is made.
+/// SESS-2, SESS-4, DIR-1, MCP-4, MCP-5, RPC-10, RPC-19: refused, and no session is made.
 #[test]
 fn parameters_that_do_not_fit_make_no_session() {
     let world = World::silent();
@@ -46,6 +46,7 @@ fn parameters_that_do_not_fit_make_no_session() {
         json!({"cwd": cwd, "mcpServers": "none"}),
         json!({"cwd": cwd, "mcpServers": [{"name": "a"}]}),
         json!({"cwd": cwd, "mcpServers": [stdio, 7]}),
+        json!({"cwd": cwd, "mcpServers": [{"name": "a", "command": "npx", "args": [], "env": []}]}),
         json!({"cwd": cwd, "mcpServers": [{"type": "http", "name": "a", "url": "http://x", "headers": []}]}),
         json!({"cwd": cwd, "mcpServers": [{"type": "sse", "name": "a", "url": "http://x", "headers": []}]}),
         json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": "/"}),
