@@ -9,7 +9,7 @@ const KEYWORDS: &str = "fn|struct|enum|trait|type|mod|const|static|union|class|i
 pub(super) fn definition_of(name: &str) -> String {
     let name = regex::escape(name);
     format!(
-        r"\b({KEYWORDS})\s+(\([^)]*\)\s*|mut\s+|class\s+)?{name}\b|macro_rules!\s*{name}\b|#define\s+{name}\b|^\s*(export\s+)?{name}\s*[:=]\s*(async\s*)?(function\b|\([^)]*\)\s*=>)"
+        r"\b({KEYWORDS})\s+(\([^)]*\)\s*|mut\s+|class\s+)?{name}\b|macro_rules!\s*{name}\b|#define\s+{name}\b|^\s*(export\s+)?{name}\s*[:=]\s*(async\s*)?(function\b|\([^)]*\)\s*=>)|^[A-Za-z_][\w *]*[ *]{name} *\(|\btypedef\b.*[\s*}}]{name}\s*;|^\}}\s*{name}\s*;|^[a-z][\w ]*[ *]{name}(\[[^\]]*\])?\s*="
     )
 }
 
@@ -34,6 +34,7 @@ pub(super) fn kind(line: &str, name: &str) -> &'static str {
         Some("trait") => "trait",
         Some("type" | "typedef") => "type",
         Some("mod" | "module" | "namespace") => "module",
+        Some("static") if line.contains('(') && !line.contains('=') => "function",
         Some("const" | "static") => "constant",
         Some("union") => "union",
         Some("class" | "record" | "object") => "class",
@@ -41,6 +42,7 @@ pub(super) fn kind(line: &str, name: &str) -> &'static str {
         Some("macro_rules!" | "#define") => "macro",
         Some("let" | "var") => "variable",
         Some("impl") => "implementation",
+        None if line.contains(&format!("{name}(")) => "function",
         Some(_) | None => "definition",
     }
 }
@@ -59,11 +61,35 @@ pub(super) fn rank(path: &str, line: &str, name: &str) -> (u8, bool, usize) {
 }
 
 /// Whether a definition begins the line, as it does in code but seldom in prose and in strings.
-pub(super) fn is_definition(path: &str, line: &str) -> bool {
+pub(super) fn is_definition(path: &str, line: &str, name: &str) -> bool {
     let form = pattern!(
         r"^\s*(pub(\([^)]*\))?\s+|[a-z]+\s+){0,4}(fn|struct|enum|trait|type|mod|const|static|union|class|interface|def|func|function|namespace|record|protocol|typedef|module|object|fun|let|var|macro_rules!)\s|^\s*#\s*define\s|^\s*(export\s+)?\w+\s*[:=]"
     );
-    !path.ends_with(".md") && !is_comment(line) && form.is_match(line)
+    // `let Name { a, b } = it` takes a value apart.
+    let takes_apart = |start: &str| {
+        line.trim_start().starts_with("let ")
+            && start.trim_end().ends_with(name)
+            && !start.contains('=')
+    };
+    let taken = line
+        .split_once(['{', '('])
+        .is_some_and(|(start, _)| takes_apart(start));
+    !path.ends_with(".md")
+        && !is_comment(line)
+        && !taken
+        && (form.is_match(line) || (is_c(path) && is_c_definition(line)))
+}
+
+/// Whether a file is written in C or C++.
+pub(super) fn is_c(path: &str) -> bool {
+    pattern!(r"\.(c|cc|cpp|cxx|h|hpp)$").is_match(path)
+}
+
+/// A declaration, which ends with a semicolon, defines no function; nor does a call.
+fn is_c_definition(line: &str) -> bool {
+    let line = line.trim();
+    let declares = line.ends_with(");") && !line.contains(['{', '=']);
+    !declares && !pattern!(r"^(return|else|goto|case)\b").is_match(line)
 }
 
 /// Whether a file holds tests.
@@ -94,7 +120,10 @@ pub(super) fn comment(lines: &[(usize, &str)], line: usize) -> Vec<String> {
         if attribute {
             continue;
         }
-        if !mark.is_match(text) || text.starts_with("#!") || text.starts_with("#include") {
+        if !mark.is_match(text)
+            || pattern!(r"^#(!|\s*(include|define|if|ifdef|ifndef|endif|else|pragma|undef)\b)")
+                .is_match(text)
+        {
             break;
         }
         let inner = mark.replace(text, "");
@@ -154,6 +183,12 @@ pub(super) fn signature(lines: &[(usize, &str)], line: usize) -> String {
         let blank = text.len() - text.trim_start().len();
         text[blank.min(indent)..].trim_end().to_owned()
     };
+    if let Some(first) = rest.first()
+        && first.trim_start().starts_with("#define")
+        && !first.ends_with('\\')
+    {
+        return cut(first);
+    }
     let opened = rest.iter().take(8).position(|text| {
         let text = text.trim_end();
         text.ends_with(['{', ';', ':'])
@@ -174,11 +209,13 @@ pub(super) fn signature(lines: &[(usize, &str)], line: usize) -> String {
         Some(at) if is_type && opens => at + 1,
         Some(_) | None => head,
     };
-    rest.iter()
+    let text = rest
+        .iter()
         .take(end)
         .map(|text| cut(text))
         .collect::<Vec<_>>()
-        .join("\n")
+        .join("\n");
+    text.strip_suffix("\n{").unwrap_or(&text).to_owned()
 }
 
 /// The name that a fenced block gives to the language of a file.

@@ -52,7 +52,7 @@ pub(super) fn unknown(words: &[String], replay: &mut Replay<'_>) -> Result<(), H
         .first()
         .filter(|_| replay.has("search") && replay.has("read_file"))
     else {
-        replay.say("I did not understand that. ");
+        replay.say("I did not understand that; I know some English sentences only. ");
         replay.say(HONEST);
         replay.say(SKILLS);
         replay.say("\nFor anything else connect a model: say \"help\" for how.\n");

@@ -32,7 +32,7 @@ pub(super) fn lookup(word: &str, aim: Aim, replay: &mut Replay<'_>) -> Result<()
     }
     let mut defined: Vec<Hit> = hits(&seen[0].text)
         .into_iter()
-        .filter(|hit| code::is_definition(&hit.path, &hit.text))
+        .filter(|hit| code::is_definition(&hit.path, &hit.text, word))
         .collect();
     defined.sort_by_key(|hit| code::rank(&hit.path, &hit.text, word));
     let all = hits(&seen[1].text);
@@ -61,7 +61,7 @@ pub(super) fn lookup(word: &str, aim: Aim, replay: &mut Replay<'_>) -> Result<()
         replay.say(format!("\nAlso defined at:\n{}", list(&others, 6)));
     }
     replay.say("\n");
-    replay.say(users(&used, if aim == Aim::Usages { 40 } else { 8 }));
+    replay.say(users(&used, if aim == Aim::Usages { 20 } else { 8 }));
     Ok(())
 }
 
@@ -106,7 +106,7 @@ fn users(used: &[Hit], most: usize) -> String {
         .filter(|hit| !code::is_comment(&hit.text))
         .cloned()
         .collect();
-    code.sort_by_key(|hit| code::is_test(&hit.path));
+    code.sort_by_key(|hit| (hit.path.ends_with(".md"), code::is_test(&hit.path)));
     if code.is_empty() {
         return "I found no other use of it.\n".to_owned();
     }

@@ -10,6 +10,7 @@ mod intent;
 mod lookup;
 mod outline;
 mod output;
+mod pasted;
 mod patch;
 mod project;
 mod replace;
@@ -127,6 +128,11 @@ fn follow(intent: &Intent, replay: &mut Replay<'_>) -> Result<(), Halt> {
     match intent {
         Intent::Help(topic) => help::help(*topic, replay),
         Intent::Patch(text) => patch::apply(text, replay),
+        Intent::Diff { text, ask } => pasted::diff(text, *ask, replay),
+        Intent::Output(text) => {
+            pasted::output(text, replay);
+            Ok(())
+        }
         Intent::ErrorCode(code) => run::explain_code(code, replay),
         Intent::Replace { old, new, path } => replace::replace(old, new, path.as_deref(), replay),
         Intent::Run(job) => run::run(job, replay),

@@ -104,10 +104,15 @@ fn is_item(path: &str, line: &str) -> bool {
     let arrow = pattern!(r"^(export\s+)?(const|let)\s+\w+\s*=\s*(async\s*)?(\(|function|\w+\s*=>)")
         .is_match(line);
     let value = pattern!(r"^\s*(pub(\([^)]*\))?\s+)?(const|static|type)\s+[A-Z]\w*").is_match(line);
-    let c = pattern!(r"^[A-Za-z_][\w\s*&:<>,]*\s[*&]?[\w:~]+\([^;]*\)\s*(const\s*)?\{?$")
-        .is_match(line)
-        && pattern!(r"\.(c|cc|cpp|cxx|h|hpp)$").is_match(path);
-    definition || method || arrow || value || c
+    let c = code::is_c(path)
+        && pattern!(
+            r"^[A-Za-z_][\w\s*&:<>,]*\s[*&]*[\w:~]+\([^;]*\)\s*(const\s*)?(\{.*)?$|^#\s*define\s|^typedef\b|^(static|extern|const)\s"
+        )
+        .is_match(line);
+    let js = pattern!(r"\.(js|mjs|cjs|jsx|ts|tsx)$").is_match(path)
+        && pattern!(r"^\s+(#?\w+)\([^)]*\)\s*(:\s*[\w<>\[\]| ]+)?\s*\{").is_match(line)
+        && !pattern!(r"^\s+(if|for|while|switch|catch|return|function|with)\b").is_match(line);
+    definition || method || arrow || value || c || js
 }
 
 /// The first sentence of a file about itself.

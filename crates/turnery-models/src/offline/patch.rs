@@ -40,7 +40,7 @@ pub(super) fn apply(text: &str, replay: &mut Replay<'_>) -> Result<(), Halt> {
             };
             let seen = replay.call(tool, args)?;
             if seen.denied() {
-                faults.push(format!("{place}: not allowed, so I stopped there"));
+                faults.push(format!("{place}, where I stopped: {}", seen.why()));
                 break 'files;
             }
             if seen.failed {
@@ -54,7 +54,7 @@ pub(super) fn apply(text: &str, replay: &mut Replay<'_>) -> Result<(), Halt> {
         format!("The patch is applied: {}.\n", count(applied, "change"))
     } else {
         format!(
-            "{applied} of {} applied. These did not fit:\n{}",
+            "{applied} of {} applied. Not applied:\n{}",
             count(hunks, "change"),
             list(&faults, 20)
         )

@@ -63,7 +63,7 @@ pub(super) fn replace(
                 json!({"path": file, "old_text": from, "new_text": to, "replace_all": true}),
             )?;
             if seen.denied() {
-                failed.push(format!("{file}: not allowed, so I stopped there"));
+                failed.push(format!("{file}, where I stopped: {}", seen.why()));
                 break 'files;
             }
             if seen.failed {

@@ -31,6 +31,13 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// Why it failed, to stand behind what was not done.
+    pub(super) fn why(&self) -> &str {
+        let text = self.text.trim();
+        text.strip_prefix("the call was not allowed: ")
+            .unwrap_or(text)
+    }
+
     /// The person or the policy said no.
     pub(super) fn denied(&self) -> bool {
         let text = self.text.to_lowercase();
@@ -175,7 +182,7 @@ impl<'a> Replay<'a> {
         if !seen.failed {
             return Ok(seen.text);
         }
-        let why = seen.text.trim();
+        let why = seen.why();
         Err(Halt::Stop(if seen.denied() {
             format!("I stopped, because `{tool}` was not allowed: {why}")
         } else {
@@ -189,7 +196,7 @@ impl<'a> Replay<'a> {
         let seen = self.call("shell", args)?;
         let (printed, code) = super::output::shell(&seen.text);
         if seen.failed && code.is_none() {
-            let why = seen.text.trim();
+            let why = seen.why();
             return Err(Halt::Stop(if seen.denied() {
                 format!("I did not run `{command}`, because it was not allowed: {why}")
             } else {

@@ -67,7 +67,7 @@ pub(super) fn explain(replay: &mut Replay<'_>) -> Result<(), Halt> {
         .take(6)
         .map(|leaf| format!("{} ({} KiB)", leaf.path, leaf.bytes.div_ceil(1024)))
         .collect();
-    if !biggest.is_empty() {
+    if files.len() > 4 && !biggest.is_empty() {
         replay.say(format!(
             "\nThe biggest source files:\n{}",
             list(&biggest, 6)

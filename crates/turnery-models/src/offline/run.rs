@@ -6,6 +6,7 @@ use super::{
     output::{count, fenced, list},
     project::Project,
     replay::{Halt, Replay},
+    rules::pattern,
 };
 use serde_json::json;
 
@@ -66,7 +67,7 @@ fn verdict(job: &Job, command: &str, report: &Report, code: Option<i32>, failed:
     format!("{what}{counts} (`{command}`{ended}).\n")
 }
 
-fn tell(report: &Report, printed: &str, failed: bool, replay: &mut Replay<'_>) {
+pub(super) fn tell(report: &Report, printed: &str, failed: bool, replay: &mut Replay<'_>) {
     match report.failures.first() {
         Some(first) => {
             replay.say(format!("\nFirst: {}\n", first.place_and_name()));
@@ -85,6 +86,9 @@ fn tell(report: &Report, printed: &str, failed: bool, replay: &mut Replay<'_>) {
                 ));
             }
         }
+        None if let Some(name) = missing(printed) => replay.say(format!(
+            "\n`{name}` is not installed here, or not where programs are looked for.\n"
+        )),
         None if failed && printed.is_empty() => replay.say("It printed nothing.\n"),
         None if failed => replay.say(format!(
             "\nI recognise no failure in what it printed. It ends with:\n\n{}",
@@ -104,6 +108,17 @@ fn tell(report: &Report, printed: &str, failed: bool, replay: &mut Replay<'_>) {
             list(&warnings, 10)
         ));
     }
+}
+
+/// The program or module without which a command could not begin.
+pub(super) fn missing(printed: &str) -> Option<&str> {
+    let form = pattern!(
+        r"(?m)^(?:\S*: )?(?:line \d+: )?(?:\S*: No module named |(?:sh: \d+: )?)([\w.\-]+?)(?:: command not found|: not found)?$"
+    );
+    let last = printed.trim_end().lines().last()?;
+    let says = ["command not found", ": not found", "No module named"];
+    says.iter().any(|text| last.contains(text)).then_some(())?;
+    Some(form.captures(last)?.get(1)?.as_str())
 }
 
 fn tail(text: &str, most: usize) -> String {

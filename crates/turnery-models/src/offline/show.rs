@@ -54,6 +54,12 @@ pub(super) fn files(ask: &Files, replay: &mut Replay<'_>) -> Result<(), Halt> {
             let listing = replay.must("list_dir", json!({"path": path, "depth": 2}))?;
             let name = if path == "." { "This folder" } else { path };
             let lines: Vec<&str> = listing.lines().collect();
+            if let [only] = lines.as_slice()
+                && only.starts_with('[')
+            {
+                replay.say(format!("{name} is empty.\n"));
+                return Ok(());
+            }
             replay.say(format!("{name} holds:\n\n"));
             replay.say(fenced(&lines[..lines.len().min(120)].join("\n"), ""));
             if lines.len() > 120 {

@@ -1,7 +1,7 @@
 //! Todo: the notes that people left in the code, by file.
 
 use super::{
-    output::{by_path, count, hits, short},
+    output::{Hit, by_path, count, hits, short},
     replay::{Halt, Replay},
     rules::pattern,
 };
@@ -12,7 +12,10 @@ pub(super) fn list(path: Option<&str>, replay: &mut Replay<'_>) -> Result<(), Ha
     if let (Some(path), Value::Object(args)) = (path, &mut args) {
         args.insert("path".to_owned(), path.into());
     }
-    let found = hits(&replay.must("search", args)?);
+    let found: Vec<Hit> = hits(&replay.must("search", args)?)
+        .into_iter()
+        .filter(|hit| is_note(&hit.text))
+        .collect();
     let place = path.map_or("here".to_owned(), |path| format!("in {path}"));
     if found.is_empty() {
         replay.say(format!("There is no TODO, FIXME, XXX or HACK {place}.\n"));
@@ -49,6 +52,15 @@ pub(super) fn list(path: Option<&str>, replay: &mut Replay<'_>) -> Result<(), Ha
         ));
     }
     Ok(())
+}
+
+/// A note to people: at the beginning of a comment or of a line. Patterns and texts that only name
+/// the marks are none.
+fn is_note(text: &str) -> bool {
+    let form = pattern!(
+        r#"(^|//|\#|/\*|\*|--|<!--|;|%|\[ \]|"{3}|'{3})[!/*#\s-]*(\w+\s+){0,3}(TODO|FIXME|XXX|HACK)(\(|:|\s|$|,|\.|!)"#
+    );
+    form.is_match(text.trim_start())
 }
 
 fn first(text: &str) -> Option<&str> {

@@ -63,7 +63,7 @@ fn a_denied_edit_stops_the_rest() {
     assert_eq!(played.names(), ["search", "edit_file"]);
     played.says(&[
         "No file was changed.",
-        "- a.rs: not allowed, so I stopped there",
+        "- a.rs, where I stopped: the user rejected this call",
     ]);
 }
 
@@ -116,7 +116,7 @@ fn a_pasted_diff_is_applied() {
     );
     played.says(&[
         "I apply 3 changes to 2 files.",
-        "2 of 3 changes applied. These did not fit:\n- src/a.rs:9: old_text is not in src/a.rs",
+        "2 of 3 changes applied. Not applied:\n- src/a.rs:9: old_text is not in src/a.rs",
     ]);
 }
 
@@ -196,5 +196,42 @@ fn outside_a_repository_it_says_so() {
     for result in [Ok(printed.to_owned()), Err(printed.to_owned())] {
         let played = play("what changed", |_, _| result.clone());
         assert_eq!(played.text, "This folder is not in a git repository.");
+    }
+}
+
+#[test]
+fn the_counts_of_a_diff_that_was_cut_are_whole() {
+    let played = play("git changes", |_, args| {
+        let command = args["command"].as_str().unwrap_or_default();
+        Ok(if command.starts_with("git status") {
+            "## main\n M a.rs\n M b.rs\nexit code: 0"
+        } else {
+            assert_eq!(
+                command,
+                "git diff HEAD --no-color --numstat --patch --unified=0"
+            );
+            "3\t1\ta.rs\n40\t2\tb.rs\n\ndiff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-x\n[cut]\nexit code: 0"
+        }
+        .into())
+    });
+    played.says(&[
+        "2 files changed on main, +43 -3 lines:\n- a.rs (changed, +3 -1)\n- b.rs (changed, +40 -2)\n",
+    ]);
+}
+
+#[test]
+fn a_repository_without_a_commit_says_so() {
+    for (prompt, printed) in [
+        (
+            "git log",
+            "fatal: your current branch 'main' does not have any commits yet",
+        ),
+        (
+            "recent commits",
+            "fatal: ambiguous argument 'HEAD': unknown revision",
+        ),
+    ] {
+        let played = play(prompt, |_, _| Err(format!("{printed}\nexit code: 128")));
+        played.says(&["This repository has no commit yet"]);
     }
 }

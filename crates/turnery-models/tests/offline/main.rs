@@ -3,6 +3,7 @@
 mod changes;
 mod driver;
 mod laws;
+mod pasted;
 mod phrases;
 mod reading;
 mod running;

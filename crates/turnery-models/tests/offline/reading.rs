@@ -216,3 +216,93 @@ fn without_its_tool_a_skill_says_so() {
         "That needs the tool `search`, which is not on offer in this session."
     );
 }
+
+#[test]
+fn what_only_names_the_marks_is_no_note() {
+    let found = "a.rs:1: let form = \"(TODO|FIXME)\";\na.rs:2: say(\"no TODO here\");\na.md:3: - [ ] TODO buy\na.c:4: x(); /* XXX: why */\n";
+    let played = play("list the TODOs", |_, _| Ok(found.into()));
+    assert_eq!(
+        played.text,
+        "2 notes in 2 files here: 1 TODO, 1 XXX.\n\na.md\n- 3: TODO buy\n\na.c\n- 4: XXX: why"
+    );
+}
+
+const C: &str = "#include <stdio.h>
+#define LIMIT 10
+/* How many. */
+static int counter = 0;
+typedef struct node { struct node *next; } node_t;
+int add(int a, int b);
+int add(int a, int b) { return a + b; }
+int main(void)
+{
+    return add(1, 2);
+}";
+
+#[test]
+fn definitions_in_c_are_found() {
+    for (name, line, kind, text) in [
+        ("main", 8, "function", "int main(void)"),
+        (
+            "add",
+            7,
+            "function",
+            "int add(int a, int b) { return a + b; }",
+        ),
+        ("LIMIT", 2, "macro", "#define LIMIT 10"),
+        (
+            "node_t",
+            5,
+            "struct",
+            "typedef struct node { struct node *next; } node_t;",
+        ),
+    ] {
+        let played = play(&format!("where is `{name}` defined?"), |tool, args| {
+            if tool == "read_file" {
+                return Ok(lines(C, args));
+            }
+            let pattern = args["pattern"].as_str().expect("a pattern");
+            let pattern = regex::Regex::new(pattern).expect("valid");
+            let hits = C
+                .lines()
+                .zip(1..)
+                .filter(|(line, _)| pattern.is_match(line));
+            Ok(hits
+                .map(|(line, at)| format!("a.c:{at}: {line}\n"))
+                .collect())
+        });
+        played.says(&[
+            &format!("`{name}` is a {kind}, defined at a.c:{line}."),
+            &format!("```c\n{text}\n```"),
+        ]);
+    }
+    let outline = play("outline a.c", |_, args| Ok(lines(C, args)));
+    for line in [2, 4, 5, 7, 8] {
+        outline.says(&[&format!("\n{line:>6}  ")]);
+    }
+}
+
+#[test]
+fn methods_in_javascript_are_outlined() {
+    let text = "class Greeter {\n  constructor(name) { this.name = name; }\n  greet() {\n    if (this.name) { say(); }\n  }\n}";
+    let played = play("outline a.js", |_, args| Ok(lines(text, args)));
+    played.says(&["     1  class Greeter\n     2    constructor(name) { this.name = name; }\n     3    greet()\n```"]);
+}
+
+#[test]
+fn taking_a_value_apart_is_no_definition() {
+    let played = play("where is Loop?", |tool, _| {
+        Ok(match tool {
+            "search" => "a.rs:3: let Loop { a } = it;\na.rs:9: pub struct Loop {\n".into(),
+            _ => "pub struct Loop {\n    a: u8,\n}\n".into(),
+        })
+    });
+    played.says(&["`Loop` is a struct, defined at a.rs:9."]);
+    assert!(!played.text.contains("Also defined"), "{}", played.text);
+}
+
+#[test]
+fn an_empty_folder_is_said_to_be_empty() {
+    let played = play("list the files", |_, _| Ok("[the folder is empty]".into()));
+    assert_eq!(played.text, "This folder is empty.");
+}

@@ -111,6 +111,13 @@ fn other_runners_are_read() {
             "First: adds numbers",
         ),
         (
+            "package.json",
+            "npm test",
+            "TAP version 13\nnot ok 1 - adds\n  ---\n  location: '/p/a.test.js:2:1'\n  error: |-\n    Expected:\n    \n    2 !== 3\n    \n  code: 'ERR_ASSERTION'\n  ...\n# pass 0\n# fail 1",
+            "The tests fail: 1 failed, 0 passed",
+            "First: /p/a.test.js:2 (adds)\n```\nExpected:\n\n2 !== 3\n```",
+        ),
+        (
             "Makefile",
             "make test",
             "src/x.c:12:5: error: expected ';'\nmake: *** [x.o] Error 1",
@@ -157,5 +164,28 @@ fn an_error_code_is_explained() {
     assert_eq!(
         played.text,
         "E0502, as rustc explains it:\n\nA variable was borrowed."
+    );
+}
+
+#[test]
+fn a_program_that_is_missing_is_named() {
+    for (printed, name) in [
+        ("bash: line 1: ruff: command not found", "ruff"),
+        ("sh: 1: jest: not found", "jest"),
+        ("/usr/bin/python3: No module named pytest", "pytest"),
+    ] {
+        let played = run("lint", "pyproject.toml", "ruff check .", printed, 127);
+        played.says(&[&format!("`{name}` is not installed here")]);
+    }
+}
+
+#[test]
+fn the_reason_of_a_denial_is_said_once() {
+    let played = play("run `make it`", |_, _| {
+        Err("the call was not allowed: nobody is there to ask; to allow it, add --allow 'x'".into())
+    });
+    assert_eq!(
+        played.text,
+        "I did not run `make it`, because it was not allowed: nobody is there to ask; to allow it, add --allow 'x'"
     );
 }

@@ -52,7 +52,7 @@ impl Report {
                 || report.cargo_test(line, rest)
                 || report.pytest(line)
                 || report.go(line, rest)
-                || report.node(line)
+                || report.node(line, rest)
                 || report.compiler(line);
         }
         report
@@ -61,6 +61,11 @@ impl Report {
     /// Nothing was tested, since there are errors and no counts.
     pub(super) fn broke_off(&self) -> bool {
         self.passed.is_none() && self.failed.is_none() && !self.failures.is_empty()
+    }
+
+    /// There is something to tell of.
+    pub(super) fn has_failures(&self) -> bool {
+        !self.failures.is_empty() || self.failed.is_some_and(|number| number > 0)
     }
 
     /// `2 failed, 40 passed, 1 ignored`; empty when nothing was counted.

@@ -118,7 +118,7 @@ impl Report {
         true
     }
 
-    pub(super) fn node(&mut self, line: &str) -> bool {
+    pub(super) fn node(&mut self, line: &str, rest: &[&str]) -> bool {
         if let Some(parts) = pattern!(r"^(?:#|ℹ) (pass|fail|skipped) (\d+)$").captures(line) {
             let number = parts[2].parse().ok();
             match &parts[1] {
@@ -141,9 +141,11 @@ impl Report {
             pattern!(r"^\s*(?:not ok \d+ -|✖|●|✕|×)\s+(.+?)(?: \([\d.]+ ?m?s\))?$").captures(line)
         {
             if &parts[1] != "failing tests:" && !parts[1].contains(" # ") {
+                let (place, message) = tap(rest);
                 self.add(Failure {
                     name: parts[1].to_owned(),
-                    ..Failure::default()
+                    place,
+                    message,
                 });
             }
         } else {
@@ -151,4 +153,36 @@ impl Report {
         }
         true
     }
+}
+
+/// The place and the message of a failure, as Node tells them below its name.
+fn tap(rest: &[&str]) -> (String, String) {
+    let block: Vec<&str> = rest
+        .iter()
+        .map(|line| line.trim())
+        .take_while(|line| *line != "..." && !line.starts_with("not ok "))
+        .take(40)
+        .collect();
+    if block.first() != Some(&"---") {
+        return (String::new(), String::new());
+    }
+    let field = |key: &str| block.iter().position(|line| line.starts_with(key));
+    let place = field("location:")
+        .and_then(|at| pattern!(r"'(?:file://)?(.+:\d+):\d+'").captures(block[at]))
+        .map_or(String::new(), |parts| parts[1].to_owned());
+    let message = field("error:").map_or(String::new(), |at| match &block[at][6..].trim() {
+        text if text.starts_with('|') => block[at + 1..]
+            .iter()
+            .take_while(|line| {
+                !pattern!(r"^(code|name|expected|actual|operator|stack|cause|failureType):")
+                    .is_match(line)
+            })
+            .copied()
+            .collect::<Vec<_>>()
+            .join("\n")
+            .trim()
+            .to_owned(),
+        text => text.trim_matches(['\'', '"']).to_owned(),
+    });
+    (place, message)
 }

@@ -3,16 +3,16 @@
 use crate::offline::rules::pattern;
 
 /// One file that changed.
-pub(super) struct Changed {
+pub(in crate::offline) struct Changed {
     path: String,
     state: &'static str,
-    pub(super) added: usize,
-    pub(super) removed: usize,
+    pub(in crate::offline) added: usize,
+    pub(in crate::offline) removed: usize,
     touched: Vec<String>,
 }
 
 impl Changed {
-    pub(super) fn in_a_line(&self) -> String {
+    pub(in crate::offline) fn in_a_line(&self) -> String {
         let mut line = format!("{} ({}", self.path, self.state);
         if self.added + self.removed > 0 {
             line.push_str(&format!(", +{} -{}", self.added, self.removed));
@@ -34,7 +34,7 @@ impl Changed {
     }
 }
 
-pub(super) fn read(diff: &str, entries: &[&str]) -> Vec<Changed> {
+pub(in crate::offline) fn read(diff: &str, entries: &[&str]) -> Vec<Changed> {
     let mut files: Vec<Changed> = entries
         .iter()
         .filter_map(|entry| {
@@ -49,14 +49,34 @@ pub(super) fn read(diff: &str, entries: &[&str]) -> Vec<Changed> {
             })
         })
         .collect();
+    // The counts come first, so they are whole even when a long diff was cut in its middle.
+    let counted = counts(diff, &mut files);
     let mut current: Option<usize> = None;
     let mut header = false;
-    for line in diff.lines() {
-        if let Some(paths) = line.strip_prefix("diff --git ") {
+    let mut lines = diff.lines().peekable();
+    while let Some(line) = lines.next() {
+        let next = lines.peek().copied().unwrap_or_default();
+        let paths = line.strip_prefix("diff --git ").or_else(|| {
+            // Without git's header, the two lines with the names begin a file.
+            (!header && line.starts_with("--- "))
+                .then(|| next.strip_prefix("+++ "))
+                .flatten()
+                .map(|path| {
+                    if path == "/dev/null" {
+                        &line[4..]
+                    } else {
+                        path
+                    }
+                })
+        });
+        if let Some(paths) = paths {
             header = true;
-            current = files
-                .iter()
-                .position(|file| paths.ends_with(&format!(" b/{}", file.path)));
+            let paths = paths.split('\t').next().unwrap_or(paths);
+            current = files.iter().position(|file| {
+                paths
+                    .strip_suffix(file.path.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+            });
         } else if line.starts_with("@@") {
             header = false;
         }
@@ -72,17 +92,34 @@ pub(super) fn read(diff: &str, entries: &[&str]) -> Vec<Changed> {
                 file.touched.push(name);
             }
         } else if !header && line.starts_with('+') {
-            file.added += 1;
+            file.added += usize::from(!counted);
             if let Some(name) = defines(&line[1..])
                 && !file.touched.contains(&name)
             {
                 file.touched.push(name);
             }
         } else if !header && line.starts_with('-') {
-            file.removed += 1;
+            file.removed += usize::from(!counted);
         }
     }
     files
+}
+
+/// Reads `added TAB removed TAB path` lines; false when there are none.
+fn counts(diff: &str, files: &mut [Changed]) -> bool {
+    let form = pattern!(r"^(\d+)\t(\d+)\t(.+)$");
+    let mut counted = false;
+    let head = diff
+        .lines()
+        .take_while(|line| !line.starts_with("diff --git "));
+    for parts in head.filter_map(|line| form.captures(line)) {
+        counted = true;
+        if let Some(file) = files.iter_mut().find(|file| file.path == parts[3]) {
+            file.added = parts[1].parse().unwrap_or(0);
+            file.removed = parts[2].parse().unwrap_or(0);
+        }
+    }
+    counted
 }
 
 fn word(state: &str) -> &'static str {
@@ -103,7 +140,7 @@ fn defines(line: &str) -> Option<String> {
 }
 
 /// `area: change this and that`.
-pub(super) fn message(files: &[Changed]) -> String {
+pub(in crate::offline) fn message(files: &[Changed]) -> String {
     let area = area(files);
     let mut touched: Vec<&str> = files
         .iter()
@@ -166,8 +203,11 @@ fn area(files: &[Changed]) -> String {
     }
     let plain =
         |part: &&String| !matches!(part.as_str(), "src" | "crates" | "packages" | "lib" | "app");
+    let name = files
+        .first()
+        .and_then(|file| file.path.rsplit('/').next().map(str::to_owned));
     let found = if files.len() == 1 {
-        shared.iter().rev().find(plain)
+        shared.iter().rev().find(plain).or(name.as_ref())
     } else {
         shared.iter().find(plain)
     };

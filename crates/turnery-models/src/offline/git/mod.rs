@@ -7,7 +7,7 @@ use super::{
     output::{count, fenced, list},
     replay::{Halt, Replay},
 };
-use changed::{Changed, message, read};
+pub(super) use changed::{Changed, message, read};
 
 pub(super) fn changes(ask: Ask, replay: &mut Replay<'_>) -> Result<(), Halt> {
     if ask == Ask::Log {
@@ -34,7 +34,10 @@ pub(super) fn changes(ask: Ask, replay: &mut Replay<'_>) -> Result<(), Halt> {
         ));
         return Ok(());
     }
-    let diff = git("git diff HEAD --no-color --unified=0", replay)?;
+    let diff = git(
+        "git diff HEAD --no-color --numstat --patch --unified=0",
+        replay,
+    )?;
     let files = read(&diff, &entries);
     let added: usize = files.iter().map(|file| file.added).sum();
     let removed: usize = files.iter().map(|file| file.removed).sum();
@@ -70,8 +73,8 @@ fn git(command: &'static str, replay: &mut Replay<'_>) -> Result<String, Halt> {
         Some(_) if printed.contains("not a git repository") => Err(Halt::Stop(
             "This folder is not in a git repository.".to_owned(),
         )),
-        Some(_) if printed.contains("HEAD") => Err(Halt::Stop(
-            "This repository has no commit yet, so there is nothing to compare with.".to_owned(),
+        Some(_) if printed.contains("HEAD") || printed.contains("any commits yet") => Err(Halt::Stop(
+            "This repository has no commit yet, so there is nothing to tell or to compare with.".to_owned(),
         )),
         Some(code) => Err(Halt::Stop(format!(
             "`{command}` failed with exit code {code}: {printed}"

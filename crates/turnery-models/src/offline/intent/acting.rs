@@ -50,7 +50,7 @@ pub(super) fn changes(text: &str) -> Option<Intent> {
         r"(?i)^(show (me )?)?(the )?(git )?(log|history)[\s.?]*$|\b(recent|last|latest)( \d+)? commits?\b|^git log\b"
     );
     let summary = pattern!(
-        r"(?i)\bwhat('s| has| have| is| did)?\b.{0,12}\bchange[ds]?\b|\b(summar\w+|show|list|describe|explain|review|see)\b.{0,24}\b(changes|diff|uncommitted|modifications|edits)\b|^(git )?(status|diff)\b|\buncommitted\b|^(my |the |current )?changes[\s?.]*$|\bwhat did i (change|do|edit)\b"
+        r"(?i)\bwhat('s| has| have| is| did)?\b.{0,12}\bchange[ds]?\b|\b(summar\w+|show|list|describe|explain|review|see)\b.{0,24}\b(changes|diff|uncommitted|modifications|edits)\b|^(git )?(status|diff)\b|\buncommitted\b|^((my|the|git|current|local|recent) )*changes[\s?.]*$|\bwhat did i (change|do|edit)\b"
     );
     if message.is_match(text) {
         Some(Intent::Changes(Ask::CommitMessage))

@@ -4,13 +4,18 @@ mod acting;
 mod asking;
 mod reading;
 
-use super::{rules::pattern, target::Place};
+use super::{diff, failures::Report, rules::pattern, run, target::Place};
 
 /// What a sentence asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
     Help(Topic),
     Patch(String),
+    Diff {
+        text: String,
+        ask: Ask,
+    },
+    Output(String),
     ErrorCode(String),
     Replace {
         old: String,
@@ -73,9 +78,44 @@ pub(super) enum Aim {
 
 impl Intent {
     pub(super) fn of(prompt: &str) -> Self {
-        if super::diff::is_diff(prompt) {
-            return Self::Patch(prompt.to_owned());
+        if diff::is_diff(prompt) {
+            return Self::of_diff(prompt);
         }
+        let prompt = prompt.trim();
+        if prompt.contains('\n')
+            && (Report::of(prompt).has_failures() || run::missing(prompt).is_some())
+        {
+            return Self::Output(prompt.to_owned());
+        }
+        // What follows a blank line is material and not the sentence.
+        let (text, material) = prompt.split_once("\n\n").unwrap_or((prompt, ""));
+        match Self::of_sentence(text) {
+            Self::Repository if !material.is_empty() => Self::Unknown(Vec::new()),
+            intent => intent,
+        }
+    }
+
+    /// A diff is applied when it comes alone or with the word for it, and else only told about.
+    fn of_diff(prompt: &str) -> Self {
+        let text = prompt.to_owned();
+        let begins = pattern!(r"(?m)^\s*(diff --git |Index: |--- |```|From [0-9a-f]{40} |index )");
+        let before = begins
+            .find(prompt)
+            .map_or("", |found| prompt[..found.start()].trim());
+        let apply =
+            pattern!(r"(?i)\b(appl(y|ies)|patch|merge|take|use) ?(this|it|the|that|in|my)?\b");
+        let wish = pattern!(r"(?i)\b(review|explain|summar\w+|describe|check|what|why|how|look)\b");
+        if before.is_empty() || (apply.is_match(before) && !wish.is_match(before)) {
+            return Self::Patch(text);
+        }
+        let ask = match acting::changes(before) {
+            Some(Self::Changes(ask)) => ask,
+            Some(_) | None => Ask::Summary,
+        };
+        Self::Diff { text, ask }
+    }
+
+    fn of_sentence(prompt: &str) -> Self {
         let text = prompt.trim();
         let text = pattern!(r"(?i)^(hey|hi|hello|ok|okay|please|now|then|and|could you|can you|would you|will you|i want you to|i want to|i would like to|let's|let us|just|,)[,\s]+")
             .replace(text, "");
