@@ -138,7 +138,8 @@ pub(crate) struct AcpArgs {
 #[command(after_help = "\
 The answer goes to stdout; progress and questions go to stderr. Without a terminal nobody can be
 asked: what the mode and the rules do not allow is then denied, and stderr says which --allow would
-allow it. Ctrl-C asks the agent to stop, a second one forces it.
+allow it. A stdin that is open but silent for 3 seconds is left out when there is no terminal, and
+waited for when there is one or when stdin is the prompt. Ctrl-C asks the agent to stop, a second one forces it.
 
 Exit codes: 0 done, 1 error, 2 usage, 3 the model refused, 4 a limit was reached, 130 cancelled.
 
@@ -150,7 +151,7 @@ Examples:
   turnery run --image screen.png \"what is wrong with this page?\"
   turnery run --format json \"how many tests are there?\" | jq -r .text")]
 pub(crate) struct RunArgs {
-    /// What you want. Text from stdin is added after it, or taken instead of it.
+    /// What you want. Text piped to stdin is added after it; without it, or as `-`, stdin is the prompt.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     /// Work in this folder instead of the current one.

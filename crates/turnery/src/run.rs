@@ -19,6 +19,7 @@ use crate::{
 };
 use anyhow::{Context as _, anyhow};
 use exit::Ending;
+use prompt::Silence;
 use serde::Serialize;
 use std::{
     io::{self, IsTerminal as _},
@@ -115,10 +116,27 @@ fn failed(error: &anyhow::Error) -> RunResult {
 
 /// The prompt. What is wrong here is wrong with the command line.
 fn prepare(args: &RunArgs) -> anyhow::Result<Vec<Content>> {
+    let argument = args
+        .prompt
+        .as_deref()
+        .map(str::trim)
+        .filter(|text| !text.is_empty() && *text != "-");
     let stdin = io::stdin();
-    let piped = (!stdin.is_terminal()).then(|| stdin.lock());
-    let text = prompt::text(args.prompt.as_deref(), piped)?;
-    let content = prompt::content(text, &args.image)?;
+    let piped = if stdin.is_terminal() {
+        anyhow::ensure!(
+            args.prompt.as_deref() != Some("-"),
+            "the prompt is to come from stdin, but nothing is piped in"
+        );
+        Vec::new()
+    } else {
+        let silence = match (argument, io::stderr().is_terminal()) {
+            (None, _) => Silence::Wait,
+            (Some(_), true) => Silence::Tell,
+            (Some(_), false) => Silence::GoOn,
+        };
+        prompt::piped(stdin, silence, logs::say)?
+    };
+    let content = prompt::content(prompt::text(argument, &piped), &args.image)?;
     anyhow::ensure!(
         !content.is_empty(),
         "there is no prompt; write it as an argument or pipe it in: turnery run \"explain this project\""

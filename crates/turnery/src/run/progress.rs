@@ -1,20 +1,24 @@
-//! Progress: one line on stderr for each call that begins, and one for how it ended.
+//! Progress: one line on stderr for each call that begins, and one for each that fails.
 
 use crate::show::{Paint, line};
 use std::{
     collections::HashMap,
     io::{self, Write},
 };
-use turnery_engine::{CallId, Disposition, EventKind, PlanStatus};
+use turnery_engine::{CallId, Disposition, EventKind, PlanEntry, PlanStatus};
 
 /// Longest title that is shown. Unit: characters.
 const WIDTH: usize = 100;
+/// The tool whose calls are seen by the plan that they make.
+const PLAN: &str = "update_plan";
 
 /// Writes progress lines.
 #[derive(Debug)]
 pub(crate) struct Progress {
     paint: Paint,
     titles: HashMap<CallId, String>,
+    /// The plan as it was shown last.
+    plan: Vec<PlanEntry>,
 }
 
 impl Progress {
@@ -22,6 +26,7 @@ impl Progress {
         Self {
             paint: Paint(colour),
             titles: HashMap::new(),
+            plan: Vec::new(),
         }
     }
 
@@ -40,7 +45,7 @@ impl Progress {
                 call_id,
                 tool_name,
                 runs: true,
-            } => {
+            } if tool_name != PLAN => {
                 let title = self.title(call_id, tool_name);
                 writeln!(err, "{}", self.paint.dim(&format!("• {title}")))
             }
@@ -52,29 +57,28 @@ impl Progress {
             } => {
                 let title = self.title(call_id, tool_name);
                 self.titles.remove(call_id);
-                let mark = match (&envelope.result, disposition) {
-                    (Ok(_), _) => return writeln!(err, "{} {title}", self.paint.green("✓")),
-                    (Err(_), Disposition::Denied) => "✗ denied:",
-                    (Err(_), Disposition::Cancelled) => "✗ cancelled:",
-                    (
-                        Err(_),
-                        Disposition::Executed
-                        | Disposition::NotFound
-                        | Disposition::Invalid
-                        | Disposition::Skipped
-                        | Disposition::TimedOut,
-                    ) => "✗",
+                let Err(failure) = &envelope.result else {
+                    return Ok(());
                 };
-                let why = envelope
-                    .result
-                    .as_ref()
-                    .err()
-                    .map(|failure| line(&failure.message, 4 * WIDTH))
-                    .unwrap_or_default();
-                writeln!(err, "{} {title}: {why}", self.paint.red(mark))
+                let mark = match disposition {
+                    Disposition::Denied => "✗ denied:",
+                    Disposition::Cancelled => "✗ cancelled:",
+                    Disposition::Executed
+                    | Disposition::NotFound
+                    | Disposition::Invalid
+                    | Disposition::Skipped
+                    | Disposition::TimedOut => "✗",
+                };
+                let code = envelope.value.as_ref().map(|value| &value["exit_code"]);
+                let why = match code.and_then(|code| code.as_i64()) {
+                    Some(code) => format!("exit code {code}"),
+                    None => line(&failure.message, 4 * WIDTH),
+                };
+                let colon = if why.is_empty() { "" } else { ": " };
+                writeln!(err, "{} {title}{colon}{why}", self.paint.red(mark))
             }
             EventKind::PlanUpdated { entries } => {
-                for entry in entries {
+                for entry in entries.iter().filter(|entry| !self.plan.contains(entry)) {
                     let mark = match entry.status {
                         PlanStatus::Pending => "[ ]",
                         PlanStatus::InProgress => "[>]",
@@ -83,12 +87,13 @@ impl Progress {
                     let text = format!("  {mark} {}", line(&entry.content, WIDTH));
                     writeln!(err, "{}", self.paint.dim(&text))?;
                 }
+                self.plan.clone_from(entries);
                 Ok(())
             }
             EventKind::InputRejected { reason } => {
                 writeln!(err, "{} {}", self.paint.red("✗"), line(reason, 4 * WIDTH))
             }
-            EventKind::ToolExecutionStart { runs: false, .. }
+            EventKind::ToolExecutionStart { .. }
             | EventKind::LoopStart { .. }
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }
@@ -116,7 +121,7 @@ impl Progress {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use turnery_engine::{CallDetail, FailureKind, ToolCall, ToolEnvelope};
+    use turnery_engine::{CallDetail, FailureKind, PlanPriority, ToolCall, ToolEnvelope};
 
     fn requested(id: &str, title: &str) -> EventKind {
         EventKind::ToolCallRequested {
@@ -150,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_runs_has_two_lines_and_one_that_does_not_has_one() {
+    fn a_call_has_a_line_when_it_begins_and_one_when_it_fails() {
         let mut progress = Progress::new(false);
         let mut err = Vec::new();
         let denied = ToolEnvelope::failed(FailureKind::Denied, "no --allow for it");
@@ -166,8 +171,36 @@ mod tests {
         }
         assert_eq!(
             String::from_utf8(err).unwrap(),
-            "• Read src/main.rs\n✓ Read src/main.rs\n\
+            "• Read src/main.rs\n\
              ✗ denied: Run rm\u{fffd}[8m -rf: no --allow for it\n"
+        );
+    }
+    #[test]
+    fn of_a_plan_only_what_is_new_is_shown() {
+        let entry = |content: &str, status| PlanEntry {
+            content: content.to_owned(),
+            priority: PlanPriority::Medium,
+            status,
+        };
+        let mut progress = Progress::new(false);
+        let mut err = Vec::new();
+        for (one, two) in [
+            (PlanStatus::InProgress, PlanStatus::Pending),
+            (PlanStatus::Completed, PlanStatus::Pending),
+        ] {
+            let entries = vec![entry("look", one), entry("tell", two)];
+            let plan = EventKind::PlanUpdated { entries };
+            progress.show(&plan, &mut err).unwrap();
+        }
+        let call = EventKind::ToolExecutionStart {
+            call_id: "p".into(),
+            tool_name: "update_plan".to_owned(),
+            runs: true,
+        };
+        progress.show(&call, &mut err).unwrap();
+        assert_eq!(
+            String::from_utf8(err).unwrap(),
+            "  [>] look\n  [ ] tell\n  [x] look\n"
         );
     }
 }

@@ -4,8 +4,10 @@ use anyhow::{Context as _, bail, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::{
     fs::File,
-    io::Read,
+    io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
+    sync::mpsc::{RecvTimeoutError, sync_channel},
+    time::Duration,
 };
 use turnery_engine::{Content, ImageData};
 
@@ -14,29 +16,78 @@ const LONGEST: u64 = 16 << 20;
 /// A picture larger than this is refused; the model APIs refuse them too. Unit: bytes.
 const LARGEST: u64 = 10 << 20;
 
-/// The argument, then a blank line and what stdin says; either may be missing.
-pub(crate) fn text(argument: Option<&str>, stdin: Option<impl Read>) -> anyhow::Result<String> {
-    let mut piped = Vec::new();
-    if let Some(stdin) = stdin {
-        stdin
-            .take(LONGEST + 1)
-            .read_to_end(&mut piped)
-            .context("cannot read stdin")?;
-        ensure!(
-            piped.len() as u64 <= LONGEST,
-            "stdin holds more than 16 MiB"
-        );
+/// How long a prompt waits for the first byte of stdin. Programs often start others with a pipe
+/// that they never write to and never close.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What to do when nothing has come on stdin for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// Wait on: there is no prompt but what comes.
+    Wait,
+    /// Say so, and wait on: a person is there who can end it.
+    Tell,
+    /// Go on without it, and say so.
+    GoOn,
+}
+
+/// What stdin says, up to its end. `say` is told when it stays silent.
+pub(crate) fn piped(
+    stdin: impl Read + Send + 'static,
+    silence: Silence,
+    say: impl Fn(&str),
+) -> anyhow::Result<Vec<u8>> {
+    read(stdin, silence, PATIENCE, say)
+}
+
+fn read(
+    stdin: impl Read + Send + 'static,
+    silence: Silence,
+    patience: Duration,
+    say: impl Fn(&str),
+) -> anyhow::Result<Vec<u8>> {
+    let (began, begin) = sync_channel(1);
+    let (ended, end) = sync_channel(1);
+    // A read cannot be taken back: when nothing ever comes, the thread ends with the process.
+    std::thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(move || {
+            let mut stdin = BufReader::new(stdin);
+            let first = stdin.fill_buf().map(|_| ());
+            let _ = began.send(());
+            let mut piped = Vec::new();
+            let read = first.and_then(|()| stdin.take(LONGEST + 1).read_to_end(&mut piped));
+            let _ = ended.send(read.map(|_| piped));
+        })?;
+    if silence != Silence::Wait && begin.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+        if silence == Silence::GoOn {
+            say(
+                "stdin is open, but nothing came on it for 3 seconds: going on without it \
+                 (to wait for it, pipe the prompt too: `turnery run -`)",
+            );
+            return Ok(Vec::new());
+        }
+        say("waiting for stdin; Ctrl-C ends it, and `< /dev/null` leaves stdin out");
     }
-    let piped = String::from_utf8_lossy(&piped);
-    let text = match (
-        argument.map(str::trim).filter(|text| !text.is_empty()),
-        piped.trim(),
-    ) {
+    let piped = end
+        .recv()
+        .context("reading stdin broke off")?
+        .context("cannot read stdin")?;
+    ensure!(
+        piped.len() as u64 <= LONGEST,
+        "stdin holds more than 16 MiB"
+    );
+    Ok(piped)
+}
+
+/// The argument, then a blank line and what stdin says; either may be missing.
+pub(crate) fn text(argument: Option<&str>, piped: &[u8]) -> String {
+    let piped = String::from_utf8_lossy(piped);
+    match (argument, piped.trim()) {
         (Some(argument), "") => argument.to_owned(),
         (Some(argument), _) => format!("{argument}\n\n{}", piped.trim_end()),
         (None, _) => piped.trim_end().to_owned(),
-    };
-    Ok(text)
+    }
 }
 
 /// The whole prompt.
@@ -92,16 +143,44 @@ mod tests {
 
     #[test]
     fn argument_and_stdin_are_joined_by_a_blank_line() {
-        let none = None::<&[u8]>;
-        let piped = Some(&b"diff --git\n+x\n"[..]);
-        assert_eq!(text(Some("review this"), none).unwrap(), "review this");
-        assert_eq!(text(None, piped).unwrap(), "diff --git\n+x");
+        let piped = b"diff --git\n+x\n";
+        assert_eq!(text(Some("review this"), b""), "review this");
+        assert_eq!(text(None, piped), "diff --git\n+x");
         assert_eq!(
-            text(Some("review this"), piped).unwrap(),
+            text(Some("review this"), piped),
             "review this\n\ndiff --git\n+x"
         );
-        assert_eq!(text(Some("hello"), Some(&b"\n"[..])).unwrap(), "hello");
-        assert_eq!(text(Some("  "), none).unwrap(), "");
+        assert_eq!(text(Some("hello"), b"\n"), "hello");
+        assert_eq!(text(None, b""), "");
+    }
+
+    #[test]
+    fn a_silent_stdin_is_waited_for_only_where_somebody_can_end_it() {
+        use std::{cell::RefCell, io::Write as _};
+        let said = RefCell::new(Vec::new());
+        let say = |text: &str| said.borrow_mut().push(text.to_owned());
+        let (silent, _open) = std::io::pipe().unwrap();
+        let read_it = |stdin, silence| read(stdin, silence, Duration::ZERO, say).unwrap();
+        assert_eq!(read_it(silent, Silence::GoOn), b"");
+        assert!(said.take()[0].contains("going on without it"));
+
+        // The word that the wait has begun is what makes the other end write.
+        let (slow, open) = std::io::pipe().unwrap();
+        let open = RefCell::new(Some(open));
+        let read_slow = read(slow, Silence::Tell, Duration::ZERO, |text| {
+            assert!(text.starts_with("waiting for stdin"), "{text}");
+            open.take().unwrap().write_all(b"late").unwrap();
+        });
+        assert_eq!(read_slow.unwrap(), b"late");
+    }
+
+    #[test]
+    fn stdin_is_read_to_its_end_and_bounded() {
+        let quiet = |text: &str| panic!("{text}");
+        let all = piped(&b"all of it"[..], Silence::Wait, quiet).unwrap();
+        assert_eq!(all, b"all of it");
+        let error = piped(std::io::repeat(b'a'), Silence::Wait, quiet).unwrap_err();
+        assert_eq!(error.to_string(), "stdin holds more than 16 MiB");
     }
 
     #[test]

@@ -43,6 +43,6 @@ async fn a_rule_allows_a_mode_allows_and_a_deny_wins() {
             written,
             "{flags:?}: {done:?}"
         );
-        assert_eq!(done.stderr.contains('✓'), written, "{flags:?}: {done:?}");
+        assert_eq!(done.stderr.contains('✗'), !written, "{flags:?}: {done:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! `turnery run`: where the prompt comes from and where the answer goes.
 
-use crate::home::Home;
+use crate::home::{Home, end};
 use serde_json::{Value, json};
+use std::process::Stdio;
 
 #[tokio::test]
 async fn the_answer_goes_to_stdout_and_nothing_else_does() {
@@ -32,6 +33,41 @@ async fn the_prompt_is_the_argument_then_a_blank_line_then_stdin() {
         .run_with(&["run", "--model", &model, "review this"], "+ one line\n")
         .await;
     assert_eq!(both.stdout, "both\n");
+}
+
+#[tokio::test]
+async fn a_stdin_that_stays_silent_is_left_out() {
+    let home = Home::new();
+    let model = home.scripted(json!([{"steps": [{"text": "answered"}]}]));
+    let mut child = home
+        .command(&["run", "--model", &model, "hi"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let open = child.stdin.take();
+    let done = end(child).await;
+    drop(open);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "answered\n"));
+    assert!(
+        done.stderr.contains("nothing came on it for 3 seconds"),
+        "{done:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_dash_is_the_prompt_from_stdin() {
+    let home = Home::new();
+    let model = home.scripted(json!([
+        {"when": {"last_user_contains": "-"}, "steps": [{"text": "dash"}]},
+        {"steps": [{"text": "stdin"}]},
+    ]));
+    let done = home
+        .run_with(&["run", "--model", &model, "-"], "hello\n")
+        .await;
+    assert_eq!(done.stdout, "stdin\n");
+    let nothing = home.run(&["run", "--model", &model, "-"]).await;
+    assert_eq!(nothing.code, Some(2));
+    assert!(nothing.stderr.contains("there is no prompt"), "{nothing:?}");
 }
 
 #[tokio::test]
