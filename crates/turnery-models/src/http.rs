@@ -7,7 +7,7 @@ use crate::{
 };
 use reqwest::{Client, Response, Url, header::HeaderValue, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
-use std::{sync::OnceLock, time::Duration};
+use std::{error::Error, io, net::IpAddr, sync::OnceLock, time::Duration};
 use tokio::time::timeout;
 use turnery_engine::{FaultKind, ModelFault};
 
@@ -106,6 +106,23 @@ impl Endpoint {
         Ok(Some(value))
     }
 
+    /// Whether nothing listens at an address of this machine: a server that is not running will not
+    /// be a few seconds later either, and whoever waits for it is told at once.
+    fn is_turned_away(&self, error: &reqwest::Error) -> bool {
+        let host = self.url.as_ref().ok().and_then(Url::host_str).unwrap_or("");
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse();
+        let is_here = host == "localhost" || address.is_ok_and(|at: IpAddr| at.is_loopback());
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let io_error = error.downcast_ref::<io::Error>();
+            if io_error.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+                return is_here;
+            }
+            cause = error.source();
+        }
+        false
+    }
+
     /// Send `body`, and wait until the provider begins to answer with events.
     ///
     /// The key goes into the header `key_header`, after `key_prefix`.
@@ -131,7 +148,12 @@ impl Endpoint {
         }
         let response = match timeout(self.idle, request.send()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(fault::network(self, &error).into()),
+            Ok(Err(error)) => {
+                return Err(Failure {
+                    fault: fault::network(self, &error),
+                    should_retry: self.is_turned_away(&error).then_some(false),
+                });
+            }
             Err(_) => return Err(fault::silent(self, self.idle).into()),
         };
         let status = response.status();

@@ -13,6 +13,8 @@ mod fault;
 mod history;
 mod http;
 mod known;
+#[cfg(test)]
+mod laws;
 mod openai;
 mod remote;
 mod sse;

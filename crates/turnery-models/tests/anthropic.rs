@@ -311,3 +311,88 @@ async fn the_second_turn_sends_everything_back() {
     assert!(requests[0].0.contains("x-api-key: sk-test"));
     assert!(requests[0].0.contains("anthropic-version: 2023-06-01"));
 }
+
+/// A cache is kept by what begins a request: settings, and every message that was sent before.
+#[tokio::test]
+async fn a_turn_sends_what_the_turn_before_it_sent_and_more() {
+    let assistant = |content| Message::Assistant {
+        content,
+        stop: MessageStop::ToolUse,
+        model: "claude-opus-5".to_owned(),
+        provider: "acme".to_owned(),
+        usage: None,
+        error: None,
+    };
+    let read = |id: &str| {
+        Content::ToolCall(ToolCall {
+            call_id: id.into(),
+            name: "read".to_owned(),
+            args: Arc::new(json!({})),
+        })
+    };
+    let result = |id: &str| Message::ToolResult {
+        call_id: id.into(),
+        tool_name: "read".to_owned(),
+        content: vec![Content::text("x")],
+        is_error: false,
+    };
+    let history = [
+        Message::User {
+            content: vec![Content::text("hello")],
+        },
+        // No thinking before this call: the model decides by itself.
+        assistant(vec![read("a"), read("b")]),
+        result("b"),
+        result("a"),
+        assistant(vec![read("c")]),
+        result("c"),
+        // Cut short before a word was said.
+        assistant(Vec::new()),
+        Message::User {
+            content: vec![Content::text("go on")],
+        },
+    ];
+    let server = serve(vec![
+        events(ANSWER),
+        events(ANSWER),
+        events(ANSWER),
+        events(ANSWER),
+    ])
+    .await;
+    let model = server.model(Api::Anthropic, "claude-opus-5");
+    for upto in [1, 4, 6, 8] {
+        let mut turn = request(history[..upto].to_vec());
+        turn.thinking = Thinking::Low;
+        call(&*model, turn).await.0.unwrap();
+    }
+    let bodies = server.bodies();
+    assert_eq!(bodies[3]["messages"].as_array().unwrap().len(), 5);
+    let ids = |at: usize| bodies[1]["messages"][2]["content"][at]["tool_use_id"].clone();
+    assert_eq!((ids(0), ids(1)), (json!("a"), json!("b")));
+    for pair in bodies.windows(2) {
+        let [before, after] = pair else {
+            unreachable!()
+        };
+        for part in [
+            "model",
+            "max_tokens",
+            "thinking",
+            "output_config",
+            "system",
+            "tools",
+        ] {
+            assert_eq!(before[part], after[part], "{part}");
+        }
+        assert_eq!(before["thinking"]["type"], "adaptive");
+        let blocks = |body: &serde_json::Value| -> Vec<serde_json::Value> {
+            let messages = body["messages"].as_array().unwrap().iter();
+            let all = messages.flat_map(|message| message["content"].as_array().unwrap().clone());
+            all.map(|mut block| {
+                block.as_object_mut().unwrap().remove("cache_control");
+                block
+            })
+            .collect()
+        };
+        assert!(blocks(after).starts_with(&blocks(before)));
+    }
+}

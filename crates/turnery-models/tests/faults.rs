@@ -150,9 +150,8 @@ async fn a_dead_endpoint_is_named() {
         key_hint: String::new(),
         models: Vec::new(),
     };
-    let mut limits = turnery_models::CallLimits::default();
-    limits.retry.retries = 0;
-    let catalogue = Catalogue::new(vec![provider]).limits(limits);
+    // With all the usual retries: a local server that does not run is not waited for.
+    let catalogue = Catalogue::new(vec![provider]);
     let model = catalogue.model(&"ollama/m1".parse().unwrap()).unwrap();
     let fault = call(&*model, hello()).await.0.unwrap_err();
     assert_eq!(fault.kind, FaultKind::Network);
@@ -170,6 +169,47 @@ async fn a_dead_endpoint_is_named() {
         "{}",
         fault.message
     );
+}
+
+#[tokio::test]
+async fn a_provider_says_whether_to_try_again() {
+    let no = "x-should-retry: false\r\n";
+    let server = serve(vec![status("529 Overloaded", no, ""), events(OK)]).await;
+    let model = server.model(Api::OpenAi, "m1");
+    let fault = call(&*model, hello()).await.0.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Overloaded);
+    assert_eq!(server.bodies().len(), 1);
+
+    let yes = "x-should-retry: true\r\n";
+    let server = serve(vec![status("409 Conflict", yes, ""), events(OK)]).await;
+    let model = server.model(Api::OpenAi, "m1");
+    assert!(call(&*model, hello()).await.0.is_ok());
+    assert_eq!(server.bodies().len(), 2);
+}
+
+/// A redirect would take the key and the conversation to wherever a server likes.
+#[tokio::test]
+async fn a_redirect_is_told_and_not_followed() {
+    let elsewhere = serve(vec![events(OK)]).await;
+    let location = format!("location: {}/v1/chat/completions\r\n", elsewhere.base);
+    for line in [
+        "301 Moved Permanently",
+        "307 Temporary Redirect",
+        "308 Permanent Redirect",
+    ] {
+        let server = serve(vec![status(line, &location, ""), events(OK)]).await;
+        let model = server.model(Api::OpenAi, "m1");
+        let fault = call(&*model, hello()).await.0.unwrap_err();
+        assert_eq!(
+            fault.message,
+            format!(
+                "acme has moved from {0}/v1 to {1}/v1/chat/completions: set base_url of the provider acme in the configuration.",
+                server.base, elsewhere.base
+            )
+        );
+        assert_eq!(server.bodies().len(), 1, "{line}");
+    }
+    assert_eq!(elsewhere.bodies().len(), 0);
 }
 
 #[tokio::test]

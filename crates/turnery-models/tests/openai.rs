@@ -2,8 +2,11 @@
 
 mod server;
 
+use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
-use server::{Reply, call, chunked, events, hello, request, serve, serve_writes, text};
+use server::{
+    Reply, call, chunked, events, hello, request, serve, serve_one_connection, serve_writes, text,
+};
 use std::sync::Arc;
 use turnery_engine::{
     Content, FaultKind, ImageData, Message, MessageStop, ModelDelta, ModelStop, Response, ToolCall,
@@ -100,6 +103,54 @@ async fn a_cut_at_any_byte_changes_nothing() {
         let (response, streamed) = call(&*model, hello()).await;
         assert_eq!(response, Ok(answer()), "cut at {cut}");
         assert_eq!(streamed, deltas(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn nor_do_many_cuts() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let sizes = prop::collection::vec(1usize..400, 30);
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(40));
+    let outcome = runner.run(&sizes, |sizes| {
+        let mut rest = events(ANSWER);
+        let mut writes = Vec::new();
+        for size in sizes {
+            let left = rest.split_off(size.min(rest.len()));
+            writes.push(std::mem::replace(&mut rest, left));
+        }
+        writes.push(rest);
+        runtime.block_on(async {
+            let server = serve_writes(vec![Reply {
+                writes,
+                is_held: false,
+            }])
+            .await;
+            let model = server.model(Api::OpenAi, "m1");
+            let (response, streamed) = call(&*model, hello()).await;
+            prop_assert_eq!(response, Ok(answer()));
+            prop_assert_eq!(streamed, deltas());
+            Ok(())
+        })
+    });
+    assert_eq!(outcome, Ok(()));
+}
+
+#[tokio::test]
+async fn calls_one_after_the_other_share_a_connection() {
+    let server =
+        serve_one_connection(vec![chunked(ANSWER), chunked(ANSWER), chunked(ANSWER)]).await;
+    let model = server.model(Api::OpenAi, "m1");
+    for count in 1..=3 {
+        let (response, _) = call(&*model, hello()).await;
+        assert_eq!(response, Ok(answer()));
+        assert_eq!(server.bodies().len(), count);
+        // The rest of the answer, which is here already, is read beside the caller.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
     }
 }
 

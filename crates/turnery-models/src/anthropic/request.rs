@@ -111,10 +111,11 @@ enum CacheControl {
 pub(super) fn body(info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
     let mut messages = messages(request, &info.name.provider);
     mark_for_cache(&mut messages);
-    let (thinking, output_config) = if goes_on_without_thinking(&messages) {
-        (None, None)
-    } else {
-        thinking(info, request.thinking)
+    let (thinking, output_config) = match thinking(info, request.thinking) {
+        (Some(WireThinking::Enabled { .. }), _) if goes_on_without_thinking(&messages) => {
+            (None, None)
+        }
+        asked => asked,
     };
     let mut system = Vec::new();
     if !request.system.trim().is_empty() {
@@ -272,8 +273,9 @@ fn mark_for_cache(messages: &mut [WireMessage<'_>]) {
     }
 }
 
-/// In the middle of a round of tools the API takes no new thinking if the round began without: the
-/// model was changed in between, say.
+/// In the middle of a round of tools the API takes no new budget for thinking if the round began
+/// without: the model was changed in between, say. One that decides by itself when it thinks may
+/// begin a round without, and to ask otherwise in the next call would throw the cache away.
 fn goes_on_without_thinking(messages: &[WireMessage<'_>]) -> bool {
     let [.., before, last] = messages else {
         return false;

@@ -97,6 +97,28 @@ pub(crate) async fn serve_writes(replies: Vec<Reply>) -> Server {
     server
 }
 
+/// Plays `replies`, all on the first connection; there is no second.
+pub(crate) async fn serve_one_connection(replies: Vec<Vec<u8>>) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let server = Server {
+        base: format!("http://127.0.0.1:{port}"),
+        requests: Arc::default(),
+        closed: Arc::default(),
+    };
+    let requests = server.requests.clone();
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.expect("a connection");
+        drop(listener);
+        for reply in replies {
+            let request = read_request(&mut socket).await;
+            requests.lock().expect("the requests").push(request);
+            socket.write_all(&reply).await.expect("the client reads");
+        }
+    });
+    server
+}
+
 async fn read_request(socket: &mut TcpStream) -> (String, Value) {
     let mut bytes = Vec::new();
     loop {
