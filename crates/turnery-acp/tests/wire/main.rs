@@ -3,6 +3,7 @@
 mod ending;
 mod harness;
 mod prompts;
+mod refusal;
 mod rpc;
 mod sessions;
 mod tools;

@@ -1,8 +1,9 @@
 //! Making, finding, opening and ending sessions (SESS, DIR, LOAD, RES, LIST, CLOSE, DEL, MODE, CFG, MCP).
 
-use crate::harness::{World, error_of, prompt, result_of};
+use crate::harness::{Client, World, error_of, prompt, result_of};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use turnery_acp::ServeOptions;
 
 fn said() -> Value {
     json!([{"steps": [{"thinking": "hm"}, {"text": ["Hel", "lo"]}]}])
@@ -330,4 +331,41 @@ fn modes_and_options_say_the_same() {
         (&options[0]["currentValue"], &options[2]["currentValue"]),
         (&json!("edit"), &json!("low"))
     );
+}
+
+/// REQC-2, REQC-3: a load that is taken back half-way is answered with -32800, shows nothing more, and
+/// can be asked for again.
+#[test]
+fn a_load_can_be_taken_back() {
+    let world =
+        World::new(json!([{"when": {"last_user_contains": "x"}, "steps": [{"text": "y"}]}]));
+    let (mut client, id) = world.session();
+    // The first fills the pipe; that many more fill the queue behind it.
+    let long = "x".repeat(200_000);
+    for text in std::iter::once(&*long).chain(std::iter::repeat_n("x", 200)) {
+        result_of(&client.call("session/prompt", prompt(&id, text)));
+        client.seen();
+    }
+    client.leave();
+
+    let load = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+    let mut client = Client::connect_deaf(world.agent(), ServeOptions::default());
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": {"protocolVersion": 1}}),
+        json!({"jsonrpc": "2.0", "id": "l", "method": "session/load", "params": load}),
+        json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": "l"}}),
+    ];
+    for line in &lines {
+        client.note(line);
+    }
+    client.raw(lines.map(|line| format!("{line}\n")).concat());
+    client.listen();
+    assert_eq!(error_of(&client.answer(&json!("l"))), -32800);
+    let shown = client.updates().len();
+    assert!(shown < 402, "{shown}");
+    let unopened = client.call("session/prompt", prompt(&id, "x"));
+    assert_eq!(error_of(&unopened), -32002);
+    assert_eq!(client.updates(), [] as [Value; 0]);
+    result_of(&client.call("session/load", load));
+    assert_eq!(client.updates().len(), 402);
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use turnery_acp::ServeOptions;
 use turnery_agent::{Agent, Projects, Settings, SettingsError};
 use turnery_engine::Limits;
-use turnery_models::{Catalogue, ModelName, Thinking};
+use turnery_models::{Catalogue, Model, ModelName, Thinking};
 use turnery_store::{MemoryStore, Store};
 use turnery_tools::Mode;
 
@@ -87,6 +87,16 @@ impl World {
             Arc::new(Catalogue::new(Vec::new())),
             toolbox(&self.ran),
             projects,
+        ))
+    }
+
+    /// An agent with this model and no other.
+    pub(crate) fn agent_with(&self, model: Arc<dyn Model>) -> Arc<Agent> {
+        Arc::new(Agent::new(
+            Arc::clone(&self.store),
+            Arc::new(Catalogue::new(Vec::new()).with_model(Arc::clone(&model))),
+            toolbox(&self.ran),
+            Arc::new(Fixed(model.info().name.to_string())),
         ))
     }
 

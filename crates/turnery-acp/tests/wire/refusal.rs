@@ -1,0 +1,84 @@
+//! A refused prompt is not in the next context (PROMPT-9), told by a model that says what it has heard.
+
+use crate::harness::{Client, World, prompt, result_of};
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use std::sync::Arc;
+use turnery_acp::ServeOptions;
+use turnery_engine::{Content, ModelDelta, ModelFault, ModelStop, Response};
+use turnery_models::{DeltaSender, Model, ModelInfo, ModelRequest};
+
+struct Parrot(ModelInfo);
+
+impl Model for Parrot {
+    fn info(&self) -> &ModelInfo {
+        &self.0
+    }
+
+    fn call(
+        &self,
+        request: ModelRequest,
+        out: DeltaSender,
+    ) -> BoxFuture<'_, Result<Response, ModelFault>> {
+        Box::pin(async move {
+            let heard: Vec<String> = request.messages.iter().map(|m| m.message.text()).collect();
+            let is_bad = heard.last().is_some_and(|text| text == "bad");
+            let text = heard.join("|");
+            out.send(ModelDelta::Text {
+                block: 0,
+                text: text.clone(),
+            })
+            .await;
+            Ok(Response {
+                content: vec![Content::text(text)],
+                stop: if is_bad {
+                    ModelStop::Refusal
+                } else {
+                    ModelStop::EndTurn
+                },
+                raw_stop: None,
+                usage: None,
+                model: self.0.name.model.clone(),
+                provider: self.0.name.provider.clone(),
+            })
+        })
+    }
+}
+
+#[test]
+fn a_refused_prompt_is_not_in_the_next_context() {
+    let world = World::silent();
+    let parrot = Parrot(ModelInfo {
+        name: "test/parrot".parse().expect("a name"),
+        display_name: "Parrot".to_owned(),
+        context_window: None,
+        max_output: 100,
+        images: false,
+        reasoning: false,
+        api: "test",
+        base_url: None,
+    });
+    let agent = world.agent_with(Arc::new(parrot));
+    let mut client = Client::connect(agent, ServeOptions::default());
+    client.initialize(json!({}));
+    let made = client.call("session/new", world.new_session());
+    let id = result_of(&made)["sessionId"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    let mut say = |text: &str| {
+        let answer = client.call("session/prompt", prompt(&id, text));
+        let said: String = client
+            .updates()
+            .iter()
+            .filter_map(|update| update["content"]["text"].as_str())
+            .collect();
+        (result_of(&answer)["stopReason"].clone(), said)
+    };
+    assert_eq!(say("good"), (json!("end_turn"), "good".to_owned()));
+    assert_eq!(say("bad"), (json!("refusal"), "good|good|bad".to_owned()));
+    assert_eq!(
+        say("fine"),
+        (json!("end_turn"), "good|good|fine".to_owned())
+    );
+}
