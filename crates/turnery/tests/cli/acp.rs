@@ -3,7 +3,7 @@
 use crate::home::{Home, end, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::process::Stdio;
+use std::{os::fd::AsRawFd as _, process::Stdio};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, ChildStdin, ChildStdout},
@@ -27,6 +27,14 @@ impl Editor {
             output: BufReader::new(child.stdout.take().expect("piped")),
             child,
         }
+    }
+
+    /// The pipes to and from turnery, as the system names them on both ends.
+    fn pipes(&self) -> [String; 2] {
+        [self.input.as_raw_fd(), self.output.get_ref().as_raw_fd()].map(|end| {
+            let name = std::fs::read_link(format!("/proc/self/fd/{end}")).expect("open");
+            name.display().to_string()
+        })
     }
 
     async fn send(&mut self, message: Value) {
@@ -109,6 +117,42 @@ async fn the_loudest_logs_leave_stdout_to_the_protocol() {
     let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "x"}]});
     let answer = editor.request(2, "session/prompt", prompt).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+}
+
+/// TR-3, TR-12: a command has none of our pipes, and what is written to descriptor 1 behind our back goes
+/// to stderr. `request` holds every line of stdout to be JSON.
+#[tokio::test]
+async fn nothing_gets_at_the_protocols_pipes() {
+    let home = Home::new();
+    let command = "echo stray; echo astray > /proc/$PPID/fd/1; \
+                   readlink /proc/$$/fd/* > open; head -c 1 | wc -c > eaten";
+    let model = home.scripted(json!([
+        {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let mut editor = Editor::open(&home, &["acp", "--model", &model, "--mode", "auto"], &[]);
+    editor.initialize().await;
+    let cwd = home.project();
+    let session = editor
+        .request(1, "session/new", json!({"cwd": cwd, "mcpServers": []}))
+        .await;
+    let id = session["result"]["sessionId"].clone();
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "x"}]});
+    let answer = editor.request(2, "session/prompt", prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let left = |name: &str| std::fs::read_to_string(cwd.join(name)).expect("written");
+    let open = left("open");
+    assert!(open.starts_with("/dev/null\n"), "{open}");
+    for pipe in editor.pipes() {
+        assert!(
+            !open.contains(&pipe),
+            "{pipe} is open in the command: {open}"
+        );
+    }
+    assert_eq!(left("eaten").trim(), "0");
+    drop(editor.input);
+    let done = end(editor.child).await;
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), "astray\n"));
 }
 
 #[tokio::test]
