@@ -12,6 +12,9 @@ pub(crate) const READ_QUEUE: usize = 4;
 pub(crate) const WRITE_QUEUE: usize = 256;
 /// Bytes that are joined into one write.
 pub(crate) const WRITE_BLOCK: usize = 64 << 10;
+/// A session with a larger batch in the write queue waits until it is written, so that the queue is
+/// bounded in bytes as well. Unit: bytes.
+pub(crate) const LARGE_BATCH: usize = 64 << 10;
 /// Answers that wait for room in the write queue before no more lines are read.
 pub(crate) const ANSWERS_WAITING: usize = 256;
 /// Requests of the client at work at once; more are refused.

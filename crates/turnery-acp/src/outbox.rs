@@ -2,6 +2,7 @@
 
 use crate::{
     barrier::Barrier,
+    bounds::LARGE_BATCH,
     translate::Translator,
     update::UpdateWriter,
     writer::{Out, Sender},
@@ -9,7 +10,7 @@ use crate::{
 use agent_client_protocol_schema::v1::{SessionInfoUpdate, SessionUpdate};
 use futures_util::future::BoxFuture;
 use std::task::{Context, Poll, ready};
-use tokio_util::sync::{CancellationToken, PollSender};
+use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
 use turnery_agent::{Item, Outbox};
 use turnery_engine::{EventKind, SessionId};
 
@@ -44,6 +45,22 @@ impl WireOutbox {
     }
 }
 
+impl WireOutbox {
+    /// Shut until the guard is gone, whatever else is waited for.
+    fn wait_for_it(&mut self) -> DropGuard {
+        let written = CancellationToken::new();
+        let before = self.gate.take();
+        let wait = written.clone().cancelled_owned();
+        self.gate = Some(Box::pin(async move {
+            if let Some(before) = before {
+                before.await;
+            }
+            wait.await;
+        }));
+        written.drop_guard()
+    }
+}
+
 impl Outbox for WireOutbox {
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(gate) = &mut self.gate {
@@ -73,7 +90,12 @@ impl Outbox for WireOutbox {
         }
         if !self.writer.lines.is_empty() {
             let lines = std::mem::take(&mut self.writer.lines);
-            let _ = self.queue.send_item(Out::Lines(lines));
+            let out = if lines.len() > LARGE_BATCH {
+                Out::Large(lines, self.wait_for_it())
+            } else {
+                Out::Lines(lines)
+            };
+            let _ = self.queue.send_item(out);
         }
     }
 }

@@ -6,13 +6,15 @@ use std::{
     thread,
 };
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// What the writer is given.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Out {
     /// One or more whole lines, each with its newline.
     Lines(Vec<u8>),
+    /// The same, and many bytes of them: the guard goes once they are written, or never will be.
+    Large(Vec<u8>, DropGuard),
     /// Nothing more is to be written.
     Stop,
 }
@@ -64,6 +66,11 @@ fn write_all(mut output: impl Write, mut queue: mpsc::Receiver<Out>) -> io::Resu
                     output.write_all(&lines)?;
                 }
                 Out::Lines(lines) => joined.extend_from_slice(&lines),
+                Out::Large(lines, _written) => {
+                    output.write_all(&joined)?;
+                    joined.clear();
+                    output.write_all(&lines)?;
+                }
                 Out::Stop => stop = true,
             }
             if !stop && joined.len() < WRITE_BLOCK {

@@ -105,6 +105,25 @@ async fn a_full_queue_shuts_the_outbox_and_a_closed_one_opens_it() {
     }
 }
 
+/// The queue is bounded in bytes too: one large batch of a session waits in it, not 256.
+#[tokio::test]
+async fn a_large_batch_is_written_before_the_next_is_taken() {
+    let (out, mut lines) = mpsc::channel(256);
+    let mut outbox = outbox(out, &Barrier::new().0, None);
+    assert!(is_open(&mut outbox));
+    outbox.push(Item::Live(&delta(&"x".repeat(100_000))));
+    assert!(!is_open(&mut outbox));
+    let large = lines.recv().await.unwrap();
+    assert!(!is_open(&mut outbox));
+    drop(large);
+    assert!(is_open(&mut outbox));
+    outbox.push(Item::Live(&delta("x")));
+    assert!(is_open(&mut outbox));
+    outbox.push(Item::Live(&delta(&"x".repeat(100_000))));
+    drop(lines);
+    assert!(is_open(&mut outbox), "nobody will ever read it");
+}
+
 /// The hot path: one allocation a fragment, no detour. The bound is loose, for a shared machine and
 /// a build that is not optimised; the figure is printed.
 #[tokio::test]

@@ -86,7 +86,7 @@ impl FakeClient {
     /// The next message that we sent to the client.
     pub(super) async fn next(&mut self) -> Value {
         match self.lines.recv().await.unwrap() {
-            Out::Lines(line) => serde_json::from_slice(&line).unwrap(),
+            Out::Lines(line) | Out::Large(line, _) => serde_json::from_slice(&line).unwrap(),
             Out::Stop => panic!("nothing stops here"),
         }
     }
