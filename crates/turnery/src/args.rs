@@ -106,6 +106,22 @@ pub(crate) struct Choices {
     max_turns: Option<u32>,
 }
 
+impl Choices {
+    /// These, and where they say nothing those that stood before the command.
+    pub(crate) fn or(mut self, before: Self) -> Self {
+        self.allow.extend(before.allow);
+        self.deny.extend(before.deny);
+        Self {
+            model: self.model.or(before.model),
+            mode: self.mode.or(before.mode),
+            thinking: self.thinking.or(before.thinking),
+            max_turns: self.max_turns.or(before.max_turns),
+            allow: self.allow,
+            deny: self.deny,
+        }
+    }
+}
+
 impl From<Choices> for Choice {
     fn from(flags: Choices) -> Self {
         Self {

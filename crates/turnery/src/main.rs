@@ -26,17 +26,19 @@ fn main() -> ExitCode {
     let args = Args::parse();
     logs::start(args.verbose);
     let global = args.global();
+    let flags = args.choice;
     let done = match args.command {
-        Some(Command::Acp(acp)) => acp::serve(&global, acp.choice.into()),
-        Some(Command::Run(run)) => return run::run(&global, *run),
+        Some(Command::Acp(acp)) => acp::serve(&global, acp.choice.or(flags).into()),
+        Some(Command::Run(mut run)) => {
+            run.choice = run.choice.or(flags);
+            return run::run(&global, *run);
+        }
         Some(Command::Sessions(sessions)) => sessions::run(&global, sessions.what),
         Some(Command::Models(models)) => models::run(&global, &models),
         Some(Command::Tool(tool)) => tool::run(tool.what),
         Some(Command::Completions(completions)) => completions::write(completions.shell),
         Some(Command::Schema) => config::schema::write(),
-        None if args.acp || !std::io::stdin().is_terminal() => {
-            acp::serve(&global, args.choice.into())
-        }
+        None if args.acp || !std::io::stdin().is_terminal() => acp::serve(&global, flags.into()),
         None => welcome(),
     };
     done.unwrap_or_else(|error| {

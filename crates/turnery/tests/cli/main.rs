@@ -6,6 +6,7 @@ mod commands;
 mod home;
 mod outcomes;
 mod permission;
+mod pipes;
 mod run;
 mod settings;
 mod terminal;

@@ -71,6 +71,18 @@ async fn a_dash_is_the_prompt_from_stdin() {
 }
 
 #[tokio::test]
+async fn settings_before_the_command_count_too() {
+    let home = Home::new();
+    let model = home.scripted(json!([{"steps": [{"text": "scripted"}]}]));
+    let done = home.run(&["--model", &model, "run", "hi"]).await;
+    assert_eq!(done.stdout, "scripted\n", "{done:?}");
+    let later = home
+        .run(&["--model", "nope", "run", "--model", &model, "hi"])
+        .await;
+    assert_eq!(later.stdout, "scripted\n", "{later:?}");
+}
+
+#[tokio::test]
 async fn json_is_one_object() {
     let home = Home::new();
     let model = home.scripted(json!([

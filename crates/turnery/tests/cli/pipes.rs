@@ -1,0 +1,67 @@
+//! The lines of examples/shell/README.md do what the text before them says.
+
+use crate::home::{Home, end};
+use std::path::Path;
+
+const QUESTION: &str = "list the TODOs\n";
+const LOG: &str = "a.c:3:5: error: expected ';'\n";
+
+/// One line, in a repository with a change in `a.rs`, a TODO and a failed build.
+async fn line(home: &Home, line: &str) -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_turnery"));
+    let folder = program.parent().expect("a folder").display();
+    let script = format!("PATH=\"{folder}:$PATH\"; {line}");
+    let mut command = home.command(&[]);
+    let mut shell = tokio::process::Command::new("sh");
+    shell.args(["-c", &script]).current_dir(home.project());
+    shell.env_clear().kill_on_drop(true);
+    for (name, value) in command.as_std_mut().get_envs() {
+        shell.env(name, value.unwrap_or_default());
+    }
+    shell
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let done = end(shell.spawn().expect("started")).await;
+    assert_eq!(done.code, Some(0), "{line}: {done:?}");
+    done.stdout
+}
+
+#[tokio::test]
+async fn every_line_does_what_is_said_of_it() {
+    let home = Home::new();
+    home.write("project/a.rs", "fn old() {}\n// TODO: one\n");
+    home.write("project/build.log", LOG);
+    home.write("project/question.txt", QUESTION);
+    let author = "-c user.name=a -c user.email=a@b";
+    line(
+        &home,
+        &format!("git init -q . && git add a.rs && git {author} commit -qm first"),
+    )
+    .await;
+    home.write("project/a.rs", "fn old() {}\nfn added() {}\n// TODO: one\n");
+
+    let text = include_str!("../../../../examples/shell/README.md");
+    let lines: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .collect();
+    let expected = [
+        "The diff changes 1 file, +1 -0 lines:\n- a.rs (changed, +1 -0): added",
+        "```\na: change added\n```",
+        "First: a.c:3\n```\nexpected ';'\n```",
+        "TODO: one",
+        "finished\n",
+        "\"tool_name\":\"search\"\n",
+        "added",
+        "`old` became `new` in 1 file:\n- a.rs",
+        "> replace `old` with `new`",
+    ];
+    assert_eq!(lines.len(), expected.len());
+    for (number, (command, part)) in lines.into_iter().zip(expected).enumerate() {
+        let said = line(&home, command).await;
+        assert!(said.contains(part), "line {number}, {command}: {said}");
+    }
+    let changed = std::fs::read_to_string(home.project().join("a.rs")).expect("a file");
+    assert_eq!(changed, "fn new() {}\nfn added() {}\n// TODO: one\n");
+}
