@@ -2,10 +2,10 @@
 
 mod server;
 
-use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 use server::{
-    Reply, call, chunked, events, hello, request, serve, serve_one_connection, serve_writes, text,
+    call, chunked, cut_at_every_byte, cut_at_random, events, hello, request, serve,
+    serve_one_connection, text,
 };
 use std::sync::Arc;
 use turnery_engine::{
@@ -90,52 +90,12 @@ fn deltas() -> Vec<ModelDelta> {
 
 #[tokio::test]
 async fn a_cut_at_any_byte_changes_nothing() {
-    let bytes = chunked(ANSWER);
-    let replies = (1..bytes.len())
-        .map(|cut| Reply {
-            writes: vec![bytes[..cut].to_vec(), bytes[cut..].to_vec()],
-            is_held: false,
-        })
-        .collect();
-    let server = serve_writes(replies).await;
-    let model = server.model(Api::OpenAi, "m1");
-    for cut in 1..bytes.len() {
-        let (response, streamed) = call(&*model, hello()).await;
-        assert_eq!(response, Ok(answer()), "cut at {cut}");
-        assert_eq!(streamed, deltas(), "cut at {cut}");
-    }
+    cut_at_every_byte(Api::OpenAi, "m1", ANSWER, &answer(), &deltas()).await;
 }
 
 #[test]
 fn nor_do_many_cuts() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let sizes = prop::collection::vec(1usize..400, 30);
-    let mut runner = TestRunner::new(ProptestConfig::with_cases(40));
-    let outcome = runner.run(&sizes, |sizes| {
-        let mut rest = events(ANSWER);
-        let mut writes = Vec::new();
-        for size in sizes {
-            let left = rest.split_off(size.min(rest.len()));
-            writes.push(std::mem::replace(&mut rest, left));
-        }
-        writes.push(rest);
-        runtime.block_on(async {
-            let server = serve_writes(vec![Reply {
-                writes,
-                is_held: false,
-            }])
-            .await;
-            let model = server.model(Api::OpenAi, "m1");
-            let (response, streamed) = call(&*model, hello()).await;
-            prop_assert_eq!(response, Ok(answer()));
-            prop_assert_eq!(streamed, deltas());
-            Ok(())
-        })
-    });
-    assert_eq!(outcome, Ok(()));
+    cut_at_random(Api::OpenAi, "m1", ANSWER, &answer(), &deltas());
 }
 
 #[tokio::test]

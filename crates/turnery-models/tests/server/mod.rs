@@ -2,6 +2,7 @@
 
 #![expect(dead_code, reason = "not every test file needs all of it")]
 
+use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::Value;
 use std::{
     sync::{Arc, Mutex},
@@ -195,6 +196,65 @@ pub(crate) async fn call(
         deltas.push(delta);
     }
     (response, deltas)
+}
+
+/// An answer is the same wherever the network cuts it in two.
+pub(crate) async fn cut_at_every_byte(
+    api: Api,
+    model: &str,
+    answer: &str,
+    expected: &Response,
+    deltas: &[ModelDelta],
+) {
+    let bytes = chunked(answer);
+    let replies = (1..bytes.len())
+        .map(|cut| Reply {
+            writes: vec![bytes[..cut].to_vec(), bytes[cut..].to_vec()],
+            is_held: false,
+        })
+        .collect();
+    let server = serve_writes(replies).await;
+    let model = server.model(api, model);
+    for cut in 1..bytes.len() {
+        let (response, streamed) = call(&*model, hello()).await;
+        assert_eq!(response.as_ref(), Ok(expected), "cut at {cut}");
+        assert_eq!(streamed, deltas, "cut at {cut}");
+    }
+}
+
+/// And in however many pieces it comes.
+pub(crate) fn cut_at_random(
+    api: Api,
+    model: &str,
+    answer: &str,
+    expected: &Response,
+    deltas: &[ModelDelta],
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let sizes = prop::collection::vec(1usize..400, 30);
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(40));
+    let outcome = runner.run(&sizes, |sizes| {
+        let mut rest = events(answer);
+        let mut writes = Vec::new();
+        for size in sizes {
+            let left = rest.split_off(size.min(rest.len()));
+            writes.push(std::mem::replace(&mut rest, left));
+        }
+        writes.push(rest);
+        let is_held = false;
+        runtime.block_on(async {
+            let server = serve_writes(vec![Reply { writes, is_held }]).await;
+            let model = server.model(api, model);
+            let (response, streamed) = call(&*model, hello()).await;
+            prop_assert_eq!(response.as_ref(), Ok(expected));
+            prop_assert_eq!(streamed, deltas);
+            Ok(())
+        })
+    });
+    assert_eq!(outcome, Ok(()));
 }
 
 pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
