@@ -175,3 +175,27 @@ async fn commands_do_not_see_a_key_whatever_its_variable_is_called() {
     let seen = std::fs::read_to_string(home.project().join("seen")).expect("it ran");
     assert_eq!(seen, "<shown>\n");
 }
+
+#[tokio::test]
+async fn what_a_rule_denies_to_read_reaches_no_model() {
+    let home = Home::new();
+    home.write("project/.env", "TOKEN=s3cret\n");
+    home.write("project/a.txt", "TOKEN in the open\n");
+    let ask = |name: &str, args: serde_json::Value| json!({"steps": [{"tool_call": {"name": name, "args": args}}]});
+    let model = home.scripted(json!([
+        ask("search", json!({"pattern": "TOKEN", "glob": "{.env,a.txt}"})),
+        ask("edit_file", json!({"path": ".env", "old_text": "TOKEN=x", "new_text": "y"})),
+        ask("read_file", json!({"path": ".env"})),
+        ask("shell", json!({"command": "cat .env"})),
+        {"steps": [{"text": "done"}]},
+    ]));
+    let mut run = vec!["run", "--mode", "auto", "--deny", "read(**/.env)"];
+    run.extend(["--format", "stream-json", "--model", &model, "hi"]);
+    let done = home.run(&run).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.stdout.contains("TOKEN in the open"), "{done:?}");
+    assert!(
+        !done.stdout.contains("s3cret") && !done.stderr.contains("s3cret"),
+        "{done:?}"
+    );
+}
