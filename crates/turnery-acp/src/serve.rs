@@ -240,7 +240,7 @@ impl Serving {
             session.cancel_running_turns();
         }
         let closed = async {
-            // Also when nobody listens any more: sessions wait for it that a prompt's end is answered.
+            // Also when nobody listens any more: a session may wait at the barrier, which is served here.
             self.finish().await;
             let sessions = self.connection.sessions();
             let closing: FuturesUnordered<_> =

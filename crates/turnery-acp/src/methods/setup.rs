@@ -50,13 +50,19 @@ impl Setup {
     }
 
     /// Open a stored session: with `replay` its conversation is shown before this returns. One that
-    /// is open already is closed first, and opened again from what is stored.
+    /// is open already is closed first, and opened again from what is stored; but only if it can be
+    /// opened so: a request that is refused ends nobody's prompt.
     pub(super) async fn open(self, call: &Call, id: &str, replay: bool) -> Result<Session, Fault> {
+        let agent = &call.connection.agent;
+        let session_id = SessionId::from(id);
+        if call.connection.session(id).is_ok() {
+            let folders = self.folders.clone();
+            let tried = agent.open(&session_id, folders, false, |id| ports(call, id, false));
+            drop(tried.await?);
+        }
         close_if_open(&call.connection, id).await;
-        let opened = call
-            .connection
-            .agent
-            .open(&SessionId::from(id), self.folders, replay, |id| {
+        let opened = agent
+            .open(&session_id, self.folders, replay, |id| {
                 ports(call, id, replay)
             })
             .await?;

@@ -369,3 +369,27 @@ fn a_load_can_be_taken_back() {
     result_of(&client.call("session/load", load));
     assert_eq!(client.updates().len(), 402);
 }
+
+/// Opening an open session again ends its prompt, unless the request is refused.
+#[test]
+fn a_refused_load_leaves_an_open_session_alone() {
+    let world = World::new(json!([
+        {"steps": [{"text": "wait"}, {"wait_for_cancel": true}]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let (mut client, id) = world.session();
+    let asked = client.ask("session/prompt", prompt(&id, "hi"));
+    client.wait(|message| message["method"] == "session/update");
+    let elsewhere = json!({"sessionId": id, "cwd": world.outside(), "mcpServers": []});
+    assert_eq!(error_of(&client.call("session/load", elsewhere)), -32602);
+    let still = json!({"sessionId": id, "modeId": "plan"});
+    result_of(&client.call("session/set_mode", still));
+    assert_eq!(client.seen().len(), 1, "the options, and no answer");
+
+    let again = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+    let loading = client.ask("session/load", again);
+    assert_eq!(result_of(&client.answer(&asked))["stopReason"], "cancelled");
+    result_of(&client.answer(&loading));
+    let answer = client.call("session/prompt", prompt(&id, "hi"));
+    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+}
