@@ -62,20 +62,34 @@ pub(super) fn read(path: &str, replay: &mut Replay<'_>) -> Result<(String, Strin
     if !seen.failed {
         return Ok((path.to_owned(), seen.text));
     }
-    if seen.denied() || !replay.has("find_files") {
+    if seen.denied() || seen.text.contains("outside the folders") || !replay.has("find_files") {
         return Err(Halt::Stop(format!(
             "I could not read {path}: {}",
             seen.text.trim()
         )));
     }
     let name = path.rsplit('/').next().unwrap_or(path);
-    let found = replay.must("find_files", json!({"pattern": format!("**/{name}")}))?;
+    let ending = if name.contains('.') { "" } else { "{,.*}" };
+    let found = replay.must(
+        "find_files",
+        json!({"pattern": format!("**/{name}{ending}")}),
+    )?;
     let found = paths(&found);
     let ends: Vec<&str> = found
         .iter()
         .copied()
-        .filter(|other| other.ends_with(name))
+        .filter(|other| {
+            let last = other.rsplit('/').next().unwrap_or(other);
+            last == name || (!ending.is_empty() && last.split('.').next() == Some(name))
+        })
         .collect();
+    // Of several, the one at the top is meant.
+    let top: Vec<&str> = ends
+        .iter()
+        .copied()
+        .filter(|other| !other.contains('/'))
+        .collect();
+    let ends = if top.len() == 1 { top } else { ends };
     match ends.as_slice() {
         [] => Err(Halt::Stop(format!("There is no file {path} here."))),
         [only] => {

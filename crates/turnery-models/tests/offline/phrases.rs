@@ -43,6 +43,9 @@ fn running() {
         ("lint", "cargo clippy --all-targets"),
         ("run clippy", "cargo clippy --all-targets"),
         ("run `make check all`", "make check all"),
+        ("run git status", "git status"),
+        ("run ./check.sh --all", "./check.sh --all"),
+        ("git changes", "git status --short --branch"),
         ("what does E0308 mean?", "rustc --explain E0308"),
         ("e0502", "rustc --explain E0502"),
         ("what changed?", "git status --short --branch"),
@@ -128,6 +131,8 @@ fn explaining_the_repository() {
         "summarise the codebase",
         "how is the code organised?",
         "explain this",
+        "explain this folder",
+        "how do I run the tests?",
     ] {
         let played = play(prompt, |_, _| Ok("a.txt  3 B".into()));
         assert_eq!(played.names(), ["list_dir", "list_dir"], "{prompt}");
@@ -143,6 +148,7 @@ fn helping() {
         "who are you",
         "hello",
         "how do I connect a model?",
+        "which models can I use?",
         "write me a poem about the sea",
         "",
         "add a dark mode to the settings page",

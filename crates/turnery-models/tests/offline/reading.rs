@@ -306,3 +306,25 @@ fn an_empty_folder_is_said_to_be_empty() {
     let played = play("list the files", |_, _| Ok("[the folder is empty]".into()));
     assert_eq!(played.text, "This folder is empty.");
 }
+
+#[test]
+fn a_file_named_without_its_ending_is_found_and_one_outside_is_not_looked_for() {
+    let played = play("show the README", |tool, args| {
+        match (tool, args["path"].as_str()) {
+            ("read_file", Some("README")) => Err("README does not exist".into()),
+            ("find_files", _) => {
+                assert_eq!(args["pattern"], "**/README{,.*}");
+                Ok("README.md\ndocs/README-old.md\ndocs/README.md\n".into())
+            }
+            (_, _) => Ok("# Thing\n".into()),
+        }
+    });
+    played.says(&["README.md, lines 1 to 1:"]);
+    let played = play("show /etc/passwd", |_, _| {
+        Err("/etc/passwd is outside the folders of this session (/p)".into())
+    });
+    assert_eq!(
+        played.text,
+        "I could not read /etc/passwd: /etc/passwd is outside the folders of this session (/p)"
+    );
+}

@@ -88,6 +88,9 @@ pub(super) fn run(text: &str) -> Option<Intent> {
     let build = pattern!(
         r"(?i)^(run |do |start |try |make )?(the |a )?(cargo |npm run )?(build|compile|check|rebuild)\b.{0,40}$|\b(does|will|do|can)\b.{0,24}\b(build|compile)s?\b|\b(compiler?|build) (errors?|warnings?|failures?|broken)\b|\b(fix|show|list).{0,10}compil\w+ errors?\b"
     );
+    let command = pattern!(
+        r"(?i)^(?:run|execute)\s+((?:git|ls|cargo|npm|npx|make|cmake|python3?|node|go|pytest|\./\S+)(?:\s.*)?)$"
+    );
     let how = pattern!(r"(?i)^(where|how|what is|who|explain|find|search)\b");
     if how.is_match(text) {
         None
@@ -104,6 +107,7 @@ pub(super) fn run(text: &str) -> Option<Intent> {
     } else if build.is_match(text) && target::path(text).is_none() {
         Some(Intent::Run(Job::Build))
     } else {
-        None
+        let parts = command.captures(text)?;
+        Some(Intent::Run(Job::Command(parts[1].to_owned())))
     }
 }

@@ -8,7 +8,7 @@ pub(super) fn help(text: &str) -> Option<Intent> {
         r"(?i)^(hi|hello|hey|good (morning|day|evening)|moin|yo)( there| turnery)?[\s!.,]*$"
     );
     let connect = pattern!(
-        r"(?i)\b(connect|configure|set ?up|use|add|choose|select|switch)\b.*\b(models?|llm|api key|provider|ollama|claude|gpt|openai|anthropic)\b|\bapi[ _]key\b"
+        r"(?i)\b(connect|configure|set ?up|use|add|choose|select|switch)\b.*\b(models?|llm|api key|provider|ollama|claude|gpt|openai|anthropic)\b|\bapi[ _]key\b|^(which|what) models?\b"
     );
     let skills = pattern!(
         r"(?i)^/?(help|usage|\?)[\s!.?]*$|\bwhat can (you|i|turnery|it)\b.*\b(do|ask)\b|\bwho are you\b|\bwhat are you\b|\bare you an? (ai|model|llm|bot)\b|\bwhich model\b|\bhow do i use (you|turnery|this)\b|^help me\s*[.!]*$|\byour (skills|commands|abilities)\b"

@@ -11,7 +11,7 @@ pub(super) fn repository(text: &str) -> Option<Intent> {
         r"(?i)\b(explain|describe|summar\w+|overview|tour|understand|introduce|introduction|walk me through|tell me about|learn about|get to know|architecture)\b.{0,30}\b(repo|repository|project|code ?base|workspace|program|crate|package|code|app|application)\b|^(explain|describe|summari[sz]e) (this|the|my) (folder|directory)[\s.!?]*$"
     );
     let what = pattern!(
-        r"(?i)^what('s| is| does| are)?\b.{0,12}\b(this|the)( whole)? (repo|repository|project|code ?base|workspace|program|crate|code|app|application)\b|^(explain|describe) (this|it|everything)[\s.!?]*$|^(give me )?(an |a |the )?(overview|tour|summary)[\s.!?]*$|^where do i (start|begin)\b|^what is (this|here)[\s.?]*$|^how (is|are) .{0,20}(repo|repository|project|code ?base|code) (organi[sz]ed|structured|laid out)|^how do i (build|run|test) (this|it|the project)"
+        r"(?i)^what('s| is| does| are)?\b.{0,12}\b(this|the)( whole)? (repo|repository|project|code ?base|workspace|program|crate|code|app|application)\b|^(explain|describe) (this|it|everything)[\s.!?]*$|^(give me )?(an |a |the )?(overview|tour|summary)[\s.!?]*$|^where do i (start|begin)\b|^what is (this|here)[\s.?]*$|^how (is|are) .{0,20}(repo|repository|project|code ?base|code) (organi[sz]ed|structured|laid out)|^how do i (build|run|test) (this|it|the (project|tests?))"
     );
     (target::quoted(text).is_none()
         && target::path(text).is_none_or(|path| matches!(path, "." | "./"))
