@@ -77,7 +77,11 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
     let began = Instant::now();
     let format = args.format;
     let mut result = match prepare(&args) {
-        Ok(input) => prompt_once(global, args, input).unwrap_or_else(|error| failed(&error)),
+        Ok(input) => prompt_once(global, args, input).unwrap_or_else(|error| RunResult {
+            // `turnery run ... | head` has what it wanted.
+            error: (!is_broken_pipe(&error)).then(|| format!("{error:#}")),
+            ..failed(&error)
+        }),
         Err(error) => RunResult {
             outcome: "usage",
             exit_code: exit::USAGE,
@@ -112,6 +116,14 @@ fn failed(error: &anyhow::Error) -> RunResult {
         error: Some(format!("{error:#}")),
         exit_code: exit::ERROR,
     }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    })
 }
 
 /// The prompt. What is wrong here is wrong with the command line.

@@ -65,3 +65,17 @@ async fn every_line_does_what_is_said_of_it() {
     let changed = std::fs::read_to_string(home.project().join("a.rs")).expect("a file");
     assert_eq!(changed, "fn new() {}\nfn added() {}\n// TODO: one\n");
 }
+
+#[tokio::test]
+async fn a_reader_that_has_enough_is_no_fault() {
+    let home = Home::new();
+    let text: Vec<String> = (0..4000).map(|n| format!("word {n} ")).collect();
+    let model = home.scripted(serde_json::json!([{"steps": [{"text": text}]}]));
+    let mut child = home
+        .command(&["run", "--model", &model, "hi"])
+        .spawn()
+        .expect("started");
+    drop(child.stdout.take());
+    let done = end(child).await;
+    assert_eq!(done.stderr, "");
+}
