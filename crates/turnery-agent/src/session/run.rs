@@ -59,6 +59,8 @@ pub(crate) struct Run<'t> {
     cancelled: Option<BoxFuture<'static, ()>>,
     grace: Option<Pin<Box<Sleep>>>,
     deadline: Option<Pin<Box<Sleep>>>,
+    /// Since when a person has been asked: that time does not count.
+    asked_since: Option<Instant>,
     renew: Pin<Box<Sleep>>,
     renewing: Option<BoxFuture<'static, Result<(), StoreError>>>,
     committing: Option<BoxFuture<'static, Result<u64, StoreError>>>,
@@ -130,6 +132,7 @@ impl<'t> Run<'t> {
                 }
             })),
             grace: None,
+            asked_since: None,
             deadline: now
                 .checked_add(limits.duration)
                 .map(|at| Box::pin(sleep_until(at))),
@@ -194,7 +197,8 @@ impl<'t> Run<'t> {
             self.grace = None;
             return Poll::Ready(Happened::GraceOver);
         }
-        if let Some(deadline) = &mut self.deadline
+        if self.asked_since.is_none()
+            && let Some(deadline) = &mut self.deadline
             && deadline.as_mut().poll(cx).is_ready()
         {
             self.deadline = None;
@@ -303,6 +307,7 @@ impl<'t> Run<'t> {
             Step::Ask(question) => {
                 let client = Arc::clone(&self.task.ports.client);
                 self.gate = Some(Gate::ask(question, client));
+                self.asked_since = Some(Instant::now());
             }
             Step::Run(call) => {
                 let (cx, reports) = self.tool_cx(&call);
@@ -340,6 +345,12 @@ impl<'t> Run<'t> {
                 }
             }
             Found::Answered(question, answer) => {
+                if let Some(since) = self.asked_since.take()
+                    && let Some(deadline) = &mut self.deadline
+                {
+                    let later = deadline.deadline() + since.elapsed();
+                    deadline.as_mut().reset(later);
+                }
                 let verdict = gate::settle(&mut self.task.policy, &question, answer);
                 let call_id = question.ask.call_id;
                 self.feed(Input::Verdict { call_id, verdict });

@@ -92,3 +92,27 @@ async fn a_mode_set_in_mid_prompt_holds_for_the_next_call() {
     assert_eq!(*world.ran.lock().unwrap(), ["ring"]);
     assert!(world.person.asked.lock().unwrap().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_a_person_takes_does_not_count() {
+    let hour = std::time::Duration::from_secs(3600);
+    let world = World::new(&[
+        &[Act::Call("r", "ring")],
+        &[
+            Act::Pause(std::time::Duration::from_secs(590)),
+            Act::Say("rang"),
+        ],
+        &[Act::Call("r", "ring")],
+        &[Act::Hang],
+    ])
+    .answering(&[chose("allow_once"), chose("allow_once")]);
+    *world.person.thinks.lock().unwrap() = hour;
+    let (session, _seen) = world.session(ROOM).await;
+    let result = say(&session, "ring").result().await.unwrap();
+    assert!(matches!(result.outcome, Outcome::Finished(_)), "{result:?}");
+    // The limit is still there.
+    let begun = tokio::time::Instant::now();
+    let result = say(&session, "hang").result().await.unwrap();
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::MaxTurns));
+    assert_eq!(begun.elapsed().as_secs(), 3600 + 600);
+}

@@ -238,6 +238,8 @@ impl Outbox for Tray {
 #[derive(Default)]
 pub(crate) struct Person {
     pub(crate) answers: Mutex<VecDeque<Answer>>,
+    /// How long each answer takes.
+    pub(crate) thinks: Mutex<std::time::Duration>,
     pub(crate) asked: Mutex<Vec<Ask>>,
     pub(crate) called: Notify,
     /// Questions that wait for an answer now.
@@ -250,6 +252,10 @@ impl Client for Person {
             let _open = Alive::new(&self.open);
             self.asked.lock().unwrap().push(ask);
             self.called.notify_one();
+            let thinks = *self.thinks.lock().unwrap();
+            if !thinks.is_zero() {
+                tokio::time::sleep(thinks).await;
+            }
             let answer = self.answers.lock().unwrap().pop_front();
             match answer {
                 Some(answer) => answer,

@@ -123,6 +123,7 @@ impl Loop {
         }) = &mut self.stage
         {
             current.phase = Phase::Asked;
+            self.asked_at = Some(now);
         }
         let kind = EventKind::PermissionRequested { call_id, detail };
         self.mint.emit(now, kind, out);
@@ -239,6 +240,9 @@ impl Loop {
     ) {
         match current.phase {
             Phase::Asked => {
+                if let Some(asked_at) = self.asked_at.take() {
+                    self.counts_from += now - asked_at;
+                }
                 let call_id = current.call.call_id.clone();
                 let kind = EventKind::PermissionResolved { call_id, verdict };
                 self.mint.emit(now, kind, out);

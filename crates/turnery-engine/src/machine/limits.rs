@@ -43,8 +43,8 @@ impl Loop {
         self.commit(now, outcome, Some(Detail::Limit { kind, text }), out);
     }
 
-    /// Zero when the wall clock was set back.
+    /// Without the time that a person took to answer. Zero when the wall clock was set back.
     fn elapsed(&self, now: Timestamp) -> Duration {
-        (now - self.started_at).to_std().unwrap_or_default()
+        (now - self.counts_from).to_std().unwrap_or_default()
     }
 }

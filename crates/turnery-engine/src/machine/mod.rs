@@ -41,7 +41,10 @@ use std::mem;
 #[derive(Clone, Debug)]
 pub struct Loop {
     spec: LoopSpec,
-    started_at: Timestamp,
+    /// Where the time limit counts from: the start, moved on by the time spent waiting for a person.
+    counts_from: Timestamp,
+    /// Since when a person has been asked.
+    asked_at: Option<Timestamp>,
     mint: Mint,
     turns: u32,
     usage: Usage,
@@ -70,7 +73,8 @@ impl Loop {
         let input = mem::take(&mut spec.input);
         let mut this = Self {
             mint: Mint::new(spec.session_id.clone(), spec.loop_id.clone()),
-            started_at: now,
+            counts_from: now,
+            asked_at: None,
             turns: 0,
             usage: Usage::default(),
             halt: None,
