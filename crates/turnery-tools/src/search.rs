@@ -136,6 +136,8 @@ fn matcher(args: &Args) -> Result<RegexMatcher, ToolFailure> {
         .case_insensitive(args.ignore_case.unwrap_or(false))
         .fixed_strings(args.literal.unwrap_or(false))
         .crlf(true)
+        // Without it, `$` is the end of the file alone.
+        .multi_line(true)
         .build(&args.pattern)
         .map_err(|error| {
             invalid(format!(

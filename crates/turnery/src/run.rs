@@ -203,7 +203,8 @@ async fn converse(
         outcome,
         stop_reason,
         text: seen.text,
-        usage: Some(result.usage),
+        // All zeros: no provider said anything.
+        usage: Some(result.usage).filter(|usage| *usage != Usage::default()),
         turns: seen.turns,
         model: Some(session.options().model),
         duration_ms: 0,

@@ -1,7 +1,7 @@
 //! Ends: one row of section 7 each, and what the record says of it.
 
 use super::fixture::{prompt, spec};
-use super::script::{Script, allow, answer, call, calls, ended, failed, prose, text};
+use super::script::{Script, allow, answer, asking, call, calls, ended, failed, prose, text};
 use crate::{
     CommitFault, Content, Detail, FaultKind, Finish, Input, LimitKind, Limits, LoopStatus,
     MessageStop, ModelStop, Outcome, ToolEnvelope, TurnFinish, TurnStop,
@@ -165,6 +165,35 @@ fn limits() {
         let text = format!("[Agent stopped: {reason}]");
         assert_eq!(notice.message, crate::Message::System { text });
     }
+}
+
+/// C-21: the time that a person takes to answer does not count.
+#[test]
+fn a_slow_answer_reaches_no_limit() {
+    let limits = Limits {
+        duration: Duration::from_secs(5),
+        ..Limits::default()
+    };
+    let mut script = Script::start(spec(limits));
+    script.feed_all([calls(&["a"]), asking("a")]);
+    script.now += Duration::from_secs(3600);
+    script.feed_all([
+        allow("a"),
+        ended("a", ToolEnvelope::text("x")),
+        prose("done"),
+        Input::Committed,
+    ]);
+    let finish = script.finish.clone();
+    assert!(
+        matches!(
+            &finish,
+            Some(Finish::Done {
+                outcome: Outcome::Finished(_),
+                ..
+            })
+        ),
+        "{finish:?}"
+    );
 }
 
 /// C-4: a limit that is reached with nothing left to do is no limit.

@@ -27,6 +27,7 @@ async fn lines_are_found() {
             json!({"pattern": "^needle$", "ignore_case": "true"}),
             "a.rs:4: Needle\n",
         ),
+        (json!({"pattern": "^hay$"}), "a.rs:1: hay\na.rs:3: hay\n"),
         (
             json!({"pattern": "(here)", "literal": true}),
             "b/c.txt:1: a needle (here)\n",
