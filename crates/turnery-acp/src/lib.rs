@@ -31,7 +31,7 @@ mod writer;
 
 pub use bounds::LINE_LIMIT;
 pub use serve::{ExitReason, ServeOptions, serve};
-pub use stdio::Stdio;
+pub use stdio::{Input, Output, Stdio};
 
 #[cfg(test)]
 mod tests;

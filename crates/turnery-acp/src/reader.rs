@@ -1,14 +1,20 @@
-//! Reader: a thread that reads stdin in large blocks and hands on whole lines.
+//! Reader: reads stdin in large blocks and hands on whole lines.
 //!
-//! A thread of its own, because stdin may be a pipe, a file or a terminal, and because a reader
-//! that waits for nothing else can never be the reason that a cancel is not heard.
+//! A pipe is read by the runtime itself, without a thread to wake; a file, a socket or a terminal by a
+//! thread of its own. Either way the reader waits for nothing else, so it is never the reason that a
+//! cancel is not heard.
 
-use crate::bounds::{LINE_LIMIT, READ_BLOCK, READ_QUEUE};
+use crate::{
+    bounds::{LINE_LIMIT, READ_BLOCK, READ_QUEUE},
+    stdio::Input,
+};
 use std::{
+    collections::VecDeque,
     io::{self, Read},
     thread,
 };
-use tokio::sync::mpsc;
+use tokio::{net::unix::pipe, sync::mpsc};
+use tokio_util::task::AbortOnDropHandle;
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,78 +25,168 @@ pub(crate) enum Block {
     TooLong,
 }
 
-/// Read `input` to its end. The queue closes when there is no more.
-pub(crate) fn spawn(input: impl Read + Send + 'static) -> io::Result<mpsc::Receiver<Block>> {
-    let (sender, receiver) = mpsc::channel(READ_QUEUE);
-    thread::Builder::new()
-        .name("acp-stdin".to_owned())
-        .spawn(move || {
-            read_all(input, LINE_LIMIT, |block| {
-                sender.blocking_send(block).is_ok()
-            });
-        })?;
-    Ok(receiver)
+/// The lines to come. Dropped, it reads no more.
+pub(crate) struct Reader {
+    /// What was read; closes when there is no more.
+    pub(crate) blocks: mpsc::Receiver<Block>,
+    _task: Option<AbortOnDropHandle<()>>,
+}
+
+/// Read `input` to its end.
+pub(crate) fn spawn(input: Input) -> io::Result<Reader> {
+    let (sender, blocks) = mpsc::channel(READ_QUEUE);
+    let task = match input {
+        Input::Pipe(pipe) => Some(AbortOnDropHandle::new(tokio::spawn(read_pipe(
+            pipe, sender,
+        )))),
+        Input::Other(input) => {
+            thread::Builder::new()
+                .name("acp-stdin".to_owned())
+                .spawn(move || {
+                    read_all(input, LINE_LIMIT, |block| {
+                        sender.blocking_send(block).is_ok()
+                    });
+                })?;
+            None
+        }
+    };
+    Ok(Reader {
+        blocks,
+        _task: task,
+    })
+}
+
+async fn read_pipe(pipe: pipe::Receiver, sender: mpsc::Sender<Block>) {
+    let mut cutter = Cutter::new(LINE_LIMIT);
+    loop {
+        let read = pipe.try_read(cutter.room());
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                cutter.took(0);
+                if pipe.readable().await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            Ok(_) | Err(_) => {}
+        }
+        let more = cutter.read(read);
+        while let Some(block) = cutter.next() {
+            if sender.send(block).await.is_err() {
+                return;
+            }
+        }
+        if !more {
+            return;
+        }
+    }
 }
 
 /// Cut `input` into blocks of whole lines for `send`, until either has enough.
 pub(crate) fn read_all(mut input: impl Read, limit: usize, mut send: impl FnMut(Block) -> bool) {
-    let mut held: Vec<u8> = Vec::new();
-    let mut skipping = false;
+    let mut cutter = Cutter::new(limit);
     loop {
-        let start = held.len();
-        held.resize(start + READ_BLOCK, 0);
-        let count = match input.read(&mut held[start..]) {
+        let read = input.read(cutter.room());
+        let more = cutter.read(read);
+        while let Some(block) = cutter.next() {
+            if !send(block) {
+                return;
+            }
+        }
+        if !more {
+            return;
+        }
+    }
+}
+
+/// Cuts what was read into blocks of whole lines.
+struct Cutter {
+    limit: usize,
+    held: Vec<u8>,
+    /// How much of `held` was there before the last read.
+    start: usize,
+    skipping: bool,
+    ready: VecDeque<Block>,
+}
+
+impl Cutter {
+    fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            held: Vec::new(),
+            start: 0,
+            skipping: false,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Where the next bytes go. Then say how many came, with `read` or `took`.
+    fn room(&mut self) -> &mut [u8] {
+        self.start = self.held.len();
+        self.held.resize(self.start + READ_BLOCK, 0);
+        &mut self.held[self.start..]
+    }
+
+    fn took(&mut self, count: usize) {
+        self.held.truncate(self.start + count);
+    }
+
+    fn next(&mut self) -> Option<Block> {
+        self.ready.pop_front()
+    }
+
+    /// Take in what a read gave. False at the end of the input.
+    fn read(&mut self, read: io::Result<usize>) -> bool {
+        let count = match read {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                held.truncate(start);
-                continue;
+                self.took(0);
+                return true;
             }
             Err(error) => {
                 tracing::warn!(%error, "stdin cannot be read");
                 0
             }
         };
-        held.truncate(start + count);
+        self.took(count);
         if count == 0 {
-            if !skipping && !held.is_empty() {
-                send(Block::Lines(held));
+            if !self.skipping && !self.held.is_empty() {
+                self.ready
+                    .push_back(Block::Lines(std::mem::take(&mut self.held)));
             }
-            return;
+            return false;
         }
-        if skipping {
-            match held.iter().position(|byte| *byte == b'\n') {
+        self.cut();
+        true
+    }
+
+    fn cut(&mut self) {
+        let newline = |bytes: &[u8]| bytes.iter().position(|byte| *byte == b'\n');
+        if self.skipping {
+            match newline(&self.held) {
                 Some(end) => {
-                    held.drain(..=end);
-                    skipping = false;
+                    self.held.drain(..=end);
+                    self.skipping = false;
                 }
-                None => {
-                    held.clear();
-                    continue;
-                }
+                None => return self.held.clear(),
             }
         }
-        let mut fresh = start.min(held.len());
-        let first = held[fresh..].iter().position(|byte| *byte == b'\n');
-        if let Some(end) = first.map(|end| fresh + end)
-            && end > limit
+        let mut fresh = self.start.min(self.held.len());
+        if let Some(end) = newline(&self.held[fresh..]).map(|end| fresh + end)
+            && end > self.limit
         {
-            held.drain(..=end);
+            self.held.drain(..=end);
             fresh = 0;
-            if !send(Block::TooLong) {
-                return;
-            }
+            self.ready.push_back(Block::TooLong);
         }
-        if let Some(end) = held[fresh..].iter().rposition(|byte| *byte == b'\n') {
-            let rest = held.split_off(fresh + end + 1);
-            if !send(Block::Lines(std::mem::replace(&mut held, rest))) {
-                return;
-            }
-        } else if held.len() > limit {
-            held = Vec::new();
-            skipping = true;
-            if !send(Block::TooLong) {
-                return;
-            }
+        if let Some(end) = self.held[fresh..].iter().rposition(|byte| *byte == b'\n') {
+            let rest = self.held.split_off(fresh + end + 1);
+            let lines = std::mem::replace(&mut self.held, rest);
+            self.ready.push_back(Block::Lines(lines));
+        } else if self.held.len() > self.limit {
+            self.held = Vec::new();
+            self.skipping = true;
+            self.ready.push_back(Block::TooLong);
         }
     }
 }

@@ -14,13 +14,14 @@ use crate::{
     methods,
     peer::Peer,
     reader::{self, Block},
+    stdio::{Input, Output},
     writer::{self, Out, Sender},
 };
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use std::{
     collections::{HashMap, VecDeque},
     future::poll_fn,
-    io::{self, Read, Write},
+    io,
     sync::Arc,
 };
 use tokio::{
@@ -55,12 +56,12 @@ pub enum ExitReason {
 /// runtime with time; fails only when a thread cannot be started.
 pub async fn serve(
     agent: Arc<Agent>,
-    input: impl Read + Send + 'static,
-    output: impl Write + Send + 'static,
+    input: impl Into<Input>,
+    output: impl Into<Output>,
     options: ServeOptions,
 ) -> io::Result<ExitReason> {
-    let lines = reader::spawn(input)?;
-    let writer = writer::spawn(output)?;
+    let mut reader = reader::spawn(input.into())?;
+    let writer = writer::spawn(output.into())?;
     let peer = Peer::new(writer.sender.clone());
     let (barrier, waiting) = Barrier::new();
     let connection = Arc::new(Connection::new(agent, peer, barrier));
@@ -73,7 +74,10 @@ pub async fn serve(
         queue: PollSender::new(writer.sender.clone()),
         waiting,
     };
-    let reason = serving.read(lines, &options.stop, &writer.gone).await;
+    let reason = serving
+        .read(&mut reader.blocks, &options.stop, &writer.gone)
+        .await;
+    drop(reader);
     let deadline = serving.end(reason, &options, &writer.gone).await;
     drop(serving);
     let said_all = async {
@@ -111,7 +115,7 @@ impl Serving {
     /// Read lines until there are no more.
     async fn read(
         &mut self,
-        mut lines: mpsc::Receiver<Block>,
+        lines: &mut mpsc::Receiver<Block>,
         stop: &CancellationToken,
         gone: &CancellationToken,
     ) -> ExitReason {

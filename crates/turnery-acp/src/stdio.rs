@@ -5,7 +5,13 @@ use rustix::{
     io::{FdFlags, dup, fcntl_setfd},
     stdio::{dup2_stdin, dup2_stdout},
 };
-use std::{fs::File, io};
+use std::{
+    fmt,
+    fs::File,
+    io::{self, Read, Write},
+    os::fd::AsRawFd,
+};
+use tokio::net::unix::pipe;
 
 /// The protocol's two ends.
 #[derive(Debug)]
@@ -32,5 +38,64 @@ impl Stdio {
             input: input.into(),
             output: output.into(),
         })
+    }
+}
+
+/// Where the client's lines come from.
+pub enum Input {
+    /// A pipe of which nobody else has this end: reading it never blocks.
+    Pipe(pipe::Receiver),
+    /// Anything else.
+    Other(Box<dyn Read + Send>),
+}
+
+/// Where the client reads.
+pub enum Output {
+    /// A pipe of which nobody else has this end: writing it never blocks.
+    Pipe(pipe::Sender),
+    /// Anything else.
+    Other(Box<dyn Write + Send>),
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Input")
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Output")
+    }
+}
+
+impl<R: Read + Send + 'static> From<R> for Input {
+    fn from(input: R) -> Self {
+        Self::Other(Box::new(input))
+    }
+}
+
+impl<W: Write + Send + 'static> From<W> for Output {
+    fn from(output: W) -> Self {
+        Self::Other(Box::new(output))
+    }
+}
+
+impl Stdio {
+    /// The two ends, as fast as they can be. A pipe is opened anew, because not to block is a setting
+    /// of the open file, which other processes may share. Where that cannot be done, nor is it needed.
+    /// Needs a tokio runtime with IO.
+    #[must_use]
+    pub fn ends(self) -> (Input, Output) {
+        let anew = |fd: i32| format!("/proc/self/fd/{fd}");
+        let input = match pipe::OpenOptions::new().open_receiver(anew(self.input.as_raw_fd())) {
+            Ok(pipe) => Input::Pipe(pipe),
+            Err(_) => self.input.into(),
+        };
+        let output = match pipe::OpenOptions::new().open_sender(anew(self.output.as_raw_fd())) {
+            Ok(pipe) => Output::Pipe(pipe),
+            Err(_) => self.output.into(),
+        };
+        (input, output)
     }
 }

@@ -1,11 +1,21 @@
-//! Writer: one bounded queue, one thread, one stdout. Whatever enters the queue first is on the wire first.
+//! Writer: one bounded queue, one stdout. Whatever enters the queue first is on the wire first.
+//!
+//! A pipe is written by the runtime itself, without a thread to wake; a file, a socket or a terminal by
+//! a thread of its own.
 
-use crate::bounds::{WRITE_BLOCK, WRITE_QUEUE};
+use crate::{
+    bounds::{WRITE_BLOCK, WRITE_QUEUE},
+    stdio::Output,
+};
 use std::{
     io::{self, Write},
     thread,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    io::AsyncWriteExt,
+    net::unix::pipe,
+    sync::{mpsc, oneshot},
+};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// What the writer is given.
@@ -33,20 +43,28 @@ pub(crate) struct Writer {
 }
 
 /// Start writing to `output`.
-pub(crate) fn spawn(output: impl Write + Send + 'static) -> io::Result<Writer> {
+pub(crate) fn spawn(output: Output) -> io::Result<Writer> {
     let (sender, receiver) = mpsc::channel(WRITE_QUEUE);
     let (on_end, ended) = oneshot::channel();
     let gone = CancellationToken::new();
     let on_gone = gone.clone().drop_guard();
-    thread::Builder::new()
-        .name("acp-stdout".to_owned())
-        .spawn(move || {
-            if let Err(error) = write_all(output, receiver) {
-                tracing::debug!(%error, "stdout is closed");
-            }
-            drop(on_gone);
-            let _ = on_end.send(());
-        })?;
+    let end = move |written: io::Result<()>| {
+        if let Err(error) = written {
+            tracing::debug!(%error, "stdout is closed");
+        }
+        drop(on_gone);
+        let _ = on_end.send(());
+    };
+    match output {
+        Output::Pipe(pipe) => {
+            tokio::spawn(async move { end(write_pipe(pipe, receiver).await) });
+        }
+        Output::Other(output) => {
+            thread::Builder::new()
+                .name("acp-stdout".to_owned())
+                .spawn(move || end(write_all(output, receiver)))?;
+        }
+    }
     Ok(Writer {
         sender,
         gone,
@@ -54,36 +72,82 @@ pub(crate) fn spawn(output: impl Write + Send + 'static) -> io::Result<Writer> {
     })
 }
 
+async fn write_pipe(mut pipe: pipe::Sender, mut queue: mpsc::Receiver<Out>) -> io::Result<()> {
+    let mut joined = Joined::new();
+    while let Some(first) = queue.recv().await {
+        joined.join(first, &mut queue);
+        pipe.write_all(&joined.bytes).await?;
+        if joined.stop {
+            return Ok(());
+        }
+        joined.clear();
+    }
+    Ok(())
+}
+
 /// Write what comes, and flush whenever nothing more waits (TR-8).
 fn write_all(mut output: impl Write, mut queue: mpsc::Receiver<Out>) -> io::Result<()> {
-    let mut joined: Vec<u8> = Vec::with_capacity(WRITE_BLOCK);
+    let mut joined = Joined::new();
     while let Some(first) = queue.blocking_recv() {
+        joined.join(first, &mut queue);
+        output.write_all(&joined.bytes)?;
+        output.flush()?;
+        if joined.stop {
+            return Ok(());
+        }
+        joined.clear();
+    }
+    Ok(())
+}
+
+/// What is written at once.
+struct Joined {
+    bytes: Vec<u8>,
+    /// Dropped once it is written.
+    written: Vec<DropGuard>,
+    /// Nothing is to be written after this.
+    stop: bool,
+}
+
+impl Joined {
+    fn new() -> Self {
+        Self {
+            bytes: Vec::with_capacity(WRITE_BLOCK),
+            written: Vec::new(),
+            stop: false,
+        }
+    }
+
+    /// The first, and what else waits, up to a block.
+    fn join(&mut self, first: Out, queue: &mut mpsc::Receiver<Out>) {
         let mut next = Some(first);
-        let mut stop = false;
         while let Some(out) = next.take() {
             match out {
-                Out::Lines(lines) if joined.is_empty() && lines.len() >= WRITE_BLOCK => {
-                    output.write_all(&lines)?;
+                Out::Lines(lines) => self.take(lines),
+                Out::Large(lines, written) => {
+                    self.take(lines);
+                    self.written.push(written);
                 }
-                Out::Lines(lines) => joined.extend_from_slice(&lines),
-                Out::Large(lines, _written) => {
-                    output.write_all(&joined)?;
-                    joined.clear();
-                    output.write_all(&lines)?;
-                }
-                Out::Stop => stop = true,
+                Out::Stop => self.stop = true,
             }
-            if !stop && joined.len() < WRITE_BLOCK {
+            if !self.stop && self.bytes.len() < WRITE_BLOCK {
                 next = queue.try_recv().ok();
             }
         }
-        output.write_all(&joined)?;
-        output.flush()?;
-        joined.clear();
-        joined.shrink_to(WRITE_BLOCK);
-        if stop {
-            return Ok(());
+    }
+
+    /// A large one is taken as it is, not copied.
+    fn take(&mut self, lines: Vec<u8>) {
+        if self.bytes.is_empty() && lines.len() >= WRITE_BLOCK {
+            self.bytes = lines;
+        } else {
+            self.bytes.extend_from_slice(&lines);
         }
     }
-    Ok(())
+
+    fn clear(&mut self) {
+        self.written.clear();
+        self.bytes.clear();
+        self.bytes.shrink_to(WRITE_BLOCK);
+    }
 }

@@ -26,7 +26,8 @@ pub(crate) fn serve(global: &Global, flags: Choice) -> anyhow::Result<ExitCode> 
             stop,
             ..ServeOptions::default()
         };
-        serve_client(agent, stdio.input, stdio.output, options).await
+        let (input, output) = stdio.ends();
+        serve_client(agent, input, output, options).await
     });
     runtime.shutdown_timeout(GOODBYE);
     tracing::debug!("served until {:?}", served?);

@@ -1,6 +1,9 @@
 //! The writer: one order, whole lines, and a quiet end when nobody reads (TR-8, TR-11).
 
-use crate::writer::{Out, spawn};
+use crate::{
+    stdio::{Input, Output},
+    writer::{Out, spawn},
+};
 use std::{
     io::{self, Write},
     sync::mpsc,
@@ -25,7 +28,7 @@ impl Write for Pipe {
 #[tokio::test]
 async fn lines_come_out_in_the_order_in_which_they_went_in() {
     let (sender, written) = mpsc::channel();
-    let writer = spawn(Pipe(sender, false)).unwrap();
+    let writer = spawn(Pipe(sender, false).into()).unwrap();
     let mut expected = Vec::new();
     for n in 0..1000 {
         let size = if n % 100 == 0 { 70_000 } else { 10 };
@@ -42,7 +45,7 @@ async fn lines_come_out_in_the_order_in_which_they_went_in() {
 #[tokio::test]
 async fn a_broken_pipe_is_told_once_and_quietly() {
     let (sender, _written) = mpsc::channel();
-    let writer = spawn(Pipe(sender, true)).unwrap();
+    let writer = spawn(Pipe(sender, true).into()).unwrap();
     writer
         .sender
         .send(Out::Lines(b"x\n".to_vec()))
@@ -51,4 +54,47 @@ async fn a_broken_pipe_is_told_once_and_quietly() {
     writer.gone.cancelled().await;
     writer.ended.await.unwrap();
     assert!(writer.sender.is_closed());
+}
+
+/// The same over a real pipe, which the runtime itself reads and writes: more than it holds at once,
+/// in order, and an end on both sides.
+#[tokio::test]
+async fn a_pipe_carries_every_line_in_order() {
+    let (output, input) = tokio::net::unix::pipe::pipe().unwrap();
+    let writer = spawn(Output::Pipe(output)).unwrap();
+    let mut reader = crate::reader::spawn(Input::Pipe(input)).unwrap();
+    let mut expected = Vec::new();
+    let sent = async {
+        for n in 0..1000 {
+            let size = if n % 100 == 0 { 200_000 } else { 10 };
+            let line = format!("{n} {}\n", "x".repeat(size)).into_bytes();
+            expected.extend_from_slice(&line);
+            writer.sender.send(Out::Lines(line)).await.unwrap();
+        }
+        writer.sender.send(Out::Stop).await.unwrap();
+        writer.ended.await.unwrap();
+    };
+    let received = async {
+        let mut all = Vec::new();
+        while let Some(block) = reader.blocks.recv().await {
+            match block {
+                crate::reader::Block::Lines(lines) => all.extend_from_slice(&lines),
+                crate::reader::Block::TooLong => panic!("no line is too long"),
+            }
+        }
+        all
+    };
+    let ((), all) = tokio::join!(sent, received);
+    assert!(all == expected, "{} of {} bytes", all.len(), expected.len());
+}
+
+#[tokio::test]
+async fn a_pipe_that_nobody_reads_any_more_is_told_quietly() {
+    let (output, input) = tokio::net::unix::pipe::pipe().unwrap();
+    let writer = spawn(Output::Pipe(output)).unwrap();
+    drop(input);
+    let line = Out::Lines(b"x\n".to_vec());
+    writer.sender.send(line).await.unwrap();
+    writer.gone.cancelled().await;
+    writer.ended.await.unwrap();
 }
