@@ -39,6 +39,12 @@ impl From<serde_json::Error> for Fault {
 }
 
 impl Fault {
+    /// Another process is writing.
+    pub(super) fn is_busy(&self) -> bool {
+        let busy = Some(ErrorCode::DatabaseBusy);
+        matches!(self, Self::Sql(error) if error.sqlite_error_code() == busy)
+    }
+
     pub(super) fn at(self, path: &Path) -> StoreError {
         let path = path.display();
         let text = match self {

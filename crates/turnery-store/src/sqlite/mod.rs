@@ -92,7 +92,7 @@ impl Store for SqliteStore {
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
         let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
-        self.writer.call(Promise::Visible, None, move |db| {
+        self.writer.soon(Promise::Visible, None, move |db| {
             lanes::claim(db, &id, &owner, clock.now())
         })
     }
@@ -123,7 +123,7 @@ impl Store for SqliteStore {
         };
         let settles = (commit.lane.clone(), commit.record.loop_id.clone());
         self.writer
-            .call(Promise::Durable, Some(settles), move |db| {
+            .soon(Promise::Durable, Some(settles), move |db| {
                 commit::commit(db, &commit, &rows)
             })
     }

@@ -25,6 +25,8 @@ struct State<T> {
     jobs: VecDeque<T>,
     urgent: bool,
     closed: bool,
+    /// A batch has been given out, and the thread has not come back for the next.
+    at_work: bool,
 }
 
 /// What the thread is to do next.
@@ -43,6 +45,7 @@ impl<T> Queue<T> {
                 jobs: VecDeque::new(),
                 urgent: false,
                 closed: false,
+                at_work: false,
             }),
             filled: Condvar::new(),
             emptied: Condvar::new(),
@@ -72,9 +75,16 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    /// All that went in has been done.
+    pub(super) fn is_done(&self) -> bool {
+        let state = self.lock();
+        state.jobs.is_empty() && !state.at_work
+    }
+
     /// Wait for jobs, at most for `idle` if given.
     pub(super) fn take(&self, idle: Option<Duration>) -> Taken<T> {
         let mut state = self.lock();
+        state.at_work = false;
         let deadline = idle.map(|idle| Instant::now() + idle);
         while state.jobs.is_empty() {
             if state.closed {
@@ -93,6 +103,7 @@ impl<T> Queue<T> {
         }
         state.urgent = false;
         let batch = std::mem::take(&mut state.jobs);
+        state.at_work = true;
         drop(state);
         self.emptied.notify_all();
         Taken::Batch(batch)

@@ -1,8 +1,12 @@
-//! Worker: a thread with a connection of its own. It starts with the first job and ends, with all jobs
-//! done, when it is dropped.
+//! Worker: a connection, and a thread that works with it. The thread starts with the first job and
+//! ends, with all jobs done, when the worker is dropped.
+//!
+//! A job that somebody waits for may be done right where it is asked for: when nothing is before it,
+//! nobody else is at work, and the disk has been quick of late. That spares two changes of thread,
+//! which take longer than the job.
 
 use super::{
-    fault::Fault,
+    fault::{Fault, PATIENCE},
     journal::{self, Append},
     open::open,
     queue::{Queue, Taken},
@@ -13,9 +17,12 @@ use rusqlite::Connection;
 use std::{
     collections::VecDeque,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::sync::oneshot;
 use turnery_engine::LoopId;
@@ -31,6 +38,9 @@ pub(super) enum Promise {
     /// It survives a power cut.
     Durable,
 }
+
+/// A disk that takes longer is waited for by the thread, not by whoever asks.
+const QUICK: Duration = Duration::from_millis(2);
 
 type Work = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
 
@@ -52,7 +62,21 @@ pub(super) struct Worker {
 
 struct Running {
     queue: Arc<Queue<Job>>,
+    desk: Arc<Desk>,
     thread: JoinHandle<()>,
+}
+
+/// Where the connection lies for whoever works with it.
+struct Desk {
+    db: Mutex<Option<Db>>,
+    /// Whether the last durable job took less than [`QUICK`].
+    quick: AtomicBool,
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, Option<Db>> {
+        self.db.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Worker {
@@ -89,6 +113,51 @@ impl Worker {
         })
     }
 
+    /// As `call`, but at once and here if that takes no waiting.
+    pub(super) fn soon<T: Send + 'static>(
+        &self,
+        promise: Promise,
+        settles: Option<(Lane, LoopId)>,
+        work: impl Fn(&mut Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        match self.here(promise, &work) {
+            Some(done) => Box::pin(std::future::ready(
+                done.map_err(|fault| fault.at(&self.path)),
+            )),
+            None => self.call(promise, settles, work),
+        }
+    }
+
+    /// `None` if somebody or something would have to be waited for; nothing has been done then.
+    fn here<T>(
+        &self,
+        promise: Promise,
+        work: impl Fn(&mut Connection) -> Result<T, Fault>,
+    ) -> Option<Result<T, Fault>> {
+        let running = self.running.get()?.as_ref().ok()?;
+        if !running.desk.quick.load(Ordering::Relaxed) || !running.queue.is_done() {
+            return None;
+        }
+        let mut db = running.desk.db.try_lock().ok()?;
+        let db = db.as_mut()?;
+        let begun = Instant::now();
+        let done = db.impatiently(promise, work);
+        running
+            .desk
+            .quick
+            .store(begun.elapsed() < QUICK, Ordering::Relaxed);
+        if !std::mem::replace(&mut db.dirty, true) {
+            // The thread is to copy the log back once nothing happens any more.
+            let rouse = Job::Call {
+                promise: Promise::Visible,
+                settles: None,
+                work: Box::new(|_| {}),
+            };
+            let _ = running.queue.push(rouse, true);
+        }
+        done
+    }
+
     pub(super) fn append(&self, append: Append) {
         if let Err(error) = self.push(Job::Append(append), false) {
             tracing::warn!(%error, "failed to journal");
@@ -103,15 +172,25 @@ impl Worker {
 
     fn start(&self) -> Result<Running, StoreError> {
         let queue = Arc::new(Queue::new());
-        let theirs = queue.clone();
+        let desk = Arc::new(Desk {
+            db: Mutex::new(None),
+            quick: AtomicBool::new(false),
+        });
+        let (theirs, at) = (queue.clone(), desk.clone());
         let path = self.path.clone();
         std::thread::Builder::new()
             .name(self.name.to_owned())
             .spawn(move || {
                 let _last = Abandon(&theirs);
-                run(&path, &theirs);
+                run(&path, &theirs, &at);
+                // Closed by the thread that is waited for.
+                *at.lock() = None;
             })
-            .map(|thread| Running { queue, thread })
+            .map(|thread| Running {
+                queue,
+                desk,
+                thread,
+            })
             .map_err(|error| {
                 StoreError::Broken(format!("the store's thread cannot start: {error}"))
             })
@@ -144,24 +223,24 @@ impl Drop for Abandon<'_> {
     }
 }
 
-fn run(path: &Path, queue: &Queue<Job>) {
-    let mut db: Option<Db> = None;
+fn run(path: &Path, queue: &Queue<Job>, desk: &Desk) {
     loop {
-        let idle = db.as_ref().filter(|db| db.dirty).map(|_| IDLE);
+        let idle = desk.lock().as_ref().filter(|db| db.dirty).map(|_| IDLE);
         match queue.take(idle) {
             Taken::Closed => return,
             Taken::Idle => {
-                if let Some(db) = &mut db {
+                if let Some(db) = &mut *desk.lock() {
                     db.checkpoint();
                 }
             }
             Taken::Batch(batch) => {
-                let opened = match &mut db {
+                let mut db = desk.lock();
+                let opened = match &mut *db {
                     Some(db) => Ok(db),
                     None => Db::open(path).map(|opened| db.insert(opened)),
                 };
                 match opened {
-                    Ok(db) => db.work(path, batch),
+                    Ok(db) => db.work(path, batch, &desk.quick),
                     Err(error) => refuse(batch, &error),
                 }
             }
@@ -196,7 +275,7 @@ impl Db {
         Ok(db)
     }
 
-    fn work(&mut self, path: &Path, batch: VecDeque<Job>) {
+    fn work(&mut self, path: &Path, batch: VecDeque<Job>, quick: &AtomicBool) {
         let mut appends: Vec<Append> = Vec::new();
         for job in batch {
             match job {
@@ -211,9 +290,13 @@ impl Db {
                         appends.retain(|append| !append.is_of(lane, loop_id));
                     }
                     self.journal(path, &mut appends);
+                    let begun = Instant::now();
                     match self.keep(promise) {
                         Ok(()) => work(Ok(&mut self.connection)),
                         Err(fault) => work(Err(fault.at(path))),
+                    }
+                    if promise == Promise::Durable {
+                        quick.store(begun.elapsed() < QUICK, Ordering::Relaxed);
                     }
                 }
             }
@@ -235,6 +318,28 @@ impl Db {
             tracing::warn!(error = %fault.at(path), "failed to journal");
         }
         appends.clear();
+    }
+
+    /// Do it, unless another process is writing: then nothing is done.
+    fn impatiently<T>(
+        &mut self,
+        promise: Promise,
+        work: impl Fn(&mut Connection) -> Result<T, Fault>,
+    ) -> Option<Result<T, Fault>> {
+        if let Err(fault) = self.keep(promise) {
+            return Some(Err(fault));
+        }
+        let done = match self.connection.busy_timeout(Duration::ZERO) {
+            Ok(()) => work(&mut self.connection),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = self.connection.busy_timeout(PATIENCE) {
+            return Some(Err(error.into()));
+        }
+        match done {
+            Err(fault) if fault.is_busy() => None,
+            done => Some(done),
+        }
     }
 
     /// Switch between waiting for the disk and not, where the last job wanted it otherwise.
