@@ -245,3 +245,13 @@ fn client(secure: bool) -> Result<&'static Client, reqwest::Error> {
     let client = builder.build()?;
     Ok(slot.get_or_init(|| client))
 }
+
+/// The room that a request body gets at once. Unit: bytes. Most bodies fit, so that they need not move.
+const BODY: usize = 32 * 1024;
+
+/// A request body as JSON.
+pub(crate) fn body(content: &impl serde::Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(BODY);
+    serde_json::to_writer(&mut bytes, content)?;
+    Ok(bytes)
+}

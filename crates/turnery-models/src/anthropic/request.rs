@@ -4,7 +4,7 @@ use crate::{
     ModelInfo, ModelRequest, Thinking,
     answer::object,
     history::{Answer, Said, Turn, turns},
-    known,
+    http, known,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -124,7 +124,7 @@ pub(super) fn body(info: &ModelInfo, request: &ModelRequest) -> serde_json::Resu
             cache_control: Some(CacheControl::Ephemeral),
         }));
     }
-    serde_json::to_vec(&Body {
+    http::body(&Body {
         model: &info.name.model,
         max_tokens: info.max_output,
         stream: true,

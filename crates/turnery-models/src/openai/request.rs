@@ -5,7 +5,7 @@ use crate::{
     ModelInfo, ModelRequest, Thinking,
     answer::object,
     history::{Answer, Said, Turn, turns},
-    known,
+    http, known,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -118,7 +118,7 @@ pub(super) fn body(
         (quirks.limit == field && known::look_up(&info.name.model).is_some())
             .then_some(info.max_output)
     };
-    serde_json::to_vec(&Body {
+    http::body(&Body {
         model: &info.name.model,
         messages: messages(info, quirks, request),
         stream: true,

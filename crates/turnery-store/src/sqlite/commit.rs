@@ -17,6 +17,13 @@ const TURN: &str = "INSERT INTO turns (loop, turn, triggered_by, input_messages,
 const MESSAGE: &str = "INSERT INTO messages (loop, place, message_id, turn, turn_of, body) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
+const ADVANCE: &str = "UPDATE sessions SET head_version = ?2, tip_loop_id = ?3, updated_at = ?4, \
+     title = ?5 WHERE session_id = ?1";
+
+const ADVANCE_AND_RELEASE: &str = "UPDATE sessions SET head_version = ?2, tip_loop_id = ?3, \
+     updated_at = ?4, title = ?5, owner_id = NULL, process = NULL, expires_at = NULL \
+     WHERE session_id = ?1";
+
 pub(super) fn commit(db: &mut Connection, commit: &Commit, rows: &Rows) -> Result<u64, Fault> {
     let Commit { lane, record, .. } = commit;
     if record.session_id != lane.session_id {
@@ -51,7 +58,9 @@ pub(super) fn commit(db: &mut Connection, commit: &Commit, rows: &Rows) -> Resul
             if info.title.is_none() {
                 info.title.clone_from(&commit.title);
             }
-            insert(&db, &mut info, record, rows)?
+            let version = insert(&db, &mut info, record, rows, commit.release)?;
+            db.commit()?;
+            return Ok(version);
         }
     };
     if commit.release {
@@ -74,12 +83,14 @@ fn stored(
     Ok(found.optional()?)
 }
 
-/// Write the rows as the next version of the session, and keep `info` in step.
+/// Write the rows as the next version of the session, and keep `info` in step. `release` gives the
+/// lane back with the same stroke.
 pub(super) fn insert(
     db: &Connection,
     info: &mut SessionInfo,
     record: &LoopRecord,
     rows: &Rows,
+    release: bool,
 ) -> Result<u64, Fault> {
     info.advance(record);
     let mut put = db.prepare_cached(LOOP)?;
@@ -93,10 +104,11 @@ pub(super) fn insert(
     let key = db.last_insert_rowid();
     fill(db, TURN, key, &rows.turns)?;
     fill(db, MESSAGE, key, &rows.messages)?;
-    let mut update = db.prepare_cached(
-        "UPDATE sessions SET head_version = ?2, tip_loop_id = ?3, updated_at = ?4, title = ?5 \
-         WHERE session_id = ?1",
-    )?;
+    let mut update = db.prepare_cached(if release {
+        ADVANCE_AND_RELEASE
+    } else {
+        ADVANCE
+    })?;
     update.execute(params![
         info.id.as_str(),
         info.head_version,

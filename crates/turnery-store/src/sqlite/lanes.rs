@@ -49,7 +49,7 @@ pub(super) fn claim(
     for events in journal::take(&db, id)? {
         if let Some(record) = recovery::aborted(events) {
             let rows = Rows::of(&record)?;
-            commit::insert(&db, &mut info, &record, &rows)?;
+            commit::insert(&db, &mut info, &record, &rows, false)?;
         }
     }
     db.commit()?;
