@@ -3,7 +3,7 @@
 use super::fault::{Fault, PATIENCE};
 use crate::StoreError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, time::Instant};
 
 /// Tells our files from other SQLite databases: `turn` in ASCII.
 const APPLICATION_ID: i64 = 0x7475_726e;
@@ -63,7 +63,7 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     if version(&db)? != latest() {
         migrate(&mut db)?;
     }
-    let mode: String = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    let mode = switch_to_log(&db)?;
     if mode != "wal" {
         return Err(Fault::Row(format!(
             "write-ahead logging does not work here (it is in mode {mode}); choose a file on a local disk"
@@ -72,6 +72,23 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     db.pragma_update(None, "foreign_keys", true)?;
     db.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     Ok(db)
+}
+
+/// The switch does not wait for another process that is making it too; a lock does.
+fn switch_to_log(db: &Connection) -> Result<String, Fault> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mode = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+        match mode.map_err(Fault::from) {
+            Err(fault) if fault.is_busy() && Instant::now() < deadline => {
+                let waited = db.execute_batch("BEGIN IMMEDIATE; COMMIT");
+                if let Err(error) = waited {
+                    tracing::debug!(%error, "failed to wait for another process");
+                }
+            }
+            mode => return mode,
+        }
+    }
 }
 
 fn latest() -> i64 {
