@@ -52,8 +52,8 @@ pub(crate) struct Run<'t> {
     steps: Steps,
     out: Vec<Effect>,
     inputs: VecDeque<Input>,
-    /// Events that are not journalled yet.
-    journal: Vec<Event>,
+    /// How many of the record's events are journalled, or need not be.
+    journalled: usize,
     /// When they are to be, at the latest.
     journal_due: Option<Pin<Box<Sleep>>>,
     cancelled: Option<BoxFuture<'static, ()>>,
@@ -123,7 +123,7 @@ impl<'t> Run<'t> {
             steps: Steps::default(),
             out,
             inputs: VecDeque::new(),
-            journal: Vec::new(),
+            journalled: 0,
             journal_due: None,
             cancelled: Some(Box::pin(async move {
                 tokio::select! {
@@ -409,16 +409,22 @@ impl<'t> Run<'t> {
         // be known before it does it.
         if acts {
             self.write_journal();
-        } else if !self.journal.is_empty() && self.journal_due.is_none() {
+        } else if self.journal_due.is_none() && self.events().len() > self.journalled {
             self.journal_due = Some(Box::pin(sleep_until(Instant::now() + JOURNAL)));
         }
         self.out = out;
     }
 
+    /// The events of the record so far: all but the streaming ones.
+    fn events(&self) -> &[Event] {
+        self.recorder.record().map_or(&[], |record| &record.events)
+    }
+
     fn write_journal(&mut self) {
         self.journal_due = None;
-        if !self.journal.is_empty() {
-            let events = std::mem::take(&mut self.journal);
+        let events = self.events()[self.journalled..].to_vec();
+        if !events.is_empty() {
+            self.journalled += events.len();
             let loop_id = &self.machine.spec().loop_id;
             self.task.store.append(&self.lane, loop_id, events);
         }
@@ -426,25 +432,9 @@ impl<'t> Run<'t> {
 
     fn fold(&mut self, event: &Event) {
         self.recorder.fold(event);
-        match &event.kind {
-            EventKind::Delta { .. } | EventKind::ToolExecutionOutput { .. } => return,
-            EventKind::MessageEnd { message } => self.task.history.push(Arc::clone(message)),
-            EventKind::LoopStart { .. }
-            | EventKind::InputRejected { .. }
-            | EventKind::TurnStart { .. }
-            | EventKind::MessageStart { .. }
-            | EventKind::UsageReported { .. }
-            | EventKind::ToolCallRequested { .. }
-            | EventKind::PermissionRequested { .. }
-            | EventKind::PermissionResolved { .. }
-            | EventKind::ToolExecutionStart { .. }
-            | EventKind::ToolExecutionUpdate { .. }
-            | EventKind::ToolExecutionEnd { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::TurnEnd { .. }
-            | EventKind::LoopEnd { .. } => {}
+        if let EventKind::MessageEnd { message } = &event.kind {
+            self.task.history.push(Arc::clone(message));
         }
-        self.journal.push(event.clone());
     }
 
     fn urgent(&mut self, urgent: Urgent) {
@@ -494,7 +484,7 @@ impl<'t> Run<'t> {
 
     fn commit(&mut self, end: &Event) {
         self.recorder.fold(end);
-        self.journal.clear();
+        self.journalled = self.events().len();
         self.journal_due = None;
         let Some(record) = self.recorder.record().cloned() else {
             self.inputs
