@@ -61,7 +61,7 @@ impl Line {
         let mut parser = Parser::new();
         let language = tree_sitter_bash::LANGUAGE.into();
         let tree = match parser.set_language(&language) {
-            Ok(()) => parser.parse(source, None),
+            Ok(()) => parser.parse(in_ascii(source), None),
             Err(_) => None,
         };
         let Some(tree) = tree else {
@@ -248,6 +248,13 @@ impl Place {
             straight: false,
         }
     }
+}
+
+/// The line as the grammar is shown it, byte for byte as long. To the shell whatever is not ASCII is
+/// part of a word; the grammar's scanner, which is C, looks such characters up past a table's end.
+fn in_ascii(source: &str) -> Vec<u8> {
+    let mask = |byte: u8| if byte.is_ascii() { byte } else { b'%' };
+    source.bytes().map(mask).collect()
 }
 
 fn is_blank(source: &str, from: usize, to: usize) -> bool {

@@ -449,6 +449,11 @@ fn pieces() -> impl Strategy<Value = String> {
         "=",
         "PATH=",
         "é",
+        "{\u{10ffff}",
+        "{1..",
+        "<<",
+        "<<-'E'",
+        "\nE\n",
         "\u{0}",
         "[[",
         "2>&1",
@@ -458,17 +463,34 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn a_brace_before_a_rare_character_is_harmless_to_the_parser() {
+    let bench = Bench::new();
+    for command in ["echo {\u{10ffff}", "echo {1..\u{10ffff}}"] {
+        for mode in Mode::ALL {
+            let judged = bench.judge(&policy(mode), command);
+            assert_eq!(
+                judged == Judgement::Allow,
+                mode == Mode::Auto,
+                "{command:?} {mode:?}"
+            );
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_text_is_judged(command in any::<String>()) {
+    fn any_text_is_judged(text in any::<String>(), command in pieces()) {
         let bench = Bench::new();
-        for mode in Mode::ALL {
-            let judged = bench.judge(&policy(mode), &command);
-            if mode == Mode::Plan {
-                let asked = matches!(judged, Judgement::Ask { .. });
-                prop_assert!(!asked);
+        for command in [text, command] {
+            for mode in Mode::ALL {
+                let judged = bench.judge(&policy(mode), &command);
+                if mode == Mode::Plan {
+                    let asked = matches!(judged, Judgement::Ask { .. });
+                    prop_assert!(!asked);
+                }
             }
         }
     }
