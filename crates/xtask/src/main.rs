@@ -8,6 +8,7 @@
 
 mod ci;
 mod steps;
+mod trace;
 
 use anyhow::{Result, bail};
 use std::{env, process::ExitCode};
@@ -17,7 +18,10 @@ usage: cargo xtask COMMAND
 
   ci [STEP ...]   run all checks, or only these steps
   schemas         write the files in schemas/ anew from the Rust types
-  steps           list the steps of ci";
+  steps           list the steps of ci
+  trace           which test proves which requirement; fails when one has no test
+  trace --missing those that have none
+  trace ID ...    only these";
 
 fn main() -> ExitCode {
     match run() {
@@ -34,6 +38,7 @@ fn run() -> Result<()> {
     match args.next().as_deref() {
         Some("ci") => ci::run(&args.collect::<Vec<_>>()),
         Some("schemas") => steps::write_schemas(),
+        Some("trace") => trace::run(&args.collect::<Vec<_>>()),
         Some("steps") => {
             for step in ci::STEPS {
                 println!("{:10} {}", step.name, step.what);

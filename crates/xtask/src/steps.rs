@@ -8,7 +8,7 @@ use std::{
 };
 
 /// The top of the repository.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 

@@ -1,0 +1,190 @@
+//! trace: which test proves which requirement. The ids are in `docs/requirements.toml`; tests name
+//! what they prove in comments (see [`marks`]).
+
+mod marks;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::steps::root;
+use anyhow::{Context, Result, bail, ensure};
+use marks::{Fault, Proof};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    process::{Command, Stdio},
+};
+use table::{GROUPS, Id, Requirement, Table};
+
+const TABLE: &str = "docs/requirements.toml";
+
+/// The table with the tests that prove each id.
+struct Trace {
+    table: Table,
+    proofs: BTreeMap<Id, Vec<Proof>>,
+}
+
+/// How an id stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Proved,
+    Missing,
+    Waived,
+    Later,
+}
+
+/// `cargo xtask trace`, `cargo xtask trace --missing`, `cargo xtask trace ID ...`.
+pub(crate) fn run(wanted: &[String]) -> Result<()> {
+    let trace = read()?;
+    if wanted.is_empty() {
+        for id in trace.table.keys() {
+            print!("{}", trace.show(id));
+        }
+        print!("{}", trace.summary());
+        let missing = trace.standing(Standing::Missing).count();
+        ensure!(
+            missing == 0,
+            "{missing} ids have neither a test nor a waiver; `cargo xtask trace --missing` lists them"
+        );
+        return Ok(());
+    }
+    if wanted == ["--missing"] {
+        for id in trace.standing(Standing::Missing) {
+            print!("{}", trace.show(id));
+        }
+        print!("{}", trace.summary());
+        return Ok(());
+    }
+    for text in wanted {
+        let known = Id::parse(text).filter(|id| trace.table.contains_key(id));
+        let id = known.with_context(|| format!("{TABLE} has no id {text:?}"))?;
+        print!("{}", trace.show(&id));
+    }
+    Ok(())
+}
+
+/// Read the table and all marks; what is wrong with them is one error that lists everything.
+fn read() -> Result<Trace> {
+    let text = fs::read_to_string(root().join(TABLE)).context(TABLE)?;
+    let table = table::parse(&text).with_context(|| format!("failed to read {TABLE}"))?;
+    let mut proofs = Vec::new();
+    let mut faults = Vec::new();
+    for path in tracked()? {
+        let Some(read) = marks::reader(&path) else {
+            continue;
+        };
+        // A file that was deleted and not yet committed as such.
+        let Ok(text) = fs::read_to_string(root().join(&path)) else {
+            continue;
+        };
+        let (found, wrong) = read(&path, &text);
+        proofs.extend(found);
+        faults.extend(wrong);
+    }
+    join(table, proofs, faults)
+}
+
+/// Lay the marks beside the table.
+fn join(table: Table, found: Vec<Proof>, mut faults: Vec<Fault>) -> Result<Trace> {
+    let mut proofs: BTreeMap<Id, Vec<Proof>> = BTreeMap::new();
+    for proof in found {
+        match table.get(&proof.id) {
+            Some(Requirement {
+                waived: Some(_), ..
+            }) => faults.push(proof.fault(format!(
+                "{} is waived in {TABLE} and proved here: take the waiver away",
+                proof.id
+            ))),
+            Some(_) => proofs.entry(proof.id).or_default().push(proof),
+            None => faults.push(proof.fault(format!("{TABLE} has no id {}", proof.id))),
+        }
+    }
+    if faults.is_empty() {
+        return Ok(Trace { table, proofs });
+    }
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    bail!("marks that are wrong:\n{}", lines.join("\n"))
+}
+
+/// The files of the repository: tracked, or new and not ignored.
+fn tracked() -> Result<Vec<String>> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .output()
+        .context("could not start git")?;
+    ensure!(listed.status.success(), "git could not list the files");
+    let mut paths: Vec<String> = String::from_utf8_lossy(&listed.stdout)
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    paths.sort();
+    paths.dedup();
+    Ok(paths)
+}
+
+impl Trace {
+    fn stands(&self, id: &Id) -> Standing {
+        let requirement = &self.table[id];
+        if self.proofs.contains_key(id) {
+            Standing::Proved
+        } else if requirement.waived.is_some() {
+            Standing::Waived
+        } else if requirement.later.is_some() {
+            Standing::Later
+        } else {
+            Standing::Missing
+        }
+    }
+
+    fn standing(&self, wanted: Standing) -> impl Iterator<Item = &Id> {
+        self.table
+            .keys()
+            .filter(move |id| self.stands(id) == wanted)
+    }
+
+    /// One id: what it says, and its tests or why there is none.
+    fn show(&self, id: &Id) -> String {
+        let requirement = &self.table[id];
+        let mut text = format!("{id}: {}\n", requirement.says);
+        for proof in self.proofs.get(id).into_iter().flatten() {
+            let _ = writeln!(text, "    {proof}");
+        }
+        let _ = match (self.stands(id), &requirement.waived, &requirement.later) {
+            (Standing::Waived, Some(reason), _) => writeln!(text, "    waived: {reason}"),
+            (Standing::Later, _, Some(work)) => writeln!(text, "    later: {work}"),
+            (Standing::Missing, ..) => writeln!(text, "    no test"),
+            (Standing::Proved | Standing::Waived | Standing::Later, ..) => Ok(()),
+        };
+        text
+    }
+
+    /// Numbers for each group.
+    fn summary(&self) -> String {
+        let mut text = String::from("\ngroup   ids  proved  missing  waived  later\n");
+        let mut line = |name: &str, ids: &[&Id]| {
+            let count = |wanted| ids.iter().filter(|id| self.stands(id) == wanted).count();
+            let _ = writeln!(
+                text,
+                "{name:5} {:5} {:7} {:8} {:7} {:6}",
+                ids.len(),
+                count(Standing::Proved),
+                count(Standing::Missing),
+                count(Standing::Waived),
+                count(Standing::Later)
+            );
+        };
+        for group in GROUPS {
+            let ids: Vec<&Id> = self
+                .table
+                .keys()
+                .filter(|id| id.group() == *group)
+                .collect();
+            line(group, &ids);
+        }
+        line("all", &self.table.keys().collect::<Vec<_>>());
+        text
+    }
+}

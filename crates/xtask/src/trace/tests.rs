@@ -1,0 +1,306 @@
+//! The table and the marks: whole ones, broken ones, and those of this repository.
+
+use super::{
+    Standing, join, marks,
+    table::{self, Id},
+};
+
+/// Ids and tests of a Rust file, and its faults, as text.
+fn rust(lines: &[&str]) -> (Vec<String>, Vec<String>) {
+    told(marks::rust("a.rs", &lines.join("\n")))
+}
+
+fn told((proofs, faults): (Vec<marks::Proof>, Vec<marks::Fault>)) -> (Vec<String>, Vec<String>) {
+    let proofs = proofs.iter().map(|proof| format!("{} {proof}", proof.id));
+    (
+        proofs.collect(),
+        faults.iter().map(ToString::to_string).collect(),
+    )
+}
+
+fn faults(lines: &[&str]) -> Vec<String> {
+    rust(lines).1
+}
+
+#[test]
+fn ids_are_written_in_one_way() {
+    for text in [
+        "TURN-8", "LASH-125", "ACP-1", "I13", "R1", "S8", "D-4", "C-34",
+    ] {
+        let id = Id::parse(text).expect(text);
+        assert_eq!(id.to_string(), text);
+    }
+    for text in [
+        "",
+        "TURN",
+        "TURN-",
+        "TURN8",
+        "turn-8",
+        "TURN-08",
+        "TURN-0",
+        "TURN-8a",
+        "TURN--8",
+        "I-3",
+        "R",
+        "D4",
+        "UP-1",
+        "TURN-+8",
+        "TURN-99999999999",
+        "8",
+        "É-1",
+    ] {
+        assert_eq!(Id::parse(text), None, "{text}");
+    }
+}
+
+#[test]
+fn a_mark_belongs_to_the_test_below() {
+    let (proofs, faults) = rust(&[
+        "mod tests {",
+        "    // proves: TURN-8, I3",
+        "    // proves: D-4",
+        "    /// Why.",
+        "    #[tokio::test(",
+        "        start_paused = true",
+        "    )]",
+        "    #[expect(clippy::unwrap_used, reason = \"[\")]",
+        "    async fn one() {",
+        "    }",
+        "    proptest! {",
+        "        // proves: R1",
+        "        #[test]",
+        "        fn law(a in 0..3) {}",
+        "    }",
+    ]);
+    assert_eq!(faults, [""; 0]);
+    assert_eq!(
+        proofs,
+        [
+            "TURN-8 a.rs one",
+            "I3 a.rs one",
+            "D-4 a.rs one",
+            "R1 a.rs law"
+        ]
+    );
+}
+
+#[test]
+fn a_case_of_a_battery_is_a_test() {
+    let lines = [
+        "battery!(",
+        "    a_lane_has_one_holder,",
+        "    another",
+        ");",
+        "// proves: S1",
+        "pub(crate) async fn a_lane_has_one_holder(world: &World) {",
+        "}",
+        "// proves: S2",
+        "async fn helper(world: &World) {",
+        "}",
+    ];
+    let (proofs, faults) = rust(&lines);
+    assert_eq!(proofs, ["S1 a.rs a_lane_has_one_holder"]);
+    assert_eq!(
+        faults,
+        ["a.rs:8: S2 stands above something that is no test"]
+    );
+}
+
+#[test]
+fn a_mark_above_anything_else_is_wrong() {
+    for below in ["fn helper() {", "struct Test;", "mod test {", "}"] {
+        assert_eq!(
+            faults(&["// proves: TURN-8", below]),
+            ["a.rs:1: TURN-8 stands above something that is no test"],
+            "{below:?}"
+        );
+    }
+    assert_eq!(
+        faults(&["// proves: TURN-8", "#[derive(Debug)]", "fn helper() {"]),
+        ["a.rs:1: TURN-8 stands above something that is no test"]
+    );
+    assert_eq!(
+        faults(&["// proves: TURN-8", "", "#[test]", "fn one() {}"]),
+        ["a.rs:1: TURN-8 stands above something that is no test"]
+    );
+    assert_eq!(
+        faults(&["#[test]", "fn one() {}", "// proves: TURN-8"]),
+        ["a.rs:3: TURN-8 stands above nothing"]
+    );
+}
+
+#[test]
+fn the_attribute_of_one_item_does_not_reach_the_next() {
+    assert_eq!(
+        faults(&["#[test]", "fn one() {}", "// proves: TURN-8", "fn two() {}"]),
+        ["a.rs:3: TURN-8 stands above something that is no test"]
+    );
+}
+
+#[test]
+fn a_mark_written_otherwise_is_wrong_and_not_overlooked() {
+    let right = "write a mark like this: `// proves: TURN-8, D-4`";
+    for mark in [
+        "// Proves: TURN-8",
+        "// proves TURN-8",
+        "//proves: TURN-8",
+        "//  proves: TURN-8",
+        "/// proves: TURN-8",
+        "//! proves: TURN-8",
+        "// PROVES TURN-8.",
+        "// proves:TURN-8",
+    ] {
+        assert_eq!(
+            faults(&[mark, "#[test]", "fn one() {}"]),
+            [format!("a.rs:1: {right}")],
+            "{mark}"
+        );
+    }
+    // Ordinary comments may use the word.
+    assert_eq!(faults(&["// This proves nothing."]), [""; 0]);
+    assert_eq!(faults(&["// proves that it works"]), [""; 0]);
+}
+
+#[test]
+fn what_is_no_id_is_named_with_its_line() {
+    assert_eq!(
+        faults(&["", "// proves: TURN-8, turn-9,", "#[test]", "fn one() {}"]),
+        ["a.rs:2: \"turn-9\" is no id", "a.rs:2: \"\" is no id"]
+    );
+    assert_eq!(
+        faults(&["// proves: I1..I3", "#[test]", "fn one() {}"]),
+        ["a.rs:1: \"I1..I3\" is no id"]
+    );
+    assert_eq!(
+        faults(&[
+            "// proves: R1, R1",
+            "// proves: R1",
+            "#[test]",
+            "fn one() {}"
+        ]),
+        ["a.rs:1: R1 is named twice", "a.rs:2: R1 is named twice"]
+    );
+}
+
+#[test]
+fn a_case_file_is_one_test() {
+    let text = "# Purpose.\n# proves: ACP-2, ACP-3\nstart\n# proves: ACP-5\nexit 0\n";
+    let (proofs, faults) = told(marks::case("b.case", text));
+    assert_eq!(proofs, ["ACP-2 b.case", "ACP-3 b.case", "ACP-5 b.case"]);
+    assert_eq!(faults, [""; 0]);
+    let (_, faults) = told(marks::case("b.case", "# Proves: ACP-2\n# proves: X\n"));
+    assert_eq!(
+        faults,
+        [
+            "b.case:1: write a mark like this: `# proves: ACP-2, ACP-3`",
+            "b.case:2: \"X\" is no id"
+        ]
+    );
+}
+
+#[test]
+fn a_broken_table_says_what_is_wrong() {
+    for (text, what) in [
+        ("TURN-1 = 3", "TURN-1"),
+        ("TURN-1 = { say = \"a\" }", "say"),
+        (
+            "TURN-1 = { says = \"a\" }\nTURN-1 = { says = \"b\" }",
+            "duplicate",
+        ),
+        ("TURN1 = { says = \"a\" }", "\"TURN1\" is no id"),
+        ("TURN-1 = { says = \" \" }", "TURN-1 has an empty text"),
+        (
+            "TURN-1 = { says = \"a\", waived = \"\" }",
+            "TURN-1 has an empty text",
+        ),
+        (
+            "TURN-1 = { says = \"a\", waived = \"b\", later = \"c\" }",
+            "TURN-1 is both waived and for later",
+        ),
+        (
+            "I1 = { says = \"a\" }\nI3 = { says = \"a\" }",
+            "I has a hole: I3 follows number 1",
+        ),
+        (
+            "TURN-2 = { says = \"a\" }",
+            "TURN has a hole: TURN-2 follows number 0",
+        ),
+    ] {
+        let error = table::parse(text).expect_err(text).to_string();
+        assert!(error.contains(what), "{text}: {error}");
+    }
+}
+
+const SMALL: &str = "
+    R1 = { says = \"one\" }
+    R2 = { says = \"two\", waived = \"why\" }
+    R3 = { says = \"three\", later = \"RLM\" }
+    R4 = { says = \"four\" }";
+
+fn marked(ids: &str) -> Vec<marks::Proof> {
+    marks::case("b.case", &format!("# proves: {ids}")).0
+}
+
+#[test]
+fn every_id_has_its_standing() {
+    let table = table::parse(SMALL).expect("a table");
+    let trace = join(table, marked("R1"), Vec::new()).expect("a trace");
+    let stands = |text: &str| trace.stands(&Id::parse(text).expect(text));
+    assert_eq!(stands("R1"), Standing::Proved);
+    assert_eq!(stands("R2"), Standing::Waived);
+    assert_eq!(stands("R3"), Standing::Later);
+    assert_eq!(stands("R4"), Standing::Missing);
+    let shown: Vec<String> = trace.table.keys().map(|id| trace.show(id)).collect();
+    assert_eq!(
+        shown,
+        [
+            "R1: one\n    b.case\n",
+            "R2: two\n    waived: why\n",
+            "R3: three\n    later: RLM\n",
+            "R4: four\n    no test\n"
+        ]
+    );
+    let summary = trace.summary();
+    assert!(
+        summary.ends_with("all       4       1        1       1      1\n"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_mark_must_fit_the_table() {
+    for (ids, what) in [
+        ("R5", "b.case:1: docs/requirements.toml has no id R5"),
+        (
+            "R2",
+            "b.case:1: R2 is waived in docs/requirements.toml and proved here",
+        ),
+    ] {
+        let table = table::parse(SMALL).expect("a table");
+        let error = join(table, marked(ids), Vec::new()).err().expect(ids);
+        assert!(error.to_string().contains(what), "{error}");
+    }
+}
+
+/// The real table and the real marks are well-formed, and no id was lost.
+#[test]
+fn this_repository_is_well_formed() {
+    let trace = super::read().expect("well-formed");
+    let count = |group| trace.table.keys().filter(|id| id.group() == group).count();
+    let counts: Vec<(&str, usize)> = table::GROUPS.iter().map(|g| (*g, count(*g))).collect();
+    assert_eq!(
+        counts,
+        [
+            ("TURN", 71),
+            ("LOOP", 92),
+            ("JIDO", 79),
+            ("ACP", 57),
+            ("LASH", 125),
+            ("I", 13),
+            ("R", 9),
+            ("S", 8),
+            ("D", 18),
+            ("C", 34)
+        ]
+    );
+}
