@@ -98,6 +98,14 @@ impl Translator {
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }
             | EventKind::PermissionResolved { .. }
+            | EventKind::CompactionStarted { .. }
+            | EventKind::CompactionEnded { .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::Issue { .. }
+            | EventKind::ToolProgress { .. }
+            | EventKind::ChildUsageReported { .. }
+            | EventKind::FinalValue { .. }
+            | EventKind::ToolValue { .. }
             | EventKind::TurnEnd { .. } => {}
         }
     }
@@ -134,6 +142,14 @@ impl Translator {
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }
             | EventKind::PermissionResolved { .. }
+            | EventKind::CompactionStarted { .. }
+            | EventKind::CompactionEnded { .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::Issue { .. }
+            | EventKind::ToolProgress { .. }
+            | EventKind::ChildUsageReported { .. }
+            | EventKind::FinalValue { .. }
+            | EventKind::ToolValue { .. }
             | EventKind::TurnEnd { .. } => {}
         }
     }

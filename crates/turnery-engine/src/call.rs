@@ -1,6 +1,6 @@
 //! Tool calls: what the model asks for, how it is shown, and what comes back.
 
-use crate::{CallId, Content};
+use crate::{CallId, Content, LoopId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{path::PathBuf, sync::Arc};
@@ -117,6 +117,12 @@ pub struct ToolEnvelope {
     /// Side effects that the tool asks the host for (JIDO-76); none of the built-in tools has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Value>,
+    /// What the call decides about its loop; none lets the model go on (UP-21).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Box<ToolControl>>,
+    /// The loop that it ran in a child session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child_loop_id: Option<LoopId>,
 }
 
 impl ToolEnvelope {
@@ -134,6 +140,8 @@ impl ToolEnvelope {
             artifacts: Vec::new(),
             locations: Vec::new(),
             effects: Vec::new(),
+            control: None,
+            child_loop_id: None,
         }
     }
 
@@ -148,6 +156,28 @@ impl ToolEnvelope {
             ..Self::ok(Vec::new())
         }
     }
+}
+
+/// What a tool decides about the loop that called it (UP-21). It takes effect once all calls of the
+/// turn have ended; the first in call order wins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolControl {
+    /// The loop is finished, with this value of the tool (LASH-7).
+    Finish(Value),
+    /// The loop is finished, with this value that the model submitted (LASH-6).
+    Submit(Value),
+    /// The loop is stopped: this failure is not for the model to mend (LASH-22, C-5).
+    Fail,
+    /// The loop is stopped, with an error that the model submitted (LASH-26).
+    SubmitError(Value),
+    /// The loop is stopped, with an error that the tool declared final (LASH-27).
+    FailWith(Value),
+    /// The session goes on in a fresh frame with this task (LASH-12).
+    SwitchFrame {
+        /// What the new frame is to do.
+        task: String,
+    },
 }
 
 /// Why a call failed. The message is for the model and for people: what, where, what to do.

@@ -1,11 +1,12 @@
 //! Event: what has happened. One stream in one order; records, activities and the wire are projections of it.
 
 use crate::{
-    CallDetail, CallId, ConfigSnapshot, ContinuationKind, Detail, Disposition, LlmMessage, LoopId,
-    MessageId, Outcome, PlanEntry, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope,
-    TurnTrigger, Usage, Verdict,
+    CallDetail, CallId, ChildUsage, CompactionBlock, ConfigSnapshot, ContextSize, ContinuationKind,
+    Detail, Disposition, Frame, FrameId, LlmMessage, LoopId, MessageId, ModelFault, Outcome,
+    PlanEntry, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope, TurnTrigger, Usage, Verdict,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// An event with its place in the stream (engine.md, section 6.2).
@@ -44,7 +45,19 @@ pub enum EventKind {
         continuation_kind: ContinuationKind,
         /// The model's identity, without secrets.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        config: Option<ConfigSnapshot>,
+        config: Option<Box<ConfigSnapshot>>,
+        /// Tells a rerun or a branch from others of the same parent: its time, RFC 3339 (UP-16).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tag: Option<String>,
+        /// Whatever the caller wants to find again, unchanged (LOOP-28).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Value>,
+        /// The frame that it runs in; none is the session's first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        frame_id: Option<FrameId>,
+        /// That frame, if this loop is its first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        frame: Option<Box<Frame>>,
     },
     /// The input was refused; no model was called.
     InputRejected {
@@ -55,6 +68,36 @@ pub enum EventKind {
     TurnStart {
         /// What caused it.
         trigger: TurnTrigger,
+    },
+    /// History outgrew the context window and is being summarised (UP-10).
+    CompactionStarted {
+        /// What the next request would hold.
+        before: ContextSize,
+    },
+    /// The summary is there, or is not to be had; history itself is unchanged (LOOP-48).
+    CompactionEnded {
+        /// What stands for the older messages from now on; none if all stays as it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        block: Option<CompactionBlock>,
+        /// What the next request holds now.
+        after: ContextSize,
+        /// Why there is no block.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+    /// A call of the model failed before anything of it was shown, and is tried again (UP-8, R9).
+    ModelRetried {
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// How.
+        fault: ModelFault,
+        /// How long until the next one. Unit: milliseconds.
+        wait_ms: u64,
+    },
+    /// Something that a person should know and that changes nothing: a failed hook, a broken sink.
+    Issue {
+        /// The sentence.
+        text: String,
     },
     /// A message began.
     MessageStart {
@@ -125,6 +168,20 @@ pub enum EventKind {
         /// The text since the last one.
         text: String,
     },
+    /// A running call says how far it is (TURN-46).
+    ToolProgress {
+        /// The call.
+        call_id: CallId,
+        /// The sentence.
+        text: String,
+    },
+    /// A child session, at work for a running call, spent tokens (LASH-66).
+    ChildUsageReported {
+        /// The call that it works for.
+        call_id: CallId,
+        /// What it spent.
+        child: ChildUsage,
+    },
     /// A call's bracket closes.
     ToolExecutionEnd {
         /// The call.
@@ -135,6 +192,21 @@ pub enum EventKind {
         envelope: ToolEnvelope,
         /// How it ended.
         disposition: Disposition,
+        /// The loop that it ran in a child session (TURN-45).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child_loop_id: Option<LoopId>,
+    },
+    /// The model submitted the value that ends the loop (LASH-63).
+    FinalValue {
+        /// The value.
+        value: Value,
+    },
+    /// A tool declared a value final (LASH-64).
+    ToolValue {
+        /// The tool.
+        tool_name: String,
+        /// The value.
+        value: Value,
     },
     /// The model changed its plan: the whole plan (PLAN-2).
     PlanUpdated {
@@ -175,6 +247,8 @@ impl Event {
             | EventKind::ToolExecutionStart { call_id, .. }
             | EventKind::ToolExecutionUpdate { call_id, .. }
             | EventKind::ToolExecutionOutput { call_id, .. }
+            | EventKind::ToolProgress { call_id, .. }
+            | EventKind::ChildUsageReported { call_id, .. }
             | EventKind::ToolExecutionEnd { call_id, .. } => Some(call_id.to_string()),
             EventKind::Delta { message_id, delta } => {
                 Some(format!("{message_id}.{}", delta.block()))
@@ -184,6 +258,12 @@ impl Event {
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }
             | EventKind::MessageEnd { .. }
+            | EventKind::CompactionStarted { .. }
+            | EventKind::CompactionEnded { .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::Issue { .. }
+            | EventKind::FinalValue { .. }
+            | EventKind::ToolValue { .. }
             | EventKind::UsageReported { .. }
             | EventKind::PlanUpdated { .. }
             | EventKind::TurnEnd { .. }

@@ -61,9 +61,22 @@ id!(
     CallId
 );
 id!(
+    /// A frame: a lineage of context inside a session (LASH-12).
+    FrameId
+);
+id!(
     /// One message, live and replayed alike.
     MessageId
 );
+
+impl LoopId {
+    /// The session that the loop belongs to: everything before the first dot (LOOP-69, D-13).
+    #[must_use]
+    pub fn session(&self) -> SessionId {
+        let (session, _) = self.0.split_once('.').unwrap_or((&self.0, ""));
+        SessionId::from(session)
+    }
+}
 
 /// One accepted model call and the calls it asked for (TURN-6).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -7,7 +7,9 @@
 //! has happened, a **record** is kept.
 
 pub mod call;
+pub mod compaction;
 pub mod event;
+pub mod hook;
 pub mod ids;
 pub mod machine;
 pub mod message;
@@ -23,14 +25,22 @@ pub mod usage;
 
 pub use call::{
     Artifact, CallDetail, CallKind, Disposition, FailureKind, Location, PlanEntry, PlanPriority,
-    PlanStatus, ToolCall, ToolEnvelope, ToolFailure, ToolSpec, Verdict,
+    PlanStatus, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Verdict,
 };
+pub use compaction::{CompactionBlock, ContextSize, Kept};
 pub use event::{Event, EventKind, StreamDelta};
-pub use ids::{CallId, LoopId, MessageId, PromptId, SessionId, TurnId};
-pub use machine::{CommitFault, Effect, Finish, Input, Limits, Loop, LoopSpec};
+pub use hook::{Hook, HookSet, HookVerdict};
+pub use ids::{CallId, FrameId, LoopId, MessageId, PromptId, SessionId, TurnId};
+pub use machine::{
+    Announced, CommitFault, Context, Effect, Finish, Input, Limits, Loop, LoopSpec, Price,
+    QueueMode,
+};
 pub use message::{Content, ImageData, LlmMessage, Message, MessageStop};
 pub use outcome::{Detail, LimitKind, Outcome, StopClass, TurnFinish, TurnStop};
-pub use record::{ConfigSnapshot, ContinuationKind, LoopRecord, LoopStatus, Turn, TurnTrigger};
+pub use record::{
+    Attempt, ChildLoopRef, ChildUsage, ConfigSnapshot, ContinuationKind, Frame, LoopRecord,
+    LoopStatus, ParallelGroup, Turn, TurnTrigger,
+};
 pub use recorder::Recorder;
 pub use response::{FaultKind, ModelDelta, ModelFault, ModelStop, Response};
 pub use usage::Usage;

@@ -154,4 +154,6 @@ pub enum LimitKind {
     Tokens,
     /// Wall-clock time.
     Duration,
+    /// Money.
+    Cost,
 }

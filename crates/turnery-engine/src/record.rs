@@ -1,10 +1,11 @@
 //! Record: what is kept of a loop. Built by the recorder from events, and by nothing else.
 
 use crate::{
-    Detail, Event, LlmMessage, LoopId, MessageId, Outcome, PromptId, SessionId, Timestamp, TurnId,
-    Usage,
+    CallId, CompactionBlock, Detail, Event, FrameId, LlmMessage, LoopId, MessageId, ModelFault,
+    Outcome, PromptId, SessionId, Timestamp, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// One engine execution: the commit unit (LOOP-1).
@@ -43,8 +44,38 @@ pub struct LoopRecord {
     /// The model's identity (LOOP-29: never a secret).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<ConfigSnapshot>,
+    /// Tells a rerun or a branch from others of the same parent (UP-16).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// What its caller wants to find again (LOOP-28).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    /// The frame that it ran in; none is the session's first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame_id: Option<FrameId>,
+    /// That frame, if this loop is its first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<Frame>,
     /// Of all its turns (LOOP-45).
     pub usage: Usage,
+    /// Of child sessions: the latest of each session, source and model (C-17). Not part of `usage`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children_usage: Vec<ChildUsage>,
+    /// Loops that its tool calls ran in child sessions (LOOP-65).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub child_loop_refs: Vec<ChildLoopRef>,
+    /// The evaluation that it took part in (LOOP-71).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_group: Option<ParallelGroup>,
+    /// What stands for the messages up to here in the context of later calls (LOOP-46).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction_block: Option<CompactionBlock>,
+    /// Calls of the model that failed and were tried again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+    /// What a person should know of it, beside its outcome.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub issues: Vec<String>,
     /// Its turns; empty in records from before turns existed (LOOP-61).
     #[serde(default)]
     pub turns: Vec<Turn>,
@@ -55,6 +86,48 @@ pub struct LoopRecord {
     pub events: Vec<Event>,
     /// False for loops that the next prompt must not see: refused, or aborted by a crash.
     pub on_chain: bool,
+}
+
+impl LoopRecord {
+    /// The record of a loop that has just begun: running, empty, and off the chain.
+    #[must_use]
+    pub fn begun(
+        session_id: SessionId,
+        loop_id: LoopId,
+        agent_id: String,
+        started_at: Timestamp,
+    ) -> Self {
+        Self {
+            loop_id,
+            session_id,
+            agent_id,
+            prompt_id: None,
+            status: LoopStatus::Running,
+            outcome: None,
+            detail: None,
+            continuation_kind: ContinuationKind::Initial,
+            parent_loop_id: None,
+            started_at,
+            ended_at: None,
+            rejection: None,
+            config: None,
+            tag: None,
+            metadata: None,
+            frame_id: None,
+            frame: None,
+            usage: Usage::default(),
+            children_usage: Vec::new(),
+            child_loop_refs: Vec::new(),
+            parallel_group: None,
+            compaction_block: None,
+            attempts: Vec::new(),
+            issues: Vec::new(),
+            turns: Vec::new(),
+            messages: Vec::new(),
+            events: Vec::new(),
+            on_chain: false,
+        }
+    }
 }
 
 /// One accepted model call and the tools it asked for (TURN-63).
@@ -161,4 +234,75 @@ pub struct ConfigSnapshot {
     /// Sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
+}
+
+/// A lineage of context inside a session: what came before it is not in the next request (LASH-12).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Its id.
+    pub frame_id: FrameId,
+    /// The frame before it; none is the session's first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_frame_id: Option<FrameId>,
+    /// The loop whose outcome opened it.
+    pub opened_by: LoopId,
+    /// What it is to do.
+    pub task: String,
+}
+
+/// Tokens that a child session spent with one model (LASH-101, UP-19).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildUsage {
+    /// The child session.
+    pub session_id: SessionId,
+    /// For what: see [`usage::source`](crate::usage::source).
+    pub source: String,
+    /// `provider/model`.
+    pub model: String,
+    /// The child's turn that this is of, from 0 over all its loops.
+    pub iteration: u32,
+    /// Of that turn; `None` when the provider did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Of the child session with this source and model so far.
+    pub cumulative: Usage,
+}
+
+/// A link to a loop in another session that a tool call ran (LOOP-66 to 69).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildLoopRef {
+    /// The call.
+    pub tool_call_id: CallId,
+    /// Its tool.
+    pub tool_name: String,
+    /// The loop.
+    pub child_loop_id: LoopId,
+    /// The session, which is the loop id's first part.
+    pub child_session_id: SessionId,
+}
+
+/// One prompt under several configurations (LOOP-70 to 77). The same on all its loops but for `is_selected`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParallelGroup {
+    /// All loops, in the order of the configurations.
+    pub all_loop_ids: Vec<LoopId>,
+    /// The winner.
+    pub selected_loop_id: LoopId,
+    /// The winner's place among the configurations, from 0.
+    pub selected_config_index: u32,
+    /// Of the judge model; zero without one.
+    pub evaluation_usage: Usage,
+    /// True on the winner's record only.
+    pub is_selected: bool,
+}
+
+/// A call of the model that failed and was tried again, inside one turn (R9).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The turn.
+    pub turn_index: u32,
+    /// Its number, from 1.
+    pub attempt: u32,
+    /// How it failed.
+    pub fault: ModelFault,
 }

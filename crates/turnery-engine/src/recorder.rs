@@ -1,8 +1,8 @@
 //! Recorder: a pure fold over the event stream. Replaying a stored stream gives an equal record (TURN-5).
 
 use crate::{
-    ConfigSnapshot, Detail, Event, EventKind, LlmMessage, LoopRecord, LoopStatus, Message, Outcome,
-    Turn, TurnId, TurnStop, Usage,
+    Attempt, ChildLoopRef, ChildUsage, ConfigSnapshot, Detail, Event, EventKind, LlmMessage,
+    LoopRecord, LoopStatus, Message, Outcome, Turn, TurnId, TurnStop,
 };
 use std::sync::Arc;
 
@@ -70,29 +70,31 @@ fn open(event: &Event) -> Option<LoopRecord> {
         parent_loop_id,
         continuation_kind,
         config,
+        tag,
+        metadata,
+        frame_id,
+        frame,
     } = &event.kind
     else {
         return None;
     };
+    let begun = LoopRecord::begun(
+        event.session_id.clone(),
+        event.loop_id.clone(),
+        agent_id.clone(),
+        event.at,
+    );
     Some(LoopRecord {
-        loop_id: event.loop_id.clone(),
-        session_id: event.session_id.clone(),
-        agent_id: agent_id.clone(),
         prompt_id: Some(prompt_id.clone()),
-        status: LoopStatus::Running,
-        outcome: None,
-        detail: None,
         continuation_kind: *continuation_kind,
         parent_loop_id: parent_loop_id.clone(),
-        started_at: event.at,
-        ended_at: None,
-        rejection: None,
-        config: config.clone(),
-        usage: Usage::default(),
-        turns: Vec::new(),
-        messages: Vec::new(),
+        config: config.as_deref().cloned(),
+        tag: tag.clone(),
+        metadata: metadata.clone(),
+        frame_id: frame_id.clone(),
+        frame: frame.as_deref().cloned(),
         events: vec![event.clone()],
-        on_chain: false,
+        ..begun
     })
 }
 
@@ -140,7 +142,34 @@ fn apply(record: &mut LoopRecord, event: &Event) {
             record.rejection.clone_from(rejection);
             record.ended_at = Some(event.at);
         }
+        EventKind::CompactionEnded { block, .. } => {
+            if block.is_some() {
+                record.compaction_block.clone_from(block);
+            }
+        }
+        EventKind::ModelRetried { attempt, fault, .. } => record.attempts.push(Attempt {
+            turn_index: event.turn_index.unwrap_or_default(),
+            attempt: *attempt,
+            fault: fault.clone(),
+        }),
+        EventKind::Issue { text } => record.issues.push(text.clone()),
+        EventKind::ChildUsageReported { child, .. } => spend(&mut record.children_usage, child),
+        EventKind::ToolExecutionEnd {
+            call_id,
+            tool_name,
+            child_loop_id: Some(child_loop_id),
+            ..
+        } => record.child_loop_refs.push(ChildLoopRef {
+            tool_call_id: call_id.clone(),
+            tool_name: tool_name.clone(),
+            child_session_id: child_loop_id.session(),
+            child_loop_id: child_loop_id.clone(),
+        }),
         EventKind::LoopStart { .. }
+        | EventKind::CompactionStarted { .. }
+        | EventKind::ToolProgress { .. }
+        | EventKind::FinalValue { .. }
+        | EventKind::ToolValue { .. }
         | EventKind::InputRejected { .. }
         | EventKind::MessageStart { .. }
         | EventKind::Delta { .. }
@@ -152,6 +181,15 @@ fn apply(record: &mut LoopRecord, event: &Event) {
         | EventKind::ToolExecutionOutput { .. }
         | EventKind::ToolExecutionEnd { .. }
         | EventKind::PlanUpdated { .. } => {}
+    }
+}
+
+/// The latest of each session, source and model (UP-19).
+fn spend(totals: &mut Vec<ChildUsage>, child: &ChildUsage) {
+    let key = |it: &ChildUsage| (it.session_id.clone(), it.source.clone(), it.model.clone());
+    match totals.iter_mut().find(|it| key(it) == key(child)) {
+        Some(total) => total.clone_from(child),
+        None => totals.push(child.clone()),
     }
 }
 

@@ -3,6 +3,20 @@
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
+/// Source labels of spent tokens (LASH-112, UP-19).
+pub mod source {
+    /// The session's own turns.
+    pub const TURN: &str = "turn";
+    /// A sub-agent.
+    pub const SUBAGENT: &str = "subagent";
+    /// Summaries of history.
+    pub const COMPACTION: &str = "compaction";
+    /// Judges of parallel evaluations.
+    pub const EVALUATION: &str = "evaluation";
+    /// Any other child session.
+    pub const CHILD: &str = "child";
+}
+
 /// Tokens of one model call, or a sum of such. Unit: tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

@@ -54,6 +54,14 @@ fn closing(events: &[Event]) -> Vec<Event> {
             | EventKind::ToolExecutionOutput { .. }
             | EventKind::PlanUpdated { .. }
             | EventKind::TurnEnd { .. }
+            | EventKind::CompactionStarted { .. }
+            | EventKind::CompactionEnded { .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::Issue { .. }
+            | EventKind::ToolProgress { .. }
+            | EventKind::ChildUsageReported { .. }
+            | EventKind::FinalValue { .. }
+            | EventKind::ToolValue { .. }
             | EventKind::LoopEnd { .. } => {}
         }
     }
@@ -95,5 +103,6 @@ fn end_of(call: &ToolCall) -> EventKind {
             "the process ended before this call did",
         ),
         disposition: Disposition::Cancelled,
+        child_loop_id: None,
     }
 }

@@ -70,6 +70,7 @@ fn ended(envelope: ToolEnvelope, disposition: Disposition) -> Event {
             tool_name,
             envelope,
             disposition,
+            child_loop_id: None,
         },
     )
 }

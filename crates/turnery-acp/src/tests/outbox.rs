@@ -49,6 +49,10 @@ fn start() -> Event {
             parent_loop_id: None,
             continuation_kind: ContinuationKind::Initial,
             config: None,
+            tag: None,
+            metadata: None,
+            frame_id: None,
+            frame: None,
         },
     )
 }

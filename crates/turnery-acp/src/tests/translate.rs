@@ -62,7 +62,7 @@ fn start(window: Option<u32>) -> EventKind {
         prompt_id: PromptId::from("p1"),
         parent_loop_id: None,
         continuation_kind: ContinuationKind::Initial,
-        config: Some(ConfigSnapshot {
+        config: Some(Box::new(ConfigSnapshot {
             model: "m".to_owned(),
             provider: "p".to_owned(),
             config_id: None,
@@ -74,7 +74,11 @@ fn start(window: Option<u32>) -> EventKind {
             max_tokens: None,
             thinking_level: None,
             temperature: None,
-        }),
+        })),
+        tag: None,
+        metadata: None,
+        frame_id: None,
+        frame: None,
     }
 }
 

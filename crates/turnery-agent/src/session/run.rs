@@ -28,9 +28,9 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 use turnery_engine::{
-    CallId, CommitFault, Content, ContinuationKind, Effect, Event, EventKind, FailureKind, Finish,
-    Input, Loop, LoopId, LoopSpec, ModelDelta, ModelFault, PromptId, Recorder, Response, ToolCall,
-    ToolEnvelope, TurnTrigger,
+    Announced, CallId, CommitFault, Content, Effect, Event, EventKind, FailureKind, Finish, Input,
+    Loop, LoopId, LoopSpec, ModelDelta, ModelFault, PromptId, Recorder, Response, ToolCall,
+    ToolEnvelope,
 };
 use turnery_models::ModelRequest;
 use turnery_store::{Commit, Lane, Opened, StoreError};
@@ -40,8 +40,6 @@ use turnery_tools::{Progress, ToolCx, grace};
 const RENEW: Duration = Duration::from_secs(10);
 /// How long events may wait to be journalled. A prompt that commits before is never journalled.
 const JOURNAL: Duration = Duration::from_millis(20);
-/// The agent's name in records.
-const AGENT_ID: &str = "turnery";
 
 /// One running prompt.
 pub(crate) struct Run<'t> {
@@ -99,17 +97,12 @@ impl<'t> Run<'t> {
         let segment = task.model.info().name.segment();
         let session_id = task.info.id.clone();
         let limits = task.settings.limits;
+        let loop_id = LoopId::from(format!("{session_id}.{segment}.{}", opened.loop_count + 1));
+        let prompt_id = PromptId::from(uuid::Uuid::now_v7().to_string());
         let spec = LoopSpec {
-            loop_id: LoopId::from(format!("{session_id}.{segment}.{}", opened.loop_count + 1)),
-            session_id,
-            agent_id: AGENT_ID.to_owned(),
-            prompt_id: PromptId::from(uuid::Uuid::now_v7().to_string()),
             parent_loop_id: task.info.tip_loop_id.clone(),
-            continuation_kind: ContinuationKind::Initial,
-            trigger: TurnTrigger::User,
-            config,
-            input,
             limits,
+            ..LoopSpec::prompt(session_id, loop_id, prompt_id, config, input)
         };
         task.history.mark();
         let now = Instant::now();
@@ -288,9 +281,12 @@ impl<'t> Run<'t> {
             Happened::Model(Said::Item(delta)) => self.feed(Input::Delta(delta)),
             Happened::Model(Said::End(Ok(mut response))) => {
                 self.task.history.distinguish_calls(&mut response);
-                let describe = |call| self.task.toolbox.describe(call, &self.task.workspace);
-                let details = response.calls().map(describe).collect();
-                self.feed(Input::Answered { response, details });
+                let announce = |call| Announced {
+                    detail: self.task.toolbox.describe(call, &self.task.workspace),
+                    parallel: false,
+                };
+                let calls = response.calls().map(announce).collect();
+                self.feed(Input::Answered { response, calls });
             }
             Happened::Model(Said::End(Err(fault))) => self.feed(Input::ModelFailed(fault)),
         }
@@ -478,6 +474,8 @@ impl<'t> Run<'t> {
             Urgent::StartGrace => {
                 self.grace = Some(Box::pin(sleep_until(Instant::now() + grace::CALL)));
             }
+            Urgent::Nothing => {}
+            Urgent::Unasked(input) => self.inputs.push_back(*input),
             Urgent::Commit(_) => {}
         }
     }

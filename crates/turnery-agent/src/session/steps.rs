@@ -5,7 +5,7 @@ use std::{
     collections::VecDeque,
     task::{Context, Poll},
 };
-use turnery_engine::{CallId, Effect, Event, Finish, ToolCall};
+use turnery_engine::{CallId, Effect, Event, Finish, HookVerdict, Input, ToolCall};
 
 use crate::{Item, Outbox};
 
@@ -13,6 +13,10 @@ use crate::{Item, Outbox};
 const FEW: usize = 8;
 
 /// One thing to be done in its turn.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "events are most of them; a box would cost an allocation per delta"
+)]
 pub(crate) enum Step {
     /// Show an event.
     Show(Event),
@@ -124,11 +128,14 @@ pub(crate) enum Sorted {
 
 /// What is done at once.
 pub(crate) enum Urgent {
+    Nothing,
     StopModel,
     Withdraw(CallId),
     StopTool(CallId),
     AbortTool(CallId),
     StartGrace,
+    /// Nobody is there to be asked: this is the answer.
+    Unasked(Box<Input>),
     /// Storing does not depend on the client (LASH-85).
     Commit(Box<Event>),
 }
@@ -141,6 +148,12 @@ pub(crate) fn sort(effect: Effect) -> Sorted {
         Effect::Gate(call) => Sorted::Later(Step::Gate(call)),
         Effect::Run(call) => Sorted::Later(Step::Run(call)),
         Effect::Finish(finish) => Sorted::Later(Step::Finish(finish)),
+        Effect::Hook(_) => Sorted::Now(Urgent::Unasked(Box::new(Input::Hooked(HookVerdict::Go)))),
+        Effect::Compact(after) => Sorted::Now(Urgent::Unasked(Box::new(Input::Compacted {
+            block: Err("nobody is there to summarise".to_owned()),
+            after,
+        }))),
+        Effect::StopHook | Effect::StopCompaction => Sorted::Now(Urgent::Nothing),
         Effect::StopModel => Sorted::Now(Urgent::StopModel),
         Effect::Withdraw(call_id) => Sorted::Now(Urgent::Withdraw(call_id)),
         Effect::StopTool(call_id) => Sorted::Now(Urgent::StopTool(call_id)),

@@ -3,10 +3,10 @@
 //! Each call gets one Start/End pair and one result for the model, whatever becomes of it (R2).
 
 use super::closing::Closing;
-use super::{Effect, Halt, Loop, Stage};
+use super::{Announced, Effect, Halt, Loop, Stage};
 use crate::{
-    CallDetail, CallId, EventKind, FailureKind, MessageId, PlanEntry, Timestamp, ToolCall,
-    ToolEnvelope, TurnTrigger, Usage, Verdict,
+    CallDetail, CallId, ChildUsage, EventKind, FailureKind, MessageId, PlanEntry, Timestamp,
+    ToolCall, ToolEnvelope, TurnTrigger, Usage, Verdict,
 };
 use std::{mem, vec};
 
@@ -55,15 +55,18 @@ impl Loop {
         &mut self,
         now: Timestamp,
         batch: Batch,
-        details: Vec<CallDetail>,
+        announced: Vec<Announced>,
         out: &mut Vec<Effect>,
     ) {
-        let mut details = details.into_iter();
+        let mut announced = announced.into_iter();
         for call in batch.waiting.as_slice() {
-            let detail = details.next().unwrap_or_else(|| CallDetail {
-                title: call.name.clone(),
-                ..CallDetail::default()
-            });
+            let detail = announced.next().map_or_else(
+                || CallDetail {
+                    title: call.name.clone(),
+                    ..CallDetail::default()
+                },
+                |announced| announced.detail,
+            );
             let call = call.clone();
             self.mint
                 .emit(now, EventKind::ToolCallRequested { call, detail }, out);
@@ -227,6 +230,32 @@ impl Loop {
     ) {
         if self.phase_of(call_id) == Some(Phase::Running) {
             self.mint.emit(now, EventKind::PlanUpdated { entries }, out);
+        }
+    }
+
+    pub(super) fn progressed(
+        &mut self,
+        now: Timestamp,
+        call_id: CallId,
+        text: String,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.phase_of(&call_id) == Some(Phase::Running) {
+            let kind = EventKind::ToolProgress { call_id, text };
+            self.mint.emit(now, kind, out);
+        }
+    }
+
+    pub(super) fn child_spent(
+        &mut self,
+        now: Timestamp,
+        call_id: CallId,
+        child: ChildUsage,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.phase_of(&call_id) == Some(Phase::Running) {
+            let kind = EventKind::ChildUsageReported { call_id, child };
+            self.mint.emit(now, kind, out);
         }
     }
 

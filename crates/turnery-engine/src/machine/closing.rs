@@ -82,6 +82,7 @@ impl Loop {
         let kind = EventKind::ToolExecutionEnd {
             call_id: call.call_id.clone(),
             tool_name: call.name.clone(),
+            child_loop_id: closing.envelope.child_loop_id.clone(),
             envelope: closing.envelope,
             disposition,
         };

@@ -24,6 +24,11 @@ impl Draft {
         }
     }
 
+    /// True while nothing of it has been shown.
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
     /// Fragments of a call's arguments leave no trace: an unfinished call is dropped (C-34).
     pub(super) fn add(&mut self, delta: &ModelDelta) {
         let (number, thinking, fragment) = match delta {

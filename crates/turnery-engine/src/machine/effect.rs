@@ -1,6 +1,6 @@
 //! Effect: all that a loop can ask of the world, and how it can be over.
 
-use crate::{CallId, Detail, Event, Outcome, ToolCall, Usage};
+use crate::{CallId, ContextSize, Detail, Event, Hook, Outcome, ToolCall, Usage};
 
 /// What a loop asks of the world. To be carried out in order: a later one only after an `Emit` or
 /// `Publish` before it has been handed to the outbox.
@@ -19,6 +19,14 @@ pub enum Effect {
     },
     /// Drop the model's stream; do not wait for it.
     StopModel,
+    /// Ask a hook: answer with `Hooked`. One at a time.
+    Hook(Hook),
+    /// Take the question back from the hook.
+    StopHook,
+    /// Summarise history: answer with `Compacted`.
+    Compact(ContextSize),
+    /// Drop the summary in the making; do not wait for it.
+    StopCompaction,
     /// Find out whether the call may run: answer with `Verdict`, `Ended`, and perhaps `Asking` first.
     Gate(ToolCall),
     /// Take the question back from the person.

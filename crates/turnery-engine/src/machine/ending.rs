@@ -27,7 +27,7 @@ impl Loop {
         if faulty!(self, PublishBeforeCommit) {
             out.push(Effect::Publish(event.clone()));
         }
-        self.stage = Stage::Committing(event);
+        self.stage = Stage::Committing(Box::new(event));
     }
 
     pub(super) fn committed(&mut self, out: &mut Vec<Effect>) {
@@ -42,7 +42,7 @@ impl Loop {
                         detail: detail.clone(),
                         usage: self.usage,
                     };
-                    out.push(Effect::Publish(event));
+                    out.push(Effect::Publish(*event));
                     if faulty!(self, EventAfterLoopEnd) {
                         out.push(Effect::Publish(self.mint.event(
                             Timestamp::default(),

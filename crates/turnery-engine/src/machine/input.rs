@@ -2,7 +2,8 @@
 
 use super::CommitFault;
 use crate::{
-    CallDetail, CallId, ModelDelta, ModelFault, PlanEntry, Response, ToolEnvelope, Verdict,
+    CallDetail, CallId, ChildUsage, CompactionBlock, Content, ContextSize, HookVerdict, ModelDelta,
+    ModelFault, PlanEntry, Response, ToolEnvelope, Verdict,
 };
 
 /// What the world tells a loop.
@@ -10,13 +11,51 @@ use crate::{
 pub enum Input {
     /// A live fragment of the model's answer.
     Delta(ModelDelta),
-    /// The model's whole answer. `details` says how to show each of its calls, in call order.
+    /// The model's whole answer. `calls` says what is known of each of its calls, in call order.
     Answered {
         /// The answer.
         response: Response,
         /// One for each call.
-        details: Vec<CallDetail>,
+        calls: Vec<Announced>,
     },
+    /// An attempt to call the model failed and is made again.
+    Retried {
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// How.
+        fault: ModelFault,
+        /// How long until the next one. Unit: milliseconds.
+        wait_ms: u64,
+    },
+    /// Somebody wants to say something while the loop runs: heard after the call at work (UP-5).
+    Steer(Vec<Content>),
+    /// Somebody wants to say something once the loop would end (UP-6).
+    FollowUp(Vec<Content>),
+    /// A hook's answer to the last [`Effect::Hook`](super::Effect::Hook).
+    Hooked(HookVerdict),
+    /// The answer to [`Effect::Compact`](super::Effect::Compact).
+    Compacted {
+        /// The overlay, or why there is none.
+        block: Result<CompactionBlock, String>,
+        /// What the next request holds now.
+        after: ContextSize,
+    },
+    /// A running call says how far it is.
+    Progressed {
+        /// The call.
+        call_id: CallId,
+        /// The sentence.
+        text: String,
+    },
+    /// A child session at work for a running call spent tokens.
+    ChildSpent {
+        /// The call.
+        call_id: CallId,
+        /// What it spent.
+        child: ChildUsage,
+    },
+    /// Something that a person should know and that changes nothing.
+    Noticed(String),
     /// The model call failed for good (retries are over).
     ModelFailed(ModelFault),
     /// A person is being asked about a call.
@@ -74,4 +113,13 @@ pub enum Input {
     /// Somebody else holds the session now: nothing more may be stored. While a commit is under way
     /// this changes nothing: the store knows whether it was stored, and answers.
     LaneLost,
+}
+
+/// What is known of a call before it runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Announced {
+    /// How to show it.
+    pub detail: CallDetail,
+    /// It may run beside others that may (C-6): it changes nothing that they could see.
+    pub parallel: bool,
 }

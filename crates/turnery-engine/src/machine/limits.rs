@@ -14,6 +14,8 @@ impl Loop {
             Some(LimitKind::Tokens)
         } else if self.elapsed(now) >= limits.duration {
             Some(LimitKind::Duration)
+        } else if limits.cost.is_some_and(|most| self.cost() >= most) {
+            Some(LimitKind::Cost)
         } else {
             None
         }
@@ -34,6 +36,11 @@ impl Loop {
                 self.elapsed(now).as_secs(),
                 limits.duration.as_secs()
             ),
+            LimitKind::Cost => format!(
+                "Max cost reached ({}/{})",
+                money(self.cost()),
+                money(limits.cost.unwrap_or_default())
+            ),
         };
         let notice = Message::System {
             text: format!("[Agent stopped: {text}]"),
@@ -43,8 +50,22 @@ impl Loop {
         self.commit(now, outcome, Some(Detail::Limit { kind, text }), out);
     }
 
+    /// What all turns so far cost, in millionths; 0 without a price.
+    fn cost(&self) -> u64 {
+        self.spec.price.map_or(0, |price| price.of(&self.usage))
+    }
+
     /// Without the time that a person took to answer. Zero when the wall clock was set back.
     fn elapsed(&self, now: Timestamp) -> Duration {
         (now - self.counts_from).to_std().unwrap_or_default()
     }
+}
+
+/// Millionths as a number with two decimals, cut off.
+fn money(millionths: u64) -> String {
+    format!(
+        "{}.{:02}",
+        millionths / 1_000_000,
+        millionths / 10_000 % 100
+    )
 }

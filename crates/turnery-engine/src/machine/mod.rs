@@ -27,8 +27,8 @@ mod spec;
 mod turn;
 
 pub use effect::{CommitFault, Effect, Finish};
-pub use input::Input;
-pub use spec::{Limits, LoopSpec};
+pub use input::{Announced, Input};
+pub use spec::{Context, Limits, LoopSpec, Price, QueueMode};
 
 use crate::{Event, EventKind, Timestamp, Usage};
 use calls::Batch;
@@ -62,7 +62,7 @@ enum Stage {
     /// The verdict on a call, or its end.
     Calling(Batch),
     /// The store's answer. The outcome is sealed: it is in this `LoopEnd`.
-    Committing(Event),
+    Committing(Box<Event>),
     /// Nothing.
     Over,
 }
@@ -88,7 +88,11 @@ impl Loop {
             prompt_id: this.spec.prompt_id.clone(),
             parent_loop_id: this.spec.parent_loop_id.clone(),
             continuation_kind: this.spec.continuation_kind,
-            config: Some(this.spec.config.clone()),
+            config: Some(Box::new(this.spec.config.clone())),
+            tag: this.spec.tag.clone(),
+            metadata: this.spec.metadata.clone(),
+            frame_id: this.spec.frame_id.clone(),
+            frame: this.spec.frame.clone().map(Box::new),
         };
         this.mint.emit(now, kind, out);
         let trigger = this.spec.trigger;
@@ -100,7 +104,7 @@ impl Loop {
     pub fn on(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>) {
         match input {
             Input::Delta(delta) => self.delta(now, delta, out),
-            Input::Answered { response, details } => self.answered(now, response, details, out),
+            Input::Answered { response, calls } => self.answered(now, response, calls, out),
             Input::ModelFailed(fault) => self.model_failed(now, fault, out),
             Input::Asking { call_id, detail } => self.asking(now, call_id, detail, out),
             Input::Verdict { call_id, verdict } => self.verdict(now, &call_id, verdict, out),
@@ -108,6 +112,15 @@ impl Loop {
             Input::Printed { call_id, text } => self.printed(now, call_id, text, out),
             Input::Planned { call_id, entries } => self.planned(now, &call_id, entries, out),
             Input::Ended { call_id, envelope } => self.ended(now, &call_id, envelope, out),
+            Input::Progressed { call_id, text } => self.progressed(now, call_id, text, out),
+            Input::ChildSpent { call_id, child } => self.child_spent(now, call_id, child, out),
+            Input::Retried {
+                attempt,
+                fault,
+                wait_ms,
+            } => self.retried(now, attempt, fault, wait_ms, out),
+            Input::Noticed(text) => self.noticed(now, text, out),
+            Input::Steer(_) | Input::FollowUp(_) | Input::Hooked(_) | Input::Compacted { .. } => {}
             Input::Cancel => self.halt(now, Halt::Cancelled, out),
             Input::GraceOver => self.grace_over(now, out),
             Input::TimeUp => self.halt(now, Halt::TimeUp, out),

@@ -1,6 +1,10 @@
 //! Spec: what a loop is started with.
 
-use crate::{ConfigSnapshot, Content, ContinuationKind, LoopId, PromptId, SessionId, TurnTrigger};
+use crate::{
+    ConfigSnapshot, Content, ContextSize, ContinuationKind, Frame, FrameId, HookSet, LoopId,
+    PromptId, SessionId, TurnTrigger, Usage,
+};
+use serde_json::Value;
 use std::time::Duration;
 
 /// What a loop is to do, and within which limits.
@@ -26,6 +30,95 @@ pub struct LoopSpec {
     pub input: Vec<Content>,
     /// When to stop.
     pub limits: Limits,
+    /// Tells a rerun or a branch from others of the same parent (UP-16).
+    pub tag: Option<String>,
+    /// Whatever the caller wants to find again (LOOP-28).
+    pub metadata: Option<Value>,
+    /// The frame that it runs in; none is the session's first.
+    pub frame_id: Option<FrameId>,
+    /// That frame, if this loop is its first.
+    pub frame: Option<Frame>,
+    /// Who wants to be asked.
+    pub hooks: HookSet,
+    /// At the limit of turns, one more without tools for an answer in prose (C-4).
+    pub forced_reply: bool,
+    /// How many steering messages are heard at once.
+    pub steering: QueueMode,
+    /// How many follow-ups are heard at once.
+    pub follow_ups: QueueMode,
+    /// How full the context is, and when to compact it.
+    pub context: Context,
+    /// What tokens cost, where a limit of money is set.
+    pub price: Option<Price>,
+}
+
+impl LoopSpec {
+    /// A new prompt with nothing special about it.
+    #[must_use]
+    pub fn prompt(
+        session_id: SessionId,
+        loop_id: LoopId,
+        prompt_id: PromptId,
+        config: ConfigSnapshot,
+        input: Vec<Content>,
+    ) -> Self {
+        Self {
+            session_id,
+            loop_id,
+            agent_id: "turnery".to_owned(),
+            prompt_id,
+            parent_loop_id: None,
+            continuation_kind: ContinuationKind::Initial,
+            trigger: TurnTrigger::User,
+            config,
+            input,
+            limits: Limits::default(),
+            tag: None,
+            metadata: None,
+            frame_id: None,
+            frame: None,
+            hooks: HookSet::default(),
+            forced_reply: false,
+            steering: QueueMode::default(),
+            follow_ups: QueueMode::default(),
+            context: Context::default(),
+            price: None,
+        }
+    }
+}
+
+/// How many waiting messages a loop takes at once (UP-5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueMode {
+    /// One.
+    #[default]
+    OneAtATime,
+    /// All.
+    All,
+}
+
+/// How full the model's context is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    /// What the first request holds, its input included.
+    pub size: ContextSize,
+    /// What the model takes at most; none is not known, and then nothing is compacted by itself.
+    pub window: Option<u64>,
+    /// Compact once the context is this full. Unit: percent of the window; 0 never does.
+    pub compact_at: u8,
+}
+
+/// What a million tokens cost. Unit: millionths of whatever money the limit is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Price {
+    /// Uncached input.
+    pub input: u64,
+    /// Output, reasoning included.
+    pub output: u64,
+    /// Input read from a cache.
+    pub cache_read: u64,
+    /// Input written to a cache.
+    pub cache_write: u64,
 }
 
 /// When a loop stops by itself (UP-1). All compared with `>=`, before each turn.
@@ -37,6 +130,8 @@ pub struct Limits {
     pub tokens: u64,
     /// Wall-clock time. The host also feeds [`Input::TimeUp`](super::Input::TimeUp) when it passes in mid-turn.
     pub duration: Duration,
+    /// Money, if the price is known. Unit: millionths.
+    pub cost: Option<u64>,
 }
 
 impl Default for Limits {
@@ -45,6 +140,25 @@ impl Default for Limits {
             turns: 50,
             tokens: 1_000_000,
             duration: Duration::from_secs(600),
+            cost: None,
         }
+    }
+}
+
+impl Price {
+    /// What this much costs, in millionths, rounded up.
+    #[must_use]
+    pub fn of(&self, usage: &Usage) -> u64 {
+        let parts = [
+            (self.input, usage.input),
+            (self.output, usage.output),
+            (self.cache_read, usage.cache_read),
+            (self.cache_write, usage.cache_write),
+        ];
+        let sum: u128 = parts
+            .iter()
+            .map(|(price, tokens)| u128::from(*price) * u128::from(*tokens))
+            .sum();
+        u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 }

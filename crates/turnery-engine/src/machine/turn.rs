@@ -1,10 +1,10 @@
 //! Turn: one call of the model and what came of it.
 
-use super::{Batch, Draft, Effect, Loop, Stage};
+use super::{Announced, Batch, Draft, Effect, Loop, Stage};
 use crate::message::joined_text;
 use crate::{
-    CallDetail, Content, Detail, EventKind, FaultKind, Message, MessageId, MessageStop, ModelDelta,
-    ModelFault, ModelStop, Outcome, Response, Timestamp, TurnFinish, TurnStop, TurnTrigger, Usage,
+    Content, Detail, EventKind, FaultKind, Message, MessageId, MessageStop, ModelDelta, ModelFault,
+    ModelStop, Outcome, Response, Timestamp, TurnFinish, TurnStop, TurnTrigger, Usage,
 };
 
 const EMPTY_ANSWER: &str =
@@ -71,12 +71,41 @@ impl Loop {
             .emit(now, EventKind::Delta { message_id, delta }, out);
     }
 
+    /// Say that an attempt failed; nothing of it was shown (R9).
+    pub(super) fn retried(
+        &mut self,
+        now: Timestamp,
+        attempt: u32,
+        fault: ModelFault,
+        wait_ms: u64,
+        out: &mut Vec<Effect>,
+    ) {
+        match &self.stage {
+            Stage::Modelling(draft) if draft.is_empty() => {
+                let kind = EventKind::ModelRetried {
+                    attempt,
+                    fault,
+                    wait_ms,
+                };
+                self.mint.emit(now, kind, out);
+            }
+            Stage::Modelling(_) | Stage::Calling(_) | Stage::Committing(_) | Stage::Over => {}
+        }
+    }
+
+    /// Tell a person, while there is somewhere to tell it.
+    pub(super) fn noticed(&mut self, now: Timestamp, text: String, out: &mut Vec<Effect>) {
+        if !self.is_sealed() {
+            self.mint.emit(now, EventKind::Issue { text }, out);
+        }
+    }
+
     /// The settled answer replaces the draft.
     pub(super) fn answered(
         &mut self,
         now: Timestamp,
         mut response: Response,
-        details: Vec<CallDetail>,
+        announced: Vec<Announced>,
         out: &mut Vec<Effect>,
     ) {
         let Some(draft) = self.take_draft() else {
@@ -117,7 +146,7 @@ impl Loop {
             ModelStop::EndTurn | ModelStop::ToolUse if !calls.is_empty() => {
                 answer.stop = MessageStop::ToolUse;
                 let usage = self.settle_answer(now, draft.message_id, answer, out);
-                return self.start_calls(now, Batch::new(calls, usage), details, out);
+                return self.start_calls(now, Batch::new(calls, usage), announced, out);
             }
             ModelStop::EndTurn | ModelStop::ToolUse if is_empty => {
                 answer.stop = MessageStop::Error;

@@ -1,9 +1,9 @@
 //! Script: feeds a loop, keeps what it said, and writes it down one line each.
 
 use crate::{
-    CallDetail, Content, Effect, Event, EventKind, FaultKind, Finish, Input, LlmMessage, Loop,
-    LoopSpec, Message, ModelDelta, ModelFault, ModelStop, Recorder, Response, Timestamp, ToolCall,
-    ToolEnvelope, Usage, Verdict, oracle,
+    Announced, CallDetail, Content, Effect, Event, EventKind, FaultKind, Finish, Input, LlmMessage,
+    Loop, LoopSpec, Message, ModelDelta, ModelFault, ModelStop, Recorder, Response, Timestamp,
+    ToolCall, ToolEnvelope, Usage, Verdict, oracle,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -82,6 +82,10 @@ impl Script {
                 | Effect::Run(_)
                 | Effect::StopTool(_)
                 | Effect::AbortTool(_)
+                | Effect::Hook(_)
+                | Effect::StopHook
+                | Effect::Compact(_)
+                | Effect::StopCompaction
                 | Effect::StartGrace => {}
             }
         }
@@ -100,6 +104,10 @@ fn line(effect: &Effect) -> String {
         Effect::StopTool(id) => format!("> stop {id}"),
         Effect::AbortTool(id) => format!("> abort {id}"),
         Effect::StartGrace => "> grace".to_owned(),
+        Effect::Hook(hook) => format!("> hook {hook:?}"),
+        Effect::StopHook => "> stop hook".to_owned(),
+        Effect::Compact(size) => format!("> compact {}", size.messages),
+        Effect::StopCompaction => "> stop compaction".to_owned(),
         Effect::Commit(event) => format!("> commit {}", word(&event.kind)),
         Effect::Finish(Finish::Done { .. }) => "> done".to_owned(),
         Effect::Finish(Finish::Lost(fault)) => format!("> lost {fault:?}"),
@@ -134,6 +142,18 @@ fn word(kind: &EventKind) -> String {
             disposition,
             ..
         } => format!("{call_id} ends {disposition:?}"),
+        EventKind::CompactionStarted { before } => format!("compacts {}", before.messages),
+        EventKind::CompactionEnded { block, after, .. } => {
+            format!("compacted {} to {}", block.is_some(), after.messages)
+        }
+        EventKind::ModelRetried { attempt, .. } => format!("attempt {attempt} failed"),
+        EventKind::Issue { text } => format!("issue {text}"),
+        EventKind::ToolProgress { call_id, text } => format!("{call_id} says {text}"),
+        EventKind::ChildUsageReported { call_id, child } => {
+            format!("{call_id} spent {}", child.cumulative.total())
+        }
+        EventKind::FinalValue { value } => format!("value {value}"),
+        EventKind::ToolValue { tool_name, value } => format!("{tool_name} has {value}"),
         EventKind::PlanUpdated { entries } => format!("plan of {}", entries.len()),
         EventKind::TurnEnd { tool_results, .. } => format!("turn ends {tool_results:?}"),
         EventKind::LoopEnd { outcome, .. } => format!("loop ends {outcome:?}"),
@@ -169,17 +189,20 @@ pub(crate) fn call(id: &str) -> Content {
 
 /// An answer that says `content`; it costs `input` and `output` tokens, or nobody knows.
 pub(crate) fn answer(content: Vec<Content>, stop: ModelStop, cost: Option<(u64, u64)>) -> Input {
-    let details = content.iter().filter_map(|item| match item {
-        Content::ToolCall(call) => Some(CallDetail {
-            title: format!("Use {}", call.name),
-            ..CallDetail::default()
+    let calls = content.iter().filter_map(|item| match item {
+        Content::ToolCall(call) => Some(Announced {
+            detail: CallDetail {
+                title: format!("Use {}", call.name),
+                ..CallDetail::default()
+            },
+            parallel: false,
         }),
         Content::Text { .. }
         | Content::Image(_)
         | Content::Thinking { .. }
         | Content::Opaque { .. } => None,
     });
-    let details = details.collect();
+    let calls = calls.collect();
     let response = Response {
         content,
         stop,
@@ -192,7 +215,7 @@ pub(crate) fn answer(content: Vec<Content>, stop: ModelStop, cost: Option<(u64, 
         model: "real-model".to_owned(),
         provider: "real-provider".to_owned(),
     };
-    Input::Answered { response, details }
+    Input::Answered { response, calls }
 }
 
 pub(crate) fn prose(text: &str) -> Input {

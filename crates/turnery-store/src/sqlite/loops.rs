@@ -60,24 +60,23 @@ fn all<T>(
 
 fn record(row: &Row<'_>, session: &SessionId) -> Result<LoopRecord, Fault> {
     Ok(LoopRecord {
-        loop_id: text(row, 1)?.into(),
-        session_id: session.clone(),
-        agent_id: row.get(2)?,
         prompt_id: maybe(row, 3)?.map(Into::into),
         status: from_word(text(row, 4)?)?,
         outcome: json_maybe(row, 5)?,
         detail: json_maybe(row, 6)?,
         continuation_kind: from_word(text(row, 7)?)?,
         parent_loop_id: maybe(row, 8)?.map(Into::into),
-        started_at: time(text(row, 9)?)?,
         ended_at: maybe(row, 10)?.map(time).transpose()?,
         rejection: row.get(11)?,
         config: json_maybe(row, 12)?,
         usage: serde_json::from_str(text(row, 13)?)?,
-        turns: Vec::new(),
-        messages: Vec::new(),
-        events: Vec::new(),
         on_chain: row.get(14)?,
+        ..LoopRecord::begun(
+            session.clone(),
+            text(row, 1)?.into(),
+            row.get(2)?,
+            time(text(row, 9)?)?,
+        )
     })
 }
 

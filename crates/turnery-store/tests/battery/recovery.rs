@@ -87,6 +87,7 @@ async fn a_running_call_is_closed(world: &World) {
         tool_name: "read".into(),
         envelope,
         disposition,
+        child_loop_id: None,
     };
     let gone = || {
         let text = "the process ended before this call did";

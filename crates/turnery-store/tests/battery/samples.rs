@@ -92,7 +92,11 @@ pub(crate) fn events(session: &str, number: u32, question: &str) -> Vec<Event> {
             prompt_id: PromptId::from(format!("prompt-{number}")),
             parent_loop_id: (number > 1).then(|| loop_id(session, number - 1)),
             continuation_kind: ContinuationKind::Initial,
-            config: Some(config()),
+            config: Some(Box::new(config())),
+            tag: None,
+            metadata: None,
+            frame_id: None,
+            frame: None,
         },
         EventKind::TurnStart {
             trigger: TurnTrigger::User,
@@ -155,21 +159,20 @@ pub(crate) fn record(session: &str, number: u32, question: &str) -> LoopRecord {
         _ => None,
     });
     let start = u64::from(number) * 100;
+    let begun = LoopRecord::begun(
+        SessionId::from(session),
+        id.clone(),
+        "turnery".into(),
+        at(start),
+    );
     LoopRecord {
-        loop_id: id.clone(),
-        session_id: SessionId::from(session),
-        agent_id: "turnery".into(),
         prompt_id: Some(PromptId::from(format!("prompt-{number}"))),
         status: LoopStatus::Completed,
         outcome: Some(Outcome::Finished(TurnFinish::AssistantMessage {
             text: "All is well.".into(),
         })),
-        detail: None,
-        continuation_kind: ContinuationKind::Initial,
         parent_loop_id: (number > 1).then(|| loop_id(session, number - 1)),
-        started_at: at(start),
         ended_at: Some(at(start + 8)),
-        rejection: None,
         config: Some(config()),
         usage: usage(10, 5),
         turns: vec![Turn {
@@ -188,6 +191,7 @@ pub(crate) fn record(session: &str, number: u32, question: &str) -> LoopRecord {
         messages: messages.collect(),
         events,
         on_chain: true,
+        ..begun
     }
 }
 
@@ -213,6 +217,7 @@ pub(crate) fn with_calls(mut record: LoopRecord, calls: usize, output: &str) -> 
                 tool_name: "read".into(),
                 envelope: ToolEnvelope::text(output),
                 disposition: Disposition::Executed,
+                child_loop_id: None,
             },
         ]
     });

@@ -161,6 +161,7 @@ fn kinds() -> Vec<EventKind> {
             tool_name: "read".into(),
             envelope,
             disposition: Disposition::TimedOut,
+            child_loop_id: None,
         },
         EventKind::PlanUpdated {
             entries: vec![PlanEntry {

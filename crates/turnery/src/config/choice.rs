@@ -51,6 +51,7 @@ impl Choice {
             turns: self.turns.unwrap_or(usual.turns),
             tokens: self.tokens.unwrap_or(usual.tokens),
             duration: self.seconds.map_or(usual.duration, Duration::from_secs),
+            cost: usual.cost,
         }
     }
 }

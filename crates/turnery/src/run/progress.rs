@@ -54,6 +54,7 @@ impl Progress {
                 tool_name,
                 envelope,
                 disposition,
+                child_loop_id: _,
             } => {
                 let title = self.title(call_id, tool_name);
                 self.titles.remove(call_id);
@@ -104,6 +105,14 @@ impl Progress {
             | EventKind::PermissionResolved { .. }
             | EventKind::ToolExecutionUpdate { .. }
             | EventKind::ToolExecutionOutput { .. }
+            | EventKind::CompactionStarted { .. }
+            | EventKind::CompactionEnded { .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::Issue { .. }
+            | EventKind::ToolProgress { .. }
+            | EventKind::ChildUsageReported { .. }
+            | EventKind::FinalValue { .. }
+            | EventKind::ToolValue { .. }
             | EventKind::TurnEnd { .. }
             | EventKind::LoopEnd { .. } => Ok(()),
         }
@@ -151,6 +160,7 @@ mod tests {
             tool_name: "shell".to_owned(),
             envelope,
             disposition,
+            child_loop_id: None,
         }
     }
 

@@ -164,6 +164,14 @@ impl Seen {
             | EventKind::ToolExecutionOutput { .. }
             | EventKind::ToolExecutionEnd { .. }
             | EventKind::PlanUpdated { .. }
+            | EventKind::CompactionStarted { .. }
+            | EventKind::CompactionEnded { .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::Issue { .. }
+            | EventKind::ToolProgress { .. }
+            | EventKind::ChildUsageReported { .. }
+            | EventKind::FinalValue { .. }
+            | EventKind::ToolValue { .. }
             | EventKind::LoopEnd { .. } => {}
         }
     }

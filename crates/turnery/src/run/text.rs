@@ -69,6 +69,14 @@ impl Text {
             | EventKind::ToolExecutionOutput { .. }
             | EventKind::ToolExecutionEnd { .. }
             | EventKind::PlanUpdated { .. }
+            | EventKind::CompactionStarted { .. }
+            | EventKind::CompactionEnded { .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::Issue { .. }
+            | EventKind::ToolProgress { .. }
+            | EventKind::ChildUsageReported { .. }
+            | EventKind::FinalValue { .. }
+            | EventKind::ToolValue { .. }
             | EventKind::TurnEnd { .. } => Ok(()),
         }
     }

@@ -158,6 +158,8 @@ impl World {
             }
             Input::Shows { call_id, .. }
             | Input::Printed { call_id, .. }
+            | Input::Progressed { call_id, .. }
+            | Input::ChildSpent { call_id, .. }
             | Input::Planned { call_id, .. } => {
                 if let Some(CallState::Running { words, .. }) = self.calls.get_mut(call_id.as_str())
                 {
@@ -170,6 +172,12 @@ impl World {
             Input::TimeUp => self.time_up = true,
             Input::Committed | Input::CommitFailed(_) => self.commit = false,
             Input::LaneLost => self.lane_lost = true,
+            Input::Retried { .. }
+            | Input::Steer(_)
+            | Input::FollowUp(_)
+            | Input::Hooked(_)
+            | Input::Compacted { .. }
+            | Input::Noticed(_) => {}
         }
     }
 
@@ -267,7 +275,7 @@ fn answer(content: Vec<Content>, stop: ModelStop, usage: Option<Usage>) -> Input
     };
     Input::Answered {
         response,
-        details: Vec::new(),
+        calls: Vec::new(),
     }
 }
 
