@@ -16,6 +16,7 @@ fn after(before: Vec<Input>, then: Vec<Input>) -> Vec<String> {
 }
 
 /// C-34, ACP-51: the text that was shown stays, the unfinished call does not.
+// proves: ACP-51, LASH-87, LASH-88, LASH-90, R1, R5, D-16, C-34
 #[test]
 fn cancel_while_the_model_answers() {
     let args = Input::Delta(crate::ModelDelta::ToolCallArgs {
@@ -38,6 +39,7 @@ fn cancel_while_the_model_answers() {
 }
 
 /// ACP-50, ACP-52: a question is taken back, and every call still gets its result.
+// proves: ACP-52, LASH-87, R1, R2
 #[test]
 fn cancel_while_a_person_is_asked() {
     let before = vec![calls(&["a", "b"]), asking("a")];
@@ -60,6 +62,7 @@ fn cancel_while_a_person_is_asked() {
 }
 
 /// PERM-4: the answer `cancelled` is a cancel of the prompt, not a refusal of the call.
+// proves: ACP-50
 #[test]
 fn a_person_may_cancel_instead_of_answering() {
     let then = vec![verdict("a", Verdict::Cancelled)];
@@ -69,6 +72,7 @@ fn a_person_may_cancel_instead_of_answering() {
 }
 
 /// ACP-53, ACP-54: a running call is asked first; what it still says is kept, and the outcome is cancelled.
+// proves: ACP-51, ACP-53, LASH-87
 #[test]
 fn a_tool_that_stops_in_time_keeps_its_result() {
     let stopped = ToolEnvelope::failed(FailureKind::Cancelled, "stopped half-way");
@@ -97,6 +101,7 @@ fn a_tool_that_stops_in_time_keeps_its_result() {
 }
 
 /// R1, R2, LASH-15: what does not stop is killed, and its bracket closed for it.
+// proves: LASH-15, R1, R2, R5
 #[test]
 fn a_tool_that_does_not_stop_is_killed() {
     let late = ended("a", ToolEnvelope::text("late"));
@@ -116,6 +121,7 @@ fn a_tool_that_does_not_stop_is_killed() {
 }
 
 /// UP-1: time that runs out in mid-turn stops like a cancel, but says so; a cancel still outranks it.
+// proves: TURN-69
 #[test]
 fn time_up_in_mid_turn() {
     let before = || vec![calls(&["a"]), allow("a"), Input::TimeUp];
@@ -128,6 +134,7 @@ fn time_up_in_mid_turn() {
 }
 
 /// LASH-35, S8: without the lane everything stops at once, and nothing is stored.
+// proves: LASH-35
 #[test]
 fn the_lane_is_lost() {
     let lost = "> lost LaneLost".to_owned();
@@ -147,6 +154,7 @@ fn the_lane_is_lost() {
 }
 
 /// Section 6.5: a cancel after the commit decision changes nothing; one before it has won.
+// proves: R4, C-11
 #[test]
 fn the_commit_decision_seals_the_outcome() {
     let late = vec![

@@ -42,6 +42,7 @@ fn finished(text: &str) -> Outcome {
 }
 
 /// LASH-4, LASH-17 to 20, C-19, D-16, UP-34: how the model's answer decides.
+// proves: LOOP-52, LASH-4, LASH-17, LASH-18, LASH-19, LASH-20, D-16, C-19
 #[test]
 fn the_answer_decides_the_outcome() {
     let empty = "the model gave an empty answer; send the prompt again, or choose another model";
@@ -104,6 +105,7 @@ fn the_answer_decides_the_outcome() {
 }
 
 /// D-18, TURN-36, I2: a failure after some text keeps the text and says what failed.
+// proves: TURN-36, LASH-18, R1, D-18, C-19
 #[test]
 fn a_failed_answer_keeps_what_was_shown() {
     let inputs = vec![
@@ -126,6 +128,7 @@ fn a_failed_answer_keeps_what_was_shown() {
 }
 
 /// UP-1, UP-2, TURN-68 to 70, D-12, C-4: limits are reached with `>=`, before a turn.
+// proves: TURN-68, TURN-69, TURN-70, D-12
 #[test]
 fn limits() {
     let all = Limits::default();
@@ -209,6 +212,7 @@ fn a_last_turn_within_the_limit_finishes() {
 }
 
 /// R4, LASH-33 to 35, C-11: what was not stored is not published, and is no outcome.
+// proves: LASH-34, LASH-35, R4, R5, S8, C-11
 #[test]
 fn a_failed_commit_publishes_nothing() {
     let faults = [

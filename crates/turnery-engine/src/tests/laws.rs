@@ -93,6 +93,8 @@ fn replay(record: &LoopRecord) -> Option<LoopRecord> {
 
 proptest! {
     /// R1 to R5, D-16, LOOP-80, UP-30: the grammar of the live and of the stored stream.
+    // proves: TURN-7, TURN-8, TURN-9, TURN-49, TURN-57, TURN-66, LOOP-79, ACP-22, ACP-32, I2, I3
+    // proves: I4, R1, R2, R5, D-3, D-16, C-25
     #[test]
     fn any_run_keeps_the_grammar(script in run()) {
         prop_assert!(script.machine.is_over());
@@ -103,6 +105,7 @@ proptest! {
     }
 
     /// TURN-5: the live stream, the stored one, and the one that was written and read give one record.
+    // proves: TURN-5, LOOP-9
     #[test]
     fn recording_is_a_pure_fold(script in run()) {
         let record = script.recorder.into_record().unwrap();
@@ -114,6 +117,7 @@ proptest! {
     }
 
     /// TURN-4, C-13: pairs are turns, and messages are what the turns refer to, in order.
+    // proves: TURN-4, LOOP-60, C-13
     #[test]
     fn turns_and_messages_agree(script in run()) {
         let record = script.recorder.into_record().unwrap();
@@ -127,6 +131,7 @@ proptest! {
     }
 
     /// I1 to I4: the message, the turn, the event and the loop agree on what was spent.
+    // proves: LOOP-45, I1, I2, I3
     #[test]
     fn usage_adds_up(script in run()) {
         let record = script.recorder.into_record().unwrap();

@@ -24,6 +24,8 @@ fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Recorder {
 }
 
 /// TURN-3, TURN-11, TURN-13, TURN-14, TURN-63, C-13, D-4, LOOP-25, LOOP-26, LOOP-45, LOOP-83.
+// proves: TURN-1, TURN-3, TURN-13, TURN-14, TURN-30, TURN-63, LOOP-3, LOOP-5, LOOP-25, LOOP-26
+// proves: LOOP-45, LOOP-83, LASH-8, D-4, C-13
 #[test]
 fn a_record_has_its_turns_and_its_messages_once() {
     let record = two_turns().recorder.into_record().unwrap();
@@ -59,6 +61,7 @@ fn a_record_has_its_turns_and_its_messages_once() {
 }
 
 /// LOOP-80, D-5, D-8: fragments leave gaps, all else is kept.
+// proves: LOOP-78, LOOP-79, LOOP-80, D-5
 #[test]
 fn fragments_leave_a_gap() {
     let record = two_turns().recorder.into_record().unwrap();
@@ -69,6 +72,7 @@ fn fragments_leave_a_gap() {
 }
 
 /// LOOP-54, C-3, S5: without its `LoopEnd` a loop is aborted and off the chain; with it, it is not.
+// proves: LOOP-26, LOOP-52, LOOP-54, C-3
 #[test]
 fn a_flushed_record_is_aborted() {
     let script = two_turns();
@@ -89,6 +93,7 @@ fn a_flushed_record_is_aborted() {
 }
 
 /// LOOP-27, LOOP-53, C-7, row 6a and row 11: off the chain.
+// proves: LOOP-27, LOOP-53
 #[test]
 fn refused_loops_are_off_the_chain() {
     let script = two_turns();
@@ -111,6 +116,7 @@ fn refused_loops_are_off_the_chain() {
 }
 
 /// LOOP-31, LOOP-32: who answered tells the model when the host did not.
+// proves: LOOP-31, LOOP-32
 #[test]
 fn config_falls_back_to_the_first_answer() {
     let mut events = two_turns().shown;
@@ -124,6 +130,7 @@ fn config_falls_back_to_the_first_answer() {
 }
 
 /// R5, LOOP-49, LOOP-82: nothing enters a record after its end, nor before its beginning, nor from elsewhere.
+// proves: LOOP-49, LOOP-82, R5
 #[test]
 fn a_record_is_sealed() {
     let events = two_turns().shown;
@@ -136,6 +143,7 @@ fn a_record_is_sealed() {
 }
 
 /// TURN-65, LOOP-61: a record from before turns existed, with a field that nobody knows.
+// proves: TURN-65, LOOP-61
 #[test]
 fn an_old_record_reads() {
     let old = serde_json::json!({

@@ -8,6 +8,8 @@ use crate::{
 };
 
 /// TURN-2, 8, 16, 18, 29, 33 to 35, 39 to 43, 47, 49, 56, 57, 59, 67; ACP-22; ACP-32; JIDO-47; C-25; R2.
+// proves: TURN-16, TURN-18, TURN-29, TURN-33, TURN-35, TURN-39, TURN-41, TURN-43, TURN-46, TURN-47
+// proves: TURN-49, TURN-50, TURN-56, TURN-57, TURN-59, ACP-22, ACP-32, R1, R2, C-25
 #[test]
 fn a_prompt_with_tools_keeps_the_order() {
     let mut script = Script::start(prompt());
@@ -90,6 +92,7 @@ fn a_prompt_with_tools_keeps_the_order() {
 }
 
 /// TURN-17, 20, 21: the first turn is caused by what the host says.
+// proves: TURN-10, TURN-22
 #[test]
 fn the_first_turn_has_the_cause_that_it_was_given() {
     for (trigger, line) in [
@@ -111,6 +114,7 @@ fn the_first_turn_has_the_cause_that_it_was_given() {
 }
 
 /// TURN-7, TURN-34, D-2: prompt, answer and results all say which turn they belong to.
+// proves: TURN-7, TURN-34, TURN-47, D-2
 #[test]
 fn every_message_of_a_turn_carries_its_id() {
     let mut script = Script::start(prompt());
@@ -129,6 +133,7 @@ fn every_message_of_a_turn_carries_its_id() {
 }
 
 /// D-1, TURN-51: each fragment is shown at once, and takes its own number.
+// proves: TURN-51, LOOP-79, D-1
 #[test]
 fn fragments_are_shown_as_they_come() {
     let mut script = Script::start(prompt());
@@ -141,6 +146,7 @@ fn fragments_are_shown_as_they_come() {
 }
 
 /// How a call ended is told from its failure and from whether it ran.
+// proves: R2, C-5
 #[test]
 fn dispositions() {
     let cases = [
