@@ -9,6 +9,7 @@ fn chose(id: &str) -> Answer {
     Answer::Chose(id.to_owned())
 }
 
+// proves: ACP-32, ACP-33
 #[tokio::test(start_paused = true)]
 async fn only_an_offered_option_that_means_allow_lets_a_call_run() {
     let table = [
@@ -34,6 +35,7 @@ async fn only_an_offered_option_that_means_allow_lets_a_call_run() {
     }
 }
 
+// proves: ACP-31
 #[tokio::test(start_paused = true)]
 async fn every_option_is_offered_once() {
     let world = World::new(&[&[Act::Call("r", "ring")]]).answering(&[chose("reject_once")]);
@@ -67,6 +69,7 @@ async fn always_is_remembered_for_the_session() {
     }
 }
 
+// proves: ACP-50, LASH-15
 #[tokio::test(start_paused = true)]
 async fn cancelling_the_question_cancels_the_prompt() {
     let world = World::new(&[&[Act::Call("r", "ring")]]).answering(&[Answer::Cancelled]);

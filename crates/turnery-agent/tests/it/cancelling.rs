@@ -7,6 +7,7 @@ use turnery_engine::{Disposition, EventKind, Outcome, TurnStop};
 
 const CANCELLED: Outcome = Outcome::Stopped(TurnStop::Cancelled);
 
+// proves: LASH-15, LASH-89, LASH-91
 #[tokio::test(start_paused = true)]
 async fn a_prompt_cancelled_at_once_is_cancelled_and_the_model_never_called() {
     let world = World::new(&[&[Act::Say("next")]]);
@@ -22,6 +23,7 @@ async fn a_prompt_cancelled_at_once_is_cancelled_and_the_model_never_called() {
     );
 }
 
+// proves: ACP-51, LASH-89, LASH-90, LASH-93, LASH-94, D-1, C-34
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_model_is_dropped_and_what_was_seen_is_kept() {
     let world = World::new(&[&[Act::Say("so far"), Act::Hang], &[Act::Say("ok")]]);
@@ -43,6 +45,7 @@ async fn a_cancelled_model_is_dropped_and_what_was_seen_is_kept() {
     assert_eq!(world.puppet.request(1), ["hi", "so far", "go on"]);
 }
 
+// proves: ACP-51, LASH-93
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_question_is_taken_back() {
     let world = World::new(&[&[Act::Call("r", "ring")]]);
@@ -84,6 +87,7 @@ async fn cancelled_in(tool: &'static str) -> (Duration, Vec<Disposition>) {
     (took, ends)
 }
 
+// proves: ACP-51, R1, R2
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_listens_is_asked_to_stop() {
     let (took, ends) = cancelled_in("hang").await;
@@ -92,6 +96,7 @@ async fn a_tool_that_listens_is_asked_to_stop() {
     assert_eq!(ends[1], Disposition::Cancelled);
 }
 
+// proves: ACP-51, ACP-53, R1, R2
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_does_not_listen_is_killed_after_the_grace() {
     let (took, ends) = cancelled_in("stubborn").await;
@@ -115,6 +120,7 @@ async fn closing_answers_what_runs_and_what_waits() {
     assert_eq!(refused.err(), Some(turnery_agent::StartError::Closed));
 }
 
+// proves: LASH-94
 #[tokio::test(start_paused = true)]
 async fn an_idle_cancel_does_nothing_to_the_next_prompt() {
     let world = World::new(&[&[Act::Say("fine")]]);

@@ -6,6 +6,7 @@ use tokio::sync::Notify;
 use turnery_agent::{OpenError, OpenRequest, PromptError};
 use turnery_engine::{EventKind, SessionId};
 
+// proves: LOOP-82, ACP-57
 #[tokio::test(start_paused = true)]
 async fn load_shows_the_whole_conversation_and_resume_shows_nothing() {
     let world = World::new(&[
@@ -44,6 +45,7 @@ async fn load_shows_the_whole_conversation_and_resume_shows_nothing() {
     );
 }
 
+// proves: LASH-33, C-29
 #[tokio::test(start_paused = true)]
 pub(crate) async fn a_second_handle_is_told_that_the_session_is_busy_and_then_catches_up() {
     let signal = Arc::new(Notify::new());

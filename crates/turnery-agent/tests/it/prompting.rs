@@ -12,6 +12,7 @@ fn finished(text: &str) -> Outcome {
     })
 }
 
+// proves: R5, C-11
 #[tokio::test(start_paused = true)]
 pub(crate) async fn a_result_comes_after_every_event_and_the_commit() {
     let world = World::new(&[&[Act::Say("hel"), Act::Say("lo")]]);
@@ -29,6 +30,7 @@ pub(crate) async fn a_result_comes_after_every_event_and_the_commit() {
     assert_eq!(info.title.as_deref(), Some("hi"));
 }
 
+// proves: LOOP-2, ACP-57, C-29
 #[tokio::test(start_paused = true)]
 async fn a_second_prompt_waits_its_turn_and_sees_the_first() {
     let signal = Arc::new(Notify::new());
@@ -53,6 +55,7 @@ async fn a_second_prompt_waits_its_turn_and_sees_the_first() {
     assert_eq!(runs.len(), 2, "{loops:?}");
 }
 
+// proves: ACP-57, C-29
 #[tokio::test(start_paused = true)]
 pub(crate) async fn prompts_run_in_the_order_in_which_they_came() {
     let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")], &[Act::Say("3")]]);
@@ -83,6 +86,7 @@ async fn only_so_many_prompts_may_wait() {
     }
 }
 
+// proves: ACP-24
 #[tokio::test(start_paused = true)]
 async fn calls_with_the_same_id_are_told_apart() {
     let world = World::new(&[
@@ -104,6 +108,7 @@ async fn calls_with_the_same_id_are_told_apart() {
     assert_eq!(ids.len(), 2, "{ids:?}");
 }
 
+// proves: LASH-18
 #[tokio::test(start_paused = true)]
 async fn a_failing_model_and_a_panicking_one_end_the_prompt_but_not_the_session() {
     let world = World::new(&[
@@ -129,6 +134,7 @@ async fn a_failing_model_and_a_panicking_one_end_the_prompt_but_not_the_session(
     );
 }
 
+// proves: TURN-48, ACP-39, C-5
 #[tokio::test(start_paused = true)]
 async fn a_panicking_tool_is_a_failed_call() {
     let world = World::new(&[&[Act::Call("p", "panic")], &[Act::Say("never mind")]]);

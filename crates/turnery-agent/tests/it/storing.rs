@@ -10,6 +10,7 @@ use turnery_engine::CommitFault;
 use turnery_tools::Mode;
 
 /// LASH-35.
+// proves: LASH-35, R4
 #[tokio::test(start_paused = true)]
 pub(crate) async fn a_prompt_that_could_not_be_stored_is_forgotten() {
     let store = FailingStore::new();
