@@ -91,6 +91,7 @@ fn text(text: &str) -> Value {
     json!({"type": "content", "content": {"type": "text", "text": text}})
 }
 
+// proves: ACP-23, ACP-25, ACP-26, ACP-34, ACP-37, ACP-38
 #[test]
 fn a_call_is_announced_runs_and_completes() {
     let updates = live(&[
@@ -112,6 +113,7 @@ fn a_call_is_announced_runs_and_completes() {
 }
 
 /// TOOL-3, TOOL-11, CANCEL-10: in_progress only for what runs, and failed is the only other end.
+// proves: R2, C-24
 #[test]
 fn a_call_that_did_not_run_fails_without_having_been_in_progress() {
     for (kind, disposition) in [
@@ -133,6 +135,7 @@ fn a_call_that_did_not_run_fails_without_having_been_in_progress() {
 }
 
 /// TOOL-5, TOOL-8: only what changed, lists whole, the diff first.
+// proves: ACP-35
 #[test]
 fn a_call_says_again_only_what_changed() {
     let mut with_diff = detail(CallKind::Edit);

@@ -18,6 +18,7 @@ fn files(client: &FakeClient, read: bool, write: bool) -> EditorFiles {
     }
 }
 
+// proves: ACP-36
 #[tokio::test]
 async fn unsaved_text_is_read_and_carriage_returns_are_kept() {
     let mut client = FakeClient::new();
@@ -30,6 +31,7 @@ async fn unsaved_text_is_read_and_carriage_returns_are_kept() {
 }
 
 /// The answer to a write may be `{}` or `null` (FS-3).
+// proves: ACP-36
 #[tokio::test]
 async fn a_write_goes_to_the_editor() {
     for reply in [json!({}), json!(null)] {
@@ -96,6 +98,7 @@ fn which() -> serde_json::Value {
     json!({"sessionId": "s1", "terminalId": "t1"})
 }
 
+// proves: ACP-36
 #[tokio::test]
 async fn a_command_runs_to_its_end_in_a_terminal() {
     let mut client = FakeClient::new();

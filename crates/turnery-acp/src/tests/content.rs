@@ -18,6 +18,7 @@ fn text(block: Value) -> String {
     }
 }
 
+// proves: ACP-7, ACP-8, ACP-9, C-30
 #[test]
 fn every_advertised_block_reaches_the_model() {
     assert_eq!(text(json!({"type": "text", "text": "hi"})), "hi");
@@ -59,6 +60,7 @@ fn every_advertised_block_reaches_the_model() {
     }
 }
 
+// proves: ACP-10
 #[test]
 fn audio_and_nothing_are_refused() {
     let audio = json!([{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]);

@@ -88,6 +88,7 @@ async fn a_new_loop_waits_for_the_barrier() {
 }
 
 /// A client that does not read holds the session back; one that is gone does not.
+// proves: D-15
 #[tokio::test]
 async fn a_full_queue_shuts_the_outbox_and_a_closed_one_opens_it() {
     let (out, mut lines) = mpsc::channel(3);

@@ -54,6 +54,7 @@ async fn answer_to(reply: impl FnOnce(&FakeClient, &Value)) -> (Value, Answer) {
     (asked, asking.await.unwrap())
 }
 
+// proves: ACP-31
 #[tokio::test]
 async fn the_question_shows_the_diff_first() {
     let (asked, _) = answer_to(|client, asked| client.refuse(asked, -1)).await;
@@ -118,6 +119,7 @@ async fn only_an_option_that_was_offered_is_a_choice() {
     }
 }
 
+// proves: ACP-50
 #[tokio::test]
 async fn cancelled_is_told_from_no() {
     let reply = json!({"outcome": {"outcome": "cancelled"}});

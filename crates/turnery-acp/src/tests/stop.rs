@@ -48,6 +48,7 @@ fn limit(kind: LimitKind) -> String {
     stopped(TurnStop::MaxTurns, Some(Detail::Limit { kind, text }))
 }
 
+// proves: ACP-42, ACP-43, ACP-44, ACP-45, ACP-46, C-2
 #[test]
 fn every_row_of_the_table() {
     let text = TurnFinish::AssistantMessage {
@@ -121,6 +122,7 @@ fn faults_of_the_provider() {
 }
 
 /// Row 16.
+// proves: LASH-33, LASH-34
 #[test]
 fn what_was_not_stored_is_an_error() {
     let rows = [

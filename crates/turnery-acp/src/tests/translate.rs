@@ -102,6 +102,7 @@ fn end(outcome: Outcome, detail: Option<Detail>) -> EventKind {
     }
 }
 
+// proves: ACP-20, ACP-21, C-18
 #[test]
 fn fragments_are_chunks_of_one_message_and_its_end_repeats_nothing() {
     let text = "quote \" slash \\ line\n tab\t nul\u{0} é ☃ 𝄞 \u{2028}";
@@ -179,6 +180,7 @@ fn a_replay_says_all_that_was_said() {
 }
 
 /// PLAN-2.
+// proves: ACP-14, ACP-15, ACP-16, ACP-17, ACP-18
 #[test]
 fn a_plan_is_whole() {
     let entry = |content: &str, priority, status| PlanEntry {

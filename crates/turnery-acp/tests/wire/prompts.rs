@@ -16,6 +16,7 @@ fn cancel(session: &str) -> String {
 }
 
 /// PROMPT-7, TR-8: the answer is the last of its prompt, a hundred times.
+// proves: ACP-13, ACP-20, ACP-21, ACP-28, ACP-29, ACP-42, ACP-55, R5
 #[test]
 fn all_updates_come_before_the_answer() {
     let pieces: Vec<String> = (0..50).map(|n| format!("{n} ")).collect();
@@ -38,6 +39,7 @@ fn all_updates_come_before_the_answer() {
 }
 
 /// CANCEL-9: prompt and cancel in one write. Whoever starts both side by side loses most of these.
+// proves: ACP-46, ACP-48, ACP-52
 #[test]
 fn a_cancel_in_the_same_write_is_never_lost() {
     let world = World::new(json!([
@@ -61,6 +63,7 @@ fn a_cancel_in_the_same_write_is_never_lost() {
 }
 
 /// CANCEL-2, CANCEL-3, CANCEL-5; and what the client has seen stays.
+// proves: ACP-46, ACP-48, ACP-51, ACP-52, LASH-89
 #[test]
 fn a_cancel_while_the_model_talks() {
     let world = World::new(hangs());
@@ -104,6 +107,7 @@ fn a_prompt_can_be_taken_back_by_its_id() {
 }
 
 /// PROMPT-11, PROMPT-12, G-6: prompts queue; a cancel ends those that wait as well.
+// proves: C-29
 #[test]
 fn prompts_of_one_session_run_one_after_the_other() {
     let world = World::new(json!([
@@ -129,6 +133,7 @@ fn prompts_of_one_session_run_one_after_the_other() {
 }
 
 /// RPC-18, MODE-2, CFG-7, SESS-5: everything else goes on beside a prompt.
+// proves: ACP-48
 #[test]
 fn a_prompt_blocks_nothing() {
     let world = World::new(hangs());
@@ -157,6 +162,7 @@ fn a_prompt_blocks_nothing() {
 }
 
 /// CLOSE-1, CLOSE-3.
+// proves: ACP-3
 #[test]
 fn closing_a_session_ends_its_prompt() {
     let world = World::new(hangs());
@@ -173,6 +179,7 @@ fn closing_a_session_ends_its_prompt() {
 }
 
 /// PROMPT-2, PROMPT-10, PROMPT-13: refused before a turn begins.
+// proves: ACP-6, ACP-10, C-8
 #[test]
 fn prompts_that_are_none() {
     let world = World::new(json!([{"steps": [{"text": "first"}]}]));
@@ -198,6 +205,7 @@ fn prompts_that_are_none() {
 }
 
 /// PROMPT-5, PROMPT-6.
+// proves: ACP-30, ACP-43, ACP-45
 #[test]
 fn ends_of_all_sorts() {
     let fails = |word: &str, kind: &str| json!({"when": {"last_user_contains": word}, "end": {"error": {"kind": kind, "message": "the provider said no"}}});
@@ -229,6 +237,7 @@ fn ends_of_all_sorts() {
 }
 
 /// TR-1, TR-2, MSG-1, MSG-2.
+// proves: ACP-20, ACP-21, C-19
 #[test]
 fn text_survives_as_it_was() {
     let text = "多行\r\n\"quoted\" \\ \u{7f} \u{2028} 👩‍👩‍👧 e\u{301}";

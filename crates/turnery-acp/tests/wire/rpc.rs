@@ -91,6 +91,7 @@ fn malformed_lines_are_answered_once_and_nothing_breaks() {
 }
 
 /// RPC-5, RPC-17, RPC-20, CANCEL-1, CANCEL-8, REQC-4: silence.
+// proves: ACP-47
 #[test]
 fn what_wants_no_answer_gets_none() {
     let world = World::silent();

@@ -103,6 +103,7 @@ fn mcp_servers_that_are_not_connected_are_told_of() {
 }
 
 /// SESS-8, SESS-9, CLOSE-2, DEL-2.
+// proves: ACP-3
 #[test]
 fn sessions_that_are_not_open() {
     let world = World::silent();
