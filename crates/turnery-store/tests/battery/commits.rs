@@ -30,6 +30,7 @@ fn sample(number: u32) -> Arc<LoopRecord> {
 }
 
 /// S3.
+// proves: S3
 async fn a_commit_moves_the_session_on(world: &World) {
     let lane = opened(world).await;
     let commits = [(0, sample(1)), (1, sample(2))];
@@ -46,6 +47,7 @@ async fn a_commit_moves_the_session_on(world: &World) {
     assert_eq!(again.info, info);
 }
 
+// proves: LOOP-2
 async fn the_history_comes_back_equal(world: &World) {
     let lane = opened(world).await;
     world
@@ -63,6 +65,7 @@ async fn the_history_comes_back_equal(world: &World) {
 }
 
 /// S2, also when the first try gave the lane back.
+// proves: S2
 pub(crate) async fn a_retry_is_answered_like_the_first_time(world: &World) {
     let lane = opened(world).await;
     let giving = Commit {
@@ -75,6 +78,7 @@ pub(crate) async fn a_retry_is_answered_like_the_first_time(world: &World) {
 }
 
 /// S2.
+// proves: S2
 async fn other_content_under_the_same_id_is_refused(world: &World) {
     let lane = opened(world).await;
     world
@@ -94,6 +98,7 @@ async fn other_content_under_the_same_id_is_refused(world: &World) {
 }
 
 /// S1, S8: and what the loser journalled is gone (C-12).
+// proves: LASH-34, LASH-35, S1, S8, C-12
 pub(crate) async fn a_stale_head_changes_nothing(world: &World) {
     let lane = opened(world).await;
     world
@@ -123,6 +128,7 @@ pub(crate) async fn a_stale_head_changes_nothing(world: &World) {
 }
 
 /// S1, S8: the fence decides, not the name of the holder.
+// proves: LASH-35, S1, S8
 pub(crate) async fn a_lost_lane_changes_nothing(world: &World) {
     let old = opened(world).await;
     let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();

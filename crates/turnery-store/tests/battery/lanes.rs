@@ -14,6 +14,7 @@ battery!(
     a_lost_lane_is_not_renewed,
 );
 
+// proves: LASH-33
 async fn a_lane_has_one_holder(world: &World) {
     let store = &world.store;
     let id = "s1".into();

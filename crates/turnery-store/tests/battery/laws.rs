@@ -356,11 +356,13 @@ fn run(world: &World, ops: Vec<Op>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
+    // proves: S1, S2, S3, S5, S8
     #[test]
     fn sqlite_answers_as_the_model_does(ops in prop::collection::vec(op(), 1..50)) {
         run(&World::sqlite(), ops);
     }
 
+    // proves: S1, S2, S3, S5, S8
     #[test]
     fn memory_answers_as_the_model_does(ops in prop::collection::vec(op(), 1..50)) {
         run(&World::memory(), ops);

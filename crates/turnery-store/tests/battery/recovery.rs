@@ -31,6 +31,7 @@ async fn after_the_crash(world: &World) -> Vec<Arc<LoopRecord>> {
 }
 
 /// The history that was stays; the aborted loop comes after it and the next prompt does not see it.
+// proves: LOOP-54, S5, C-3, C-12
 async fn a_journal_becomes_an_aborted_loop(world: &World) {
     let lane = opened(world).await;
     let first = record("s1", 1, "Hello").into();
@@ -71,6 +72,7 @@ async fn a_journal_becomes_an_aborted_loop(world: &World) {
 }
 
 /// LOAD-7: one call ran, another waited; both have ended afterwards, and each bracket is whole (R1, R2).
+// proves: R1, R2
 async fn a_running_call_is_closed(world: &World) {
     let lane = opened(world).await;
     let asked = |id: &str| EventKind::ToolCallRequested {
@@ -126,6 +128,7 @@ async fn a_running_call_is_closed(world: &World) {
 }
 
 /// C-12: the journal of a loser is no evidence of the new holder's.
+// proves: C-12
 pub(crate) async fn a_loser_cannot_journal_any_more(world: &World) {
     let old = opened(world).await;
     let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
@@ -137,6 +140,7 @@ pub(crate) async fn a_loser_cannot_journal_any_more(world: &World) {
 }
 
 /// C-12: a commit that is refused for its lane leaves the evidence of the loop that really runs.
+// proves: C-12
 async fn a_loser_cannot_settle_the_holders_journal(world: &World) {
     let old = opened(world).await;
     let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();

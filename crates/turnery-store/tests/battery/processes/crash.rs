@@ -283,12 +283,14 @@ async fn killed_while_sessions_are_made_and_changed() {
     );
 }
 
+// proves: S4, S5
 #[tokio::test]
 async fn killed_while_journalling() {
     let tally = kill_at(moments("begin journal", 20, 13)).await;
     assert!(tally.under_way > 0, "{tally:?}");
 }
 
+// proves: S3, S4
 #[tokio::test]
 async fn killed_while_committing() {
     let tally = kill_at(moments("begin commit", 20, 29)).await;
@@ -296,6 +298,7 @@ async fn killed_while_committing() {
 }
 
 /// Long enough that most of these kills cut a transaction short.
+// proves: S3, S4
 #[tokio::test]
 async fn killed_in_the_middle_of_a_long_commit() {
     let moments = (0..15).map(|number| Moment {

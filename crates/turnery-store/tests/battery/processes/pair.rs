@@ -34,6 +34,7 @@ impl Scene {
 }
 
 /// UP-27: the one that comes second learns who is there, in both directions.
+// proves: LASH-33
 #[tokio::test]
 async fn busy_names_the_process() {
     let mut scene = scene().await;
@@ -67,6 +68,7 @@ async fn a_killed_process_holds_nothing() {
 }
 
 /// S1: what another process has committed meanwhile is not overwritten.
+// proves: LASH-34, LASH-35, S1, S8
 #[tokio::test]
 async fn a_head_moved_by_another_process_is_noticed() {
     let mut scene = scene().await;
