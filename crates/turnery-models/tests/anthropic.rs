@@ -113,6 +113,7 @@ fn deltas() -> Vec<ModelDelta> {
     ]
 }
 
+// proves: TURN-52, TURN-53, TURN-54, TURN-55, LASH-107, LASH-108, LASH-109, LASH-110
 #[tokio::test]
 async fn a_cut_at_any_byte_changes_nothing() {
     cut_at_every_byte(
@@ -137,6 +138,7 @@ fn nor_do_many_cuts() {
 }
 
 /// C-31.
+// proves: C-31
 #[tokio::test]
 async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
     // The last event says all once its closing brace is there.
@@ -154,6 +156,7 @@ async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
     }
 }
 
+// proves: R9
 #[tokio::test]
 async fn an_error_in_mid_stream_ends_the_call_after_text_and_not_before() {
     let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
@@ -216,6 +219,7 @@ async fn stop_reasons() {
 }
 
 /// TURN-49: results in call order; the signature goes back byte for byte.
+// proves: LASH-43
 #[tokio::test]
 async fn the_second_turn_sends_everything_back() {
     let server = serve(vec![events(ANSWER)]).await;

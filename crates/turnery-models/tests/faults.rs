@@ -100,6 +100,7 @@ async fn long_texts_are_cut() {
 }
 
 /// UP-8.
+// proves: R9
 #[tokio::test]
 async fn what_may_pass_is_tried_again() {
     let server = serve(vec![
@@ -129,6 +130,7 @@ async fn a_long_wait_ends_the_call() {
 }
 
 /// R9.
+// proves: R9
 #[tokio::test]
 async fn after_the_first_fragment_nothing_is_tried_again() {
     let cut = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
@@ -230,6 +232,7 @@ async fn a_missing_key_fails_the_call_and_hides_the_models() {
     assert_eq!(names, ["offline"]);
 }
 
+// proves: LASH-90
 #[tokio::test]
 async fn silence_ends_the_call_and_a_dropped_call_closes_its_socket() {
     let first = events("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");

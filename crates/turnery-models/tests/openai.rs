@@ -88,6 +88,7 @@ fn deltas() -> Vec<ModelDelta> {
     ]
 }
 
+// proves: TURN-52, TURN-53, TURN-54, TURN-55, LASH-107, LASH-108, LASH-109, LASH-111
 #[tokio::test]
 async fn a_cut_at_any_byte_changes_nothing() {
     cut_at_every_byte(Api::OpenAi, "m1", ANSWER, &answer(), &deltas()).await;
@@ -115,6 +116,7 @@ async fn calls_one_after_the_other_share_a_connection() {
 }
 
 /// C-31.
+// proves: C-31
 #[tokio::test]
 async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
     let bytes = chunked(ANSWER);
@@ -271,6 +273,7 @@ async fn an_error_inside_the_stream_is_a_fault() {
     );
 }
 
+// proves: LASH-43
 #[tokio::test]
 async fn the_second_turn_sends_everything_back() {
     let server = serve(vec![events(ANSWER)]).await;
