@@ -54,6 +54,7 @@ fn the_file_tools_fit_into_four_kilobytes() {
 }
 
 /// JIDO-39, JIDO-40.
+// proves: JIDO-39, JIDO-40
 #[test]
 fn what_plainly_means_the_same_is_made_to_fit() {
     let path = json!({"path": "a", "start_line": 6});

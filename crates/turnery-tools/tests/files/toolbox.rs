@@ -63,6 +63,7 @@ fn bench() -> Bench {
 }
 
 /// JIDO-68, JIDO-69, JIDO-70.
+// proves: JIDO-68, JIDO-69, JIDO-70, C-21
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_hangs_times_out_after_thirty_seconds() {
     let bench = bench();
@@ -78,6 +79,7 @@ async fn a_tool_that_hangs_times_out_after_thirty_seconds() {
 }
 
 /// JIDO-28.
+// proves: JIDO-28, C-21
 #[tokio::test(start_paused = true)]
 async fn the_caller_may_set_the_limit() {
     let bench = bench();
@@ -116,6 +118,7 @@ async fn a_panic_ends_the_call_and_nothing_else() {
 }
 
 /// JIDO-65, JIDO-66, JIDO-67.
+// proves: JIDO-66, JIDO-67
 #[tokio::test]
 async fn an_unknown_tool_is_answered_with_those_there_are() {
     let bench = bench();
