@@ -89,6 +89,7 @@ fn every_crate_has_its_layer() {
     assert_eq!(found, drawn);
 }
 
+// proves: LASH-38
 #[test]
 fn the_engine_has_no_runtime_clock_randomness_or_io() {
     let used = dependencies("turnery-engine", "dependencies");

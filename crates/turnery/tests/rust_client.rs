@@ -142,6 +142,7 @@ async fn prompt(
     Ok(answer.stop_reason)
 }
 
+// proves: ACP-42, ACP-46
 #[tokio::test]
 async fn the_official_rust_client_holds_a_conversation_over_two_processes() {
     let home = tempfile::tempdir().expect("a folder");

@@ -121,6 +121,7 @@ fn rude_server(key: &'static str) -> std::io::Result<SocketAddr> {
     Ok(address)
 }
 
+// proves: LOOP-29
 #[tokio::test]
 async fn a_key_is_never_printed_or_kept() {
     let home = Home::new();
