@@ -35,14 +35,17 @@ pub use machine::{
     Announced, CommitFault, Context, Effect, Finish, Input, Limits, Loop, LoopSpec, Price,
     QueueMode,
 };
-pub use message::{Content, ImageData, LlmMessage, Message, MessageStop};
+pub use message::{Content, ImageData, LlmMessage, Message, MessageStop, Role};
 pub use outcome::{Detail, LimitKind, Outcome, StopClass, TurnFinish, TurnStop};
 pub use record::{
     Attempt, ChildLoopRef, ChildUsage, ConfigSnapshot, ContinuationKind, Frame, LoopRecord,
     LoopStatus, ParallelGroup, Turn, TurnTrigger,
 };
 pub use recorder::Recorder;
-pub use response::{FaultKind, ModelDelta, ModelFault, ModelStop, Response};
+pub use response::{
+    FaultKind, ModelDelta, ModelFault, ModelStop, Named, Response, ResponseError, ResponseKind,
+    Source, ToolResult, extract_from_content, extract_text, tool_message,
+};
 pub use usage::Usage;
 
 /// A moment on the wall clock, UTC. The engine never reads a clock: every input brings its time.

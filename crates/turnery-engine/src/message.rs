@@ -60,7 +60,41 @@ pub enum Message {
     },
 }
 
+/// Who a message is from, as models know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The engine.
+    System,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
 impl Message {
+    /// Who it is from (JIDO-2).
+    #[must_use]
+    pub fn role(&self) -> Role {
+        match self {
+            Self::System { .. } => Role::System,
+            Self::User { .. } => Role::User,
+            Self::Assistant { .. } => Role::Assistant,
+            Self::ToolResult { .. } => Role::Tool,
+        }
+    }
+
+    /// What it cost, if it is a model's and the provider said so.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        match self {
+            Self::Assistant { usage, .. } => *usage,
+            Self::System { .. } | Self::User { .. } | Self::ToolResult { .. } => None,
+        }
+    }
+
     /// The text blocks, joined by newlines (C-19).
     #[must_use]
     pub fn text(&self) -> String {

@@ -93,6 +93,7 @@ fn answer() -> Response {
         }),
         model: "claude-x".to_owned(),
         provider: "acme".to_owned(),
+        tool_results: Vec::new(),
     }
 }
 

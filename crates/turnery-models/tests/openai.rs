@@ -67,6 +67,7 @@ fn answer() -> Response {
         }),
         model: "m1-0914".to_owned(),
         provider: "acme".to_owned(),
+        tool_results: Vec::new(),
     }
 }
 

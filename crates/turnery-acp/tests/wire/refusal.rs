@@ -40,6 +40,7 @@ impl Model for Parrot {
                 usage: None,
                 model: self.0.name.model.clone(),
                 provider: self.0.name.provider.clone(),
+                tool_results: Vec::new(),
             })
         })
     }

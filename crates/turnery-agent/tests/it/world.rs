@@ -149,6 +149,7 @@ impl Model for Puppet {
                 usage: None,
                 model: "one".to_owned(),
                 provider: "puppet".to_owned(),
+                tool_results: Vec::new(),
             })
         })
     }

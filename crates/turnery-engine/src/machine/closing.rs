@@ -2,9 +2,7 @@
 
 use super::calls::Batch;
 use super::{Effect, Loop};
-use crate::{
-    Content, Disposition, EventKind, FailureKind, Message, Timestamp, ToolCall, ToolEnvelope,
-};
+use crate::{Disposition, EventKind, FailureKind, Timestamp, ToolCall, ToolEnvelope, tool_message};
 
 /// What is known of a call at its end.
 pub(super) struct Closing {
@@ -75,13 +73,10 @@ impl Loop {
             self.open_bracket(now, &call, false, out);
         }
         let disposition = closing.disposition();
-        let (content, is_error) = match &closing.envelope.result {
-            Ok(content) => (content.clone(), false),
-            Err(failure) => (vec![Content::text(&failure.message)], true),
-        };
+        let result = tool_message(call.call_id.clone(), call.name.clone(), &closing.envelope);
         let kind = EventKind::ToolExecutionEnd {
-            call_id: call.call_id.clone(),
-            tool_name: call.name.clone(),
+            call_id: call.call_id,
+            tool_name: call.name,
             child_loop_id: closing.envelope.child_loop_id.clone(),
             envelope: closing.envelope,
             disposition,
@@ -90,12 +85,6 @@ impl Loop {
         if faulty!(self, DropResultOnDeny) && disposition == Disposition::Denied {
             return;
         }
-        let result = Message::ToolResult {
-            call_id: call.call_id,
-            tool_name: call.name,
-            content,
-            is_error,
-        };
         let message_id = self.mint.say(now, result, out);
         batch.results.push(message_id);
     }

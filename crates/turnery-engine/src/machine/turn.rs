@@ -1,7 +1,6 @@
 //! Turn: one call of the model and what came of it.
 
 use super::{Announced, Batch, Draft, Effect, Loop, Stage};
-use crate::message::joined_text;
 use crate::{
     Content, Detail, EventKind, FaultKind, Message, MessageId, MessageStop, ModelDelta, ModelFault,
     ModelStop, Outcome, Response, Timestamp, TurnFinish, TurnStop, TurnTrigger, Usage,
@@ -9,29 +8,6 @@ use crate::{
 
 const EMPTY_ANSWER: &str =
     "the model gave an empty answer; send the prompt again, or choose another model";
-
-/// An assistant message in the making.
-struct Answer {
-    content: Vec<Content>,
-    stop: MessageStop,
-    model: String,
-    provider: String,
-    usage: Option<Usage>,
-    error: Option<String>,
-}
-
-impl From<Answer> for Message {
-    fn from(answer: Answer) -> Self {
-        Self::Assistant {
-            content: answer.content,
-            stop: answer.stop,
-            model: answer.model,
-            provider: answer.provider,
-            usage: answer.usage,
-            error: answer.error,
-        }
-    }
-}
 
 impl Loop {
     /// Begin a turn, unless a limit forbids it: a turn that cannot run leaves no trace (TURN-68).
@@ -108,63 +84,64 @@ impl Loop {
         announced: Vec<Announced>,
         out: &mut Vec<Effect>,
     ) {
-        let Some(draft) = self.take_draft() else {
+        let Some(Draft { message_id, .. }) = self.take_draft() else {
             return;
         };
-        let is_whole = match response.stop {
-            ModelStop::EndTurn | ModelStop::ToolUse => true,
-            ModelStop::Length | ModelStop::Refusal => false,
-        };
-        if !is_whole && !faulty!(self, KeepBrokenCalls) {
-            // Its calls may be cut short, and will have no results (D-16).
-            response
-                .content
-                .retain(|item| !matches!(item, Content::ToolCall(_)));
+        if !faulty!(self, KeepBrokenCalls) {
+            response = response.settled();
         }
-        let calls: Vec<_> = response.calls().cloned().collect();
-        let text = joined_text(&response.content);
-        // After a tool round trip, silence is an answer (UP-34).
-        let is_empty = calls.is_empty() && text.is_empty() && self.turns == 1;
-        let mut answer = Answer {
-            stop: MessageStop::Stop,
-            content: response.content,
-            model: response.model,
-            provider: response.provider,
-            usage: response.usage.map(Usage::consistent),
-            error: None,
-        };
+        let usage = response.usage;
         let (outcome, detail) = match response.stop {
-            ModelStop::Length => {
-                answer.stop = MessageStop::Length;
-                (Outcome::Stopped(TurnStop::Incomplete), None)
-            }
+            ModelStop::Length => (Outcome::Stopped(TurnStop::Incomplete), None),
             ModelStop::Refusal => {
-                answer.stop = MessageStop::GuardRail;
                 let outcome = Outcome::Stopped(TurnStop::ProviderError);
                 (outcome, Some(Detail::Refusal))
             }
-            ModelStop::EndTurn | ModelStop::ToolUse if !calls.is_empty() => {
-                answer.stop = MessageStop::ToolUse;
-                let usage = self.settle_answer(now, draft.message_id, answer, out);
+            ModelStop::EndTurn | ModelStop::ToolUse if response.needs_tools() => {
+                let calls = response.calls().cloned().collect();
+                self.settle_answer(now, message_id, response.into_assistant_message(), out);
                 return self.start_calls(now, Batch::new(calls, usage), announced, out);
             }
-            ModelStop::EndTurn | ModelStop::ToolUse if is_empty => {
-                answer.stop = MessageStop::Error;
-                answer.error = Some(EMPTY_ANSWER.to_owned());
-                let detail = Detail::Provider {
-                    kind: FaultKind::Protocol,
-                    message: EMPTY_ANSWER.to_owned(),
-                };
-                (Outcome::Stopped(TurnStop::ProviderError), Some(detail))
-            }
             ModelStop::EndTurn | ModelStop::ToolUse => {
+                let text = response.text();
+                // After a tool round trip, silence is an answer (UP-34).
+                if text.is_empty() && self.turns == 1 {
+                    return self.empty_answer(now, message_id, response, out);
+                }
                 let finish = TurnFinish::AssistantMessage { text };
                 (Outcome::Finished(finish), None)
             }
         };
-        let usage = self.settle_answer(now, draft.message_id, answer, out);
+        self.settle_answer(now, message_id, response.into_assistant_message(), out);
         self.close_turn(now, usage, Vec::new(), out);
         self.commit(now, outcome, detail, out);
+    }
+
+    /// An answer that says nothing is the provider's failure.
+    fn empty_answer(
+        &mut self,
+        now: Timestamp,
+        message_id: MessageId,
+        response: Response,
+        out: &mut Vec<Effect>,
+    ) {
+        let usage = response.usage;
+        let message = Message::Assistant {
+            content: response.content,
+            stop: MessageStop::Error,
+            model: response.model,
+            provider: response.provider,
+            usage,
+            error: Some(EMPTY_ANSWER.to_owned()),
+        };
+        self.settle_answer(now, message_id, message, out);
+        self.close_turn(now, usage, Vec::new(), out);
+        let detail = Detail::Provider {
+            kind: FaultKind::Protocol,
+            message: EMPTY_ANSWER.to_owned(),
+        };
+        let outcome = Outcome::Stopped(TurnStop::ProviderError);
+        self.commit(now, outcome, Some(detail), out);
     }
 
     /// What the client has seen stays; the loop stops.
@@ -197,7 +174,7 @@ impl Loop {
         out: &mut Vec<Effect>,
     ) {
         let message_id = draft.message_id.clone();
-        let answer = Answer {
+        let message = Message::Assistant {
             content: draft.into_content(),
             stop,
             model: self.spec.config.model.clone(),
@@ -205,20 +182,20 @@ impl Loop {
             usage: None,
             error,
         };
-        let usage = self.settle_answer(now, message_id, answer, out);
-        self.close_turn(now, usage, Vec::new(), out);
+        self.settle_answer(now, message_id, message, out);
+        self.close_turn(now, None, Vec::new(), out);
     }
 
-    /// `MessageEnd` and the turn's only `UsageReported` (I4). Returns the turn's usage.
+    /// `MessageEnd` and the turn's only `UsageReported` (I4).
     fn settle_answer(
         &mut self,
         now: Timestamp,
         message_id: MessageId,
-        answer: Answer,
+        message: Message,
         out: &mut Vec<Effect>,
-    ) -> Option<Usage> {
-        let usage = answer.usage;
-        self.mint.settle(now, message_id, answer.into(), out);
+    ) {
+        let usage = message.usage();
+        self.mint.settle(now, message_id, message, out);
         if let Some(usage) = usage {
             self.usage += usage;
         }
@@ -231,7 +208,6 @@ impl Loop {
             cumulative: self.usage,
         };
         self.mint.emit(now, kind, out);
-        usage
     }
 
     /// The only place where a turn ends.

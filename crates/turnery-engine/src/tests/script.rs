@@ -214,6 +214,7 @@ pub(crate) fn answer(content: Vec<Content>, stop: ModelStop, cost: Option<(u64, 
         }),
         model: "real-model".to_owned(),
         provider: "real-provider".to_owned(),
+        tool_results: Vec::new(),
     };
     Input::Answered { response, calls }
 }

@@ -294,13 +294,7 @@ impl remote::Reader for Reader {
         let Some(raw_stop) = self.raw_stop else {
             return Err(Broken::Promise("it does not say why it stopped".to_owned()));
         };
-        let stop = match raw_stop.as_str() {
-            "tool_use" => ModelStop::ToolUse,
-            // A paused answer has not said all either.
-            "max_tokens" | "model_context_window_exceeded" | "pause_turn" => ModelStop::Length,
-            "refusal" => ModelStop::Refusal,
-            _ => ModelStop::EndTurn,
-        };
+        let stop = ModelStop::of_word(&raw_stop);
         if raw_stop == "model_context_window_exceeded" && self.parts.is_empty() {
             return Err(Broken::Said(Said {
                 code: "context_length_exceeded".to_owned(),
@@ -315,6 +309,7 @@ impl remote::Reader for Reader {
             usage: self.usage,
             model: self.model,
             provider: self.provider,
+            tool_results: Vec::new(),
         })
     }
 }

@@ -90,6 +90,7 @@ impl Model for Offline {
                 usage: None,
                 model: "offline".to_owned(),
                 provider: "offline".to_owned(),
+                tool_results: Vec::new(),
             })
         })
     }

@@ -123,20 +123,14 @@ impl remote::Reader for Reader {
                 "it ended without [DONE] and without a finish_reason".to_owned(),
             ));
         }
-        let stop = match self.raw_stop.as_deref() {
-            Some("length" | "model_length" | "max_tokens") => ModelStop::Length,
-            Some("content_filter") => ModelStop::Refusal,
-            Some(word @ ("error" | "insufficient_system_resource")) => {
-                return Err(Broken::Said(Said {
-                    message: format!("finish_reason {word}"),
-                    ..Said::default()
-                }));
-            }
-            // Many servers say `stop` after calls, and some say `tool_calls` without any.
-            _ if !self.calls.is_empty() => ModelStop::ToolUse,
-            _ if self.has_refused => ModelStop::Refusal,
-            _ => ModelStop::EndTurn,
-        };
+        let word = self.raw_stop.as_deref();
+        if let Some(word @ ("error" | "insufficient_system_resource")) = word {
+            return Err(Broken::Said(Said {
+                message: format!("finish_reason {word}"),
+                ..Said::default()
+            }));
+        }
+        let stop = ModelStop::of_answer(word, !self.calls.is_empty(), self.has_refused);
         Ok(Response {
             content: self.parts.settle(&self.provider),
             stop,
@@ -144,6 +138,7 @@ impl remote::Reader for Reader {
             usage: self.usage,
             model: self.model,
             provider: self.provider,
+            tool_results: Vec::new(),
         })
     }
 }

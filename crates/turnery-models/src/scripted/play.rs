@@ -64,6 +64,7 @@ pub(super) async fn play(
         usage: answer.usage.map(Into::into),
         model: name.model.clone(),
         provider: name.provider.clone(),
+        tool_results: Vec::new(),
     })
 }
 

@@ -272,6 +272,7 @@ fn answer(content: Vec<Content>, stop: ModelStop, usage: Option<Usage>) -> Input
         usage,
         model: "m".to_owned(),
         provider: "p".to_owned(),
+        tool_results: Vec::new(),
     };
     Input::Answered {
         response,
