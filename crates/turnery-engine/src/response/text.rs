@@ -1,6 +1,6 @@
 //! Text: the plain text of whatever shape an answer has.
 
-use super::maps::{Shape, texts};
+use super::maps::{Shape, is_said, texts};
 use serde_json::Value;
 
 /// The plain text of an answer in any shape: text itself, a message, a list of choices, a vendor's
@@ -9,6 +9,10 @@ use serde_json::Value;
 #[must_use]
 pub fn extract_text(answer: &Value) -> String {
     match answer {
+        Value::Object(map) if is_said(map) => map
+            .get("text")
+            .map(extract_from_content)
+            .unwrap_or_default(),
         Value::Object(map) => match Shape::of(map) {
             Some(shape) => shape.text(),
             None => extract_from_content(answer),

@@ -12,7 +12,12 @@ type Object = Map<String, Value>;
 
 /// Whether a map is one of these, and not a vendor's.
 pub(super) fn is_classified(map: &Object) -> bool {
-    is_stored(map) || matches!(text_at(map, &["type"]), Some("tool_calls" | "final_answer"))
+    is_stored(map) || is_said(map)
+}
+
+/// Whether a map says what it is.
+pub(in super::super) fn is_said(map: &Object) -> bool {
+    !is_stored(map) && matches!(text_at(map, &["type"]), Some("tool_calls" | "final_answer"))
 }
 
 fn is_stored(map: &Object) -> bool {

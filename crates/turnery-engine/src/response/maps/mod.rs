@@ -10,7 +10,7 @@ mod message;
 mod responses;
 mod usage;
 
-pub(super) use classified::read as classified;
+pub(super) use classified::{is_said, read as classified};
 pub(super) use message::texts;
 
 use super::{Response, ResponseError, source::kind_of};

@@ -1,0 +1,46 @@
+//! Responses: built from every source, classified, and projected.
+
+mod building;
+mod classified;
+mod laws;
+mod projecting;
+mod text;
+mod vendors;
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnery_engine::{Content, Named, Response, ResponseError, ToolCall};
+
+/// A call with an object of arguments.
+fn call(id: &str, name: &str, args: Value) -> Content {
+    Content::ToolCall(ToolCall {
+        call_id: id.into(),
+        name: name.to_owned(),
+        args: Arc::new(args),
+    })
+}
+
+fn thinking(text: &str) -> Content {
+    Content::Thinking {
+        text: text.to_owned(),
+        signature: None,
+    }
+}
+
+/// An answer of chat completions with this message.
+fn chat(message: &Value) -> Value {
+    json!({
+        "id": "chatcmpl-1",
+        "model": "m-1",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    })
+}
+
+fn built(map: Value) -> Response {
+    Response::from_response(map, Named::default()).expect("a response")
+}
+
+fn refused(map: Value) -> ResponseError {
+    Response::from_response(map, Named::default()).expect_err("no response")
+}
