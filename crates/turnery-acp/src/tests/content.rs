@@ -18,7 +18,7 @@ fn text(block: Value) -> String {
     }
 }
 
-// proves: ACP-7, ACP-8, ACP-9, C-30
+// proves: ACP-7, ACP-8, ACP-9, C-30, LASH-40
 #[test]
 fn every_advertised_block_reaches_the_model() {
     assert_eq!(text(json!({"type": "text", "text": "hi"})), "hi");

@@ -2,6 +2,7 @@
 
 mod ending;
 mod harness;
+mod one_prompt;
 mod prompts;
 mod refusal;
 mod rpc;

@@ -178,6 +178,7 @@ fn methods_that_are_not_there() {
 }
 
 /// INIT-12: by a request of every sort, and then it works.
+// proves: ACP-2
 #[test]
 fn initialize_comes_first() {
     let world = World::silent();

@@ -7,7 +7,7 @@ use turnery_engine::{Disposition, EventKind, Outcome, TurnStop};
 
 const CANCELLED: Outcome = Outcome::Stopped(TurnStop::Cancelled);
 
-// proves: LASH-15, LASH-89, LASH-91
+// proves: LASH-15, LASH-89, LASH-91, LASH-92
 #[tokio::test(start_paused = true)]
 async fn a_prompt_cancelled_at_once_is_cancelled_and_the_model_never_called() {
     let world = World::new(&[&[Act::Say("next")]]);

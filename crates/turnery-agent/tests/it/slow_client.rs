@@ -11,7 +11,7 @@ const BOUND: usize = 64 + 8 + ROOM + 4;
 /// Items that the client takes before it has to be read: enough for all that comes before the answer.
 const ROOM: usize = 16;
 
-// proves: LASH-85, D-15, C-10
+// proves: LASH-85, D-15, C-10, C-9
 #[tokio::test(start_paused = true)]
 pub(crate) async fn a_client_that_does_not_read_holds_the_model_back() {
     let many: Vec<Act> = (0..10_000).map(|_| Act::Say("x")).collect();
