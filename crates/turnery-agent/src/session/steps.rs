@@ -153,7 +153,9 @@ pub(crate) fn sort(effect: Effect) -> Sorted {
             block: Err("nobody is there to summarise".to_owned()),
             after,
         }))),
-        Effect::StopHook | Effect::StopCompaction => Sorted::Now(Urgent::Nothing),
+        Effect::StopHook | Effect::StopCompaction | Effect::Unheard(_) => {
+            Sorted::Now(Urgent::Nothing)
+        }
         Effect::StopModel => Sorted::Now(Urgent::StopModel),
         Effect::Withdraw(call_id) => Sorted::Now(Urgent::Withdraw(call_id)),
         Effect::StopTool(call_id) => Sorted::Now(Urgent::StopTool(call_id)),

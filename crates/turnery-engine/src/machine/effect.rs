@@ -1,6 +1,6 @@
 //! Effect: all that a loop can ask of the world, and how it can be over.
 
-use crate::{CallId, ContextSize, Detail, Event, Hook, Outcome, ToolCall, Usage};
+use crate::{CallId, Content, ContextSize, Detail, Event, Hook, Outcome, ToolCall, Usage};
 
 /// What a loop asks of the world. To be carried out in order: a later one only after an `Emit` or
 /// `Publish` before it has been handed to the outbox.
@@ -39,6 +39,10 @@ pub enum Effect {
     AbortTool(CallId),
     /// Feed `GraceOver` after the grace period.
     StartGrace,
+    /// Somebody's words (`Steer`, `FollowUp`) that this loop will not say to the model: run them as the
+    /// next prompt. Given when the outcome is sealed, before `Commit` or `Finish`; for words that come
+    /// later at once, even after `Finish`.
+    Unheard(Vec<Content>),
     /// Fold this `LoopEnd` and store the record: answer with `Committed` or `CommitFailed`.
     Commit(Event),
     /// The loop is over. Nothing follows.

@@ -46,6 +46,8 @@ pub struct LoopSpec {
     pub steering: QueueMode,
     /// How many follow-ups are heard at once.
     pub follow_ups: QueueMode,
+    /// How many calls may run at the same time, of those announced as parallel (C-6); 1 is one after the other.
+    pub parallel: usize,
     /// How full the context is, and when to compact it.
     pub context: Context,
     /// What tokens cost, where a limit of money is set.
@@ -81,6 +83,7 @@ impl LoopSpec {
             forced_reply: false,
             steering: QueueMode::default(),
             follow_ups: QueueMode::default(),
+            parallel: 8,
             context: Context::default(),
             price: None,
         }

@@ -3,7 +3,7 @@
 use crate::{
     Announced, CallDetail, Content, Effect, Event, EventKind, FaultKind, Finish, Input, LlmMessage,
     Loop, LoopSpec, Message, ModelDelta, ModelFault, ModelStop, Recorder, Response, Timestamp,
-    ToolCall, ToolEnvelope, Usage, Verdict, oracle,
+    ToolCall, ToolEnvelope, Usage, Verdict, message::joined_text, oracle,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -86,6 +86,7 @@ impl Script {
                 | Effect::StopHook
                 | Effect::Compact(_)
                 | Effect::StopCompaction
+                | Effect::Unheard(_)
                 | Effect::StartGrace => {}
             }
         }
@@ -107,6 +108,7 @@ fn line(effect: &Effect) -> String {
         Effect::Hook(hook) => format!("> hook {hook:?}"),
         Effect::StopHook => "> stop hook".to_owned(),
         Effect::Compact(size) => format!("> compact {}", size.messages),
+        Effect::Unheard(content) => format!("> unheard {}", joined_text(content)),
         Effect::StopCompaction => "> stop compaction".to_owned(),
         Effect::Commit(event) => format!("> commit {}", word(&event.kind)),
         Effect::Finish(Finish::Done { .. }) => "> done".to_owned(),

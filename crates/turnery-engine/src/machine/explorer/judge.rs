@@ -88,7 +88,11 @@ impl Judge {
             }
             Effect::AbortTool(call_id) => world.set(&call_id, CallState::Over),
             Effect::StartGrace => world.grace = true,
-            Effect::Hook(_) | Effect::StopHook | Effect::Compact(_) | Effect::StopCompaction => {}
+            Effect::Hook(_)
+            | Effect::StopHook
+            | Effect::Compact(_)
+            | Effect::StopCompaction
+            | Effect::Unheard(_) => {}
             Effect::Commit(event) => self.commit(world, event)?,
             Effect::Finish(finish) => self.finish(world, &finish)?,
         }
