@@ -7,4 +7,6 @@ mod judged;
 mod laws;
 mod recording;
 mod script;
+mod shapes;
+mod told;
 mod turns;
