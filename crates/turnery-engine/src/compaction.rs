@@ -1,5 +1,9 @@
 //! Compaction: what stands for older messages once history outgrows the context window. History itself never changes.
 
+mod size;
+
+pub use size::{ContextSize, content_tokens, text_tokens};
+
 use crate::{LlmMessage, MessageId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -31,13 +35,4 @@ pub struct Kept {
     /// Its shortened form, if it is not kept as it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortened: Option<Arc<LlmMessage>>,
-}
-
-/// How much a request holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContextSize {
-    /// Tokens, estimated.
-    pub tokens: u64,
-    /// Messages.
-    pub messages: u64,
 }

@@ -84,6 +84,9 @@ pub enum EventKind {
         /// Why there is no block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
+        /// Of the call that made the summary, also of one that came to nothing: in no turn's usage (I10).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
     },
     /// A call of the model failed before anything of it was shown, and is tried again (UP-8, R9).
     ModelRetried {

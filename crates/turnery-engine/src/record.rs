@@ -70,6 +70,9 @@ pub struct LoopRecord {
     /// What stands for the messages up to here in the context of later calls (LOOP-46).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction_block: Option<CompactionBlock>,
+    /// Of the calls that made summaries, where the provider said so. Not part of `usage` (I10).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction_usage: Option<Usage>,
     /// Calls of the model that failed and were tried again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
@@ -120,6 +123,7 @@ impl LoopRecord {
             child_loop_refs: Vec::new(),
             parallel_group: None,
             compaction_block: None,
+            compaction_usage: None,
             attempts: Vec::new(),
             issues: Vec::new(),
             turns: Vec::new(),

@@ -142,9 +142,12 @@ fn apply(record: &mut LoopRecord, event: &Event) {
             record.rejection.clone_from(rejection);
             record.ended_at = Some(event.at);
         }
-        EventKind::CompactionEnded { block, .. } => {
+        EventKind::CompactionEnded { block, usage, .. } => {
             if block.is_some() {
                 record.compaction_block.clone_from(block);
+            }
+            if let Some(usage) = usage {
+                *record.compaction_usage.get_or_insert_default() += *usage;
             }
         }
         EventKind::ModelRetried { attempt, fault, .. } => record.attempts.push(Attempt {

@@ -152,6 +152,7 @@ pub(crate) fn sort(effect: Effect) -> Sorted {
         Effect::Compact(after) => Sorted::Now(Urgent::Unasked(Box::new(Input::Compacted {
             block: Err("nobody is there to summarise".to_owned()),
             after,
+            usage: None,
         }))),
         Effect::StopHook | Effect::StopCompaction | Effect::Unheard(_) => {
             Sorted::Now(Urgent::Nothing)

@@ -3,7 +3,7 @@
 use super::CommitFault;
 use crate::{
     CallDetail, CallId, ChildUsage, CompactionBlock, Content, ContextSize, HookVerdict, ModelDelta,
-    ModelFault, PlanEntry, Response, ToolEnvelope, Verdict,
+    ModelFault, PlanEntry, Response, ToolEnvelope, Usage, Verdict,
 };
 
 /// What the world tells a loop.
@@ -39,6 +39,8 @@ pub enum Input {
         block: Result<CompactionBlock, String>,
         /// What the next request holds now.
         after: ContextSize,
+        /// Of the call that made the summary, if one was made and the provider said so (I10).
+        usage: Option<Usage>,
     },
     /// A running call says how far it is.
     Progressed {

@@ -1,6 +1,7 @@
 //! Tests of the engine: a loop is fed inputs, and what it said is read as lines.
 
 mod cancels;
+mod compaction;
 mod ends;
 pub(crate) mod fixture;
 mod judged;

@@ -1,0 +1,102 @@
+//! Tests of the estimate: how much of a context window messages take.
+
+use crate::compaction::{content_tokens, text_tokens};
+use crate::{
+    Content, ContextSize, Event, EventKind, ImageData, Message, Recorder, ToolCall, Usage,
+};
+use serde_json::json;
+use std::sync::Arc;
+
+// proves: UP-10
+#[test]
+fn four_bytes_are_a_token() {
+    assert_eq!(text_tokens(""), 0);
+    assert_eq!(text_tokens("abcd"), 1);
+    assert_eq!(text_tokens("abcde"), 2);
+    let said = Message::User {
+        content: vec![Content::text("12345678")],
+    };
+    let expected = ContextSize {
+        tokens: 2 + 4,
+        messages: 1,
+    };
+    assert_eq!(ContextSize::of(&said), expected);
+}
+
+#[test]
+fn a_picture_takes_the_same_whatever_its_bytes() {
+    let image = |base64: &str| {
+        Content::Image(ImageData {
+            mime_type: "image/png".to_owned(),
+            base64: base64.into(),
+        })
+    };
+    assert_eq!(content_tokens(&[image("QQ==")]), 1_500);
+    assert_eq!(content_tokens(&[image(&"A".repeat(1_000_000))]), 1_500);
+}
+
+#[test]
+fn the_arguments_of_a_call_count() {
+    let call = |text: &str| {
+        Content::ToolCall(ToolCall {
+            call_id: "c".into(),
+            name: "read".to_owned(),
+            args: Arc::new(json!({"path": text, "lines": [1, 2]})),
+        })
+    };
+    let short = content_tokens(&[call("")]);
+    assert_eq!(content_tokens(&[call(&"x".repeat(4_000))]), short + 1_000);
+}
+
+/// The record holds what summaries cost beside what its turns cost.
+// proves: I10
+#[test]
+fn what_a_summary_costs_is_not_the_turns() {
+    let cost = Usage {
+        input: 10,
+        output: 2,
+        ..Usage::default()
+    };
+    let event = |seq, kind| Event {
+        session_id: "s".into(),
+        loop_id: "s.c.1".into(),
+        seq,
+        turn_index: None,
+        at: chrono::DateTime::UNIX_EPOCH,
+        kind,
+    };
+    let mut recorder = Recorder::new();
+    recorder.fold(&event(
+        0,
+        EventKind::LoopStart {
+            agent_id: "a".to_owned(),
+            prompt_id: "p".into(),
+            parent_loop_id: None,
+            continuation_kind: crate::ContinuationKind::Compaction,
+            config: None,
+            tag: None,
+            metadata: None,
+            frame_id: None,
+            frame: None,
+        },
+    ));
+    for (seq, usage) in [(1, Some(cost)), (2, None), (3, Some(cost))] {
+        recorder.fold(&event(
+            seq,
+            EventKind::CompactionEnded {
+                block: None,
+                after: ContextSize::default(),
+                failure: Some("empty".to_owned()),
+                usage,
+            },
+        ));
+    }
+    let record = recorder.into_record().unwrap();
+    let both = Usage {
+        input: 20,
+        output: 4,
+        ..Usage::default()
+    };
+    assert_eq!(record.compaction_usage, Some(both));
+    assert_eq!(record.usage, Usage::default());
+}
