@@ -21,7 +21,7 @@ mod sse;
 mod text;
 
 pub use catalogue::{Catalogue, ModelName, UnknownModel};
-pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Thinking};
+pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Retry, Thinking, Told};
 pub use offline::Offline;
 pub use provider::{Api, CallLimits, ProviderConfig};
 pub use retry::RetryPolicy;

@@ -2,7 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use turnery_engine::{
     ConfigSnapshot, LlmMessage, ModelDelta, ModelFault, Response, SessionId, ToolSpec,
@@ -116,14 +116,34 @@ impl Thinking {
     }
 }
 
+/// What a call tells before it ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// A fragment of the answer.
+    Delta(ModelDelta),
+    /// An attempt failed before its first fragment, and is made again (R9).
+    Retry(Retry),
+}
+
+/// A failed attempt that is made again, inside one call (UP-8).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// The attempt that failed, from 1.
+    pub attempt: u32,
+    /// How.
+    pub fault: ModelFault,
+    /// How long until the next one.
+    pub wait: Duration,
+}
+
 /// Where fragments go: a bounded queue, so a slow client slows the provider's stream.
 #[derive(Clone, Debug)]
-pub struct DeltaSender(mpsc::Sender<ModelDelta>);
+pub struct DeltaSender(mpsc::Sender<Told>);
 
 impl DeltaSender {
     /// A queue of `room` fragments.
     #[must_use]
-    pub fn new(room: usize) -> (Self, mpsc::Receiver<ModelDelta>) {
+    pub fn new(room: usize) -> (Self, mpsc::Receiver<Told>) {
         let (sender, receiver) = mpsc::channel(room);
         (Self(sender), receiver)
     }
@@ -131,6 +151,11 @@ impl DeltaSender {
     /// Send one fragment; waits for room. Nobody listening any more is not an error: the caller is
     /// about to be dropped.
     pub async fn send(&self, delta: ModelDelta) {
-        let _ = self.0.send(delta).await;
+        let _ = self.0.send(Told::Delta(delta)).await;
+    }
+
+    /// Tell of an attempt that failed, before waiting to make it again.
+    pub async fn retry(&self, retry: Retry) {
+        let _ = self.0.send(Told::Retry(retry)).await;
     }
 }

@@ -1,7 +1,7 @@
 //! Remote: a model behind HTTP. Drives one call through its attempts, whatever API it speaks.
 
 use crate::{
-    CallLimits, DeltaSender, Model, ModelInfo, ModelRequest,
+    CallLimits, DeltaSender, Model, ModelInfo, ModelRequest, Retry,
     answer::CallIds,
     fault::{self, Said},
     http::Endpoint,
@@ -94,6 +94,7 @@ impl<D: Dialect> Model for Remote<D> {
                     // R9: what was shown cannot be taken back.
                     Err(failure) if sent => return Err(failure.fault),
                     Err(failure) => {
+                        let fault = failure.fault.clone();
                         let wait = self.retry.after(retry, failure)?;
                         tracing::debug!(
                             provider = self.endpoint.provider,
@@ -101,6 +102,13 @@ impl<D: Dialect> Model for Remote<D> {
                             ?wait,
                             "model call is made again"
                         );
+                        let attempt = retry + 1;
+                        out.retry(Retry {
+                            attempt,
+                            fault,
+                            wait,
+                        })
+                        .await;
                         tokio::time::sleep(wait).await;
                     }
                 }

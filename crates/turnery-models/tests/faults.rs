@@ -2,10 +2,10 @@
 
 mod server;
 
-use server::{Reply, call, events, hello, serve, serve_writes, status, text};
+use server::{Reply, call, events, hello, listen, serve, serve_writes, status, text};
 use std::time::Duration;
 use turnery_engine::{FaultKind, ModelFault};
-use turnery_models::{Api, Catalogue, DeltaSender, ProviderConfig};
+use turnery_models::{Api, Catalogue, DeltaSender, ProviderConfig, Told};
 
 const OK: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
@@ -111,10 +111,27 @@ async fn what_may_pass_is_tried_again() {
     ])
     .await;
     let model = server.model(Api::OpenAi, "m1");
-    let (response, streamed) = call(&*model, hello()).await;
+    let (response, told) = listen(&*model, hello()).await;
     assert_eq!(response.unwrap().raw_stop.as_deref(), Some("stop"));
-    assert_eq!(streamed, [text(0, "Hi")]);
     assert_eq!(server.bodies().len(), 4);
+    // Each failed attempt is told before the next is made, and all of them before the answer.
+    let told: Vec<_> = told
+        .into_iter()
+        .map(|told| match told {
+            Told::Retry(retry) => (retry.attempt, Some(retry.fault.kind)),
+            Told::Delta(delta) => {
+                assert_eq!(delta, text(0, "Hi"));
+                (4, None)
+            }
+        })
+        .collect();
+    let faults = [
+        (1, Some(FaultKind::RateLimit)),
+        (2, Some(FaultKind::Overloaded)),
+        (3, Some(FaultKind::Network)),
+        (4, None),
+    ];
+    assert_eq!(told, faults);
 }
 
 #[tokio::test]
@@ -136,9 +153,9 @@ async fn after_the_first_fragment_nothing_is_tried_again() {
     let cut = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
     let server = serve(vec![events(cut), events(OK)]).await;
     let model = server.model(Api::OpenAi, "m1");
-    let (response, streamed) = call(&*model, hello()).await;
+    let (response, told) = listen(&*model, hello()).await;
     assert_eq!(response.unwrap_err().kind, FaultKind::Protocol);
-    assert_eq!(streamed, [text(0, "Hi")]);
+    assert_eq!(told, [Told::Delta(text(0, "Hi"))]);
     assert_eq!(server.bodies().len(), 1);
 }
 
@@ -248,7 +265,8 @@ async fn silence_ends_the_call_and_a_dropped_call_closes_its_socket() {
 
     let (sender, mut receiver) = DeltaSender::new(8);
     let running = tokio::spawn(async move { model.call(hello(), sender).await });
-    assert_eq!(receiver.recv().await, Some(text(0, "Hi")));
+    let hi = Told::Delta(text(0, "Hi"));
+    assert_eq!(receiver.recv().await, Some(hi));
     running.abort();
     server.closed.notified().await;
     assert!(running.await.unwrap_err().is_cancelled());

@@ -6,7 +6,7 @@ use turnery_engine::{
     CallId, Content, FaultKind, LlmMessage, Message, MessageStop, ModelDelta, ModelFault,
     ModelStop, Response, SessionId, Usage,
 };
-use turnery_models::{DeltaSender, Model, ModelRequest, Scenario, Scripted, Thinking};
+use turnery_models::{DeltaSender, Model, ModelRequest, Scenario, Scripted, Thinking, Told};
 
 fn scenario(value: &Value) -> Scenario {
     Scenario::parse(&value.to_string(), Path::new("s.json")).expect("a scenario")
@@ -62,7 +62,7 @@ async fn call(
     let (out, mut deltas) = DeltaSender::new(100);
     let answer = model.call(request(messages), out).await;
     let mut seen = Vec::new();
-    while let Some(delta) = deltas.recv().await {
+    while let Some(Told::Delta(delta)) = deltas.recv().await {
         seen.push(delta);
     }
     (seen, answer)

@@ -10,9 +10,9 @@ use std::{
 };
 use tokio::sync::mpsc;
 use turnery_engine::{
-    CallId, FailureKind, FaultKind, ModelDelta, ModelFault, Response, ToolCall, ToolEnvelope,
+    CallId, FailureKind, FaultKind, ModelFault, Response, ToolCall, ToolEnvelope,
 };
-use turnery_models::{DeltaSender, Model, ModelRequest};
+use turnery_models::{DeltaSender, Model, ModelRequest, Told};
 use turnery_tools::{Progress, ToolCx, Toolbox};
 
 /// Fragments that may wait between the model and the session.
@@ -69,7 +69,7 @@ impl<T, E> Leaf<T, E> {
 }
 
 /// A model at work.
-pub(crate) struct RunningModel(Leaf<ModelDelta, Result<Response, ModelFault>>);
+pub(crate) struct RunningModel(Leaf<Told, Result<Response, ModelFault>>);
 
 impl RunningModel {
     /// Call the model.
@@ -93,7 +93,7 @@ impl RunningModel {
         &mut self,
         cx: &mut Context<'_>,
         listen: bool,
-    ) -> Poll<Said<ModelDelta, Result<Response, ModelFault>>> {
+    ) -> Poll<Said<Told, Result<Response, ModelFault>>> {
         self.0.poll(cx, listen)
     }
 }

@@ -29,10 +29,9 @@ use tokio::{
 };
 use turnery_engine::{
     Announced, CallId, CommitFault, Content, Effect, Event, EventKind, FailureKind, Finish, Input,
-    Loop, LoopId, LoopSpec, ModelDelta, ModelFault, PromptId, Recorder, Response, ToolCall,
-    ToolEnvelope,
+    Loop, LoopId, LoopSpec, ModelFault, PromptId, Recorder, Response, ToolCall, ToolEnvelope,
 };
-use turnery_models::ModelRequest;
+use turnery_models::{ModelRequest, Retry, Told};
 use turnery_store::{Commit, Lane, Opened, StoreError};
 use turnery_tools::{Progress, ToolCx, grace};
 
@@ -81,7 +80,7 @@ enum Happened {
     Step(Step),
     Found(Found),
     Tool(CallId, Said<Progress, ToolEnvelope>),
-    Model(Said<ModelDelta, Result<Response, ModelFault>>),
+    Model(Said<Told, Result<Response, ModelFault>>),
 }
 
 impl<'t> Run<'t> {
@@ -278,7 +277,16 @@ impl<'t> Run<'t> {
             Happened::Tool(call_id, Said::End(envelope)) => {
                 self.feed(Input::Ended { call_id, envelope });
             }
-            Happened::Model(Said::Item(delta)) => self.feed(Input::Delta(delta)),
+            Happened::Model(Said::Item(Told::Delta(delta))) => self.feed(Input::Delta(delta)),
+            Happened::Model(Said::Item(Told::Retry(Retry {
+                attempt,
+                fault,
+                wait,
+            }))) => self.feed(Input::Retried {
+                attempt,
+                fault,
+                wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            }),
             Happened::Model(Said::End(Ok(mut response))) => {
                 self.task.history.distinguish_calls(&mut response);
                 let announce = |call| Announced {

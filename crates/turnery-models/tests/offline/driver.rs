@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnery_engine::{
     Content, LlmMessage, Message, MessageStop, ModelDelta, ModelStop, SessionId, ToolSpec,
 };
-use turnery_models::{DeltaSender, Model, ModelRequest, Offline, Thinking};
+use turnery_models::{DeltaSender, Model, ModelRequest, Offline, Thinking, Told};
 
 const TOOLS: [&str; 8] = [
     "read_file",
@@ -142,7 +142,7 @@ fn call(
         let (out, mut deltas) = DeltaSender::new(8);
         let listen = async {
             let mut text = String::new();
-            while let Some(delta) = deltas.recv().await {
+            while let Some(Told::Delta(delta)) = deltas.recv().await {
                 if let ModelDelta::Text { text: piece, .. } = delta {
                     assert!(!piece.is_empty());
                     text.push_str(&piece);

@@ -16,7 +16,7 @@ use tokio::{
 use turnery_engine::{LlmMessage, Message, MessageId, ModelDelta, ModelFault, Response, ToolSpec};
 use turnery_models::{
     Api, CallLimits, Catalogue, DeltaSender, Model, ModelName, ModelRequest, ProviderConfig,
-    RetryPolicy, Thinking,
+    RetryPolicy, Thinking, Told,
 };
 
 /// What one connection is answered: these writes, then the end of the connection, or its being held.
@@ -189,13 +189,29 @@ pub(crate) async fn call(
     model: &dyn Model,
     request: ModelRequest,
 ) -> (Result<Response, ModelFault>, Vec<ModelDelta>) {
+    let (response, told) = listen(model, request).await;
+    let deltas = told
+        .into_iter()
+        .filter_map(|told| match told {
+            Told::Delta(delta) => Some(delta),
+            Told::Retry(_) => None,
+        })
+        .collect();
+    (response, deltas)
+}
+
+/// Call, and gather all that was told.
+pub(crate) async fn listen(
+    model: &dyn Model,
+    request: ModelRequest,
+) -> (Result<Response, ModelFault>, Vec<Told>) {
     let (sender, mut receiver) = DeltaSender::new(1000);
     let response = model.call(request, sender).await;
-    let mut deltas = Vec::new();
-    while let Some(delta) = receiver.recv().await {
-        deltas.push(delta);
+    let mut told = Vec::new();
+    while let Some(next) = receiver.recv().await {
+        told.push(next);
     }
-    (response, deltas)
+    (response, told)
 }
 
 /// An answer is the same wherever the network cuts it in two.
