@@ -4,8 +4,10 @@
 mod asking;
 mod cancelling;
 mod failing_store;
+mod handles;
 mod opening;
 mod prompting;
+mod records;
 mod seeded;
 mod simulation;
 mod slow_client;

@@ -1,0 +1,247 @@
+//! Records: what a prompt leaves in the store, and what the next call sees of it.
+
+use crate::world::{Act, ROOM, World, say};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnery_agent::Session;
+use turnery_engine::{
+    Content, ContinuationKind, LoopRecord, LoopStatus, Outcome, SessionId, TurnFinish, TurnStop,
+    Usage,
+};
+use turnery_models::Thinking;
+use turnery_store::{Commit, NewSession, Owner};
+
+async fn records(world: &World, session: &Session) -> Vec<Arc<LoopRecord>> {
+    world.store.loops(session.id(), 0).await.unwrap()
+}
+
+// proves: LOOP-1, LOOP-2, LOOP-10, LOOP-11, LOOP-12, LOOP-13, LOOP-14, LOOP-35, LOOP-52, D-13
+#[tokio::test(start_paused = true)]
+async fn each_prompt_is_one_record_under_an_id_that_can_be_taken_apart() {
+    let world = World::new(&[
+        &[Act::Say("1"), Act::Call("l", "look")],
+        &[Act::Say("2")],
+        &[Act::Say("3")],
+        &[Act::Say("4")],
+    ]);
+    let (session, _seen) = world.session(ROOM).await;
+    for text in ["one", "two", "three"] {
+        say(&session, text).result().await.unwrap();
+    }
+    let id = session.id().as_str();
+    assert!(!id.contains('.'), "{id}");
+    let records = records(&world, &session).await;
+    let ids: Vec<&str> = records
+        .iter()
+        .map(|record| record.loop_id.as_str())
+        .collect();
+    let expected = [1, 2, 3].map(|n| format!("{id}.puppet-one.{n}"));
+    assert_eq!(ids, expected);
+    for record in &records {
+        assert_eq!(&record.session_id, session.id());
+        assert_eq!(record.agent_id, "turnery");
+        assert_eq!(record.status, LoopStatus::Completed);
+        let config = record.config.as_ref().unwrap();
+        assert_eq!(config.config_id.as_deref(), Some("puppet-one"));
+    }
+}
+
+// proves: LOOP-17, LOOP-22, LOOP-23, LOOP-84
+#[tokio::test(start_paused = true)]
+async fn the_first_loop_has_no_parent_and_the_next_has_the_one_before_it() {
+    let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    say(&session, "one").result().await.unwrap();
+    say(&session, "two").result().await.unwrap();
+    let records = records(&world, &session).await;
+    assert_eq!(records[0].parent_loop_id, None);
+    assert_eq!(records[0].continuation_kind, ContinuationKind::Initial);
+    assert_eq!(records[1].parent_loop_id, Some(records[0].loop_id.clone()));
+}
+
+/// A model out of a file, whose answers cost something.
+fn scripted(world: &World, answers: Value) -> String {
+    let path = world.folder.path().join("scenario.json");
+    std::fs::write(&path, json!({"answers": answers}).to_string()).unwrap();
+    format!("scripted:{}", path.display())
+}
+
+// proves: LOOP-4, LOOP-33, LOOP-34, LOOP-36, LOOP-37, LOOP-39, LOOP-40, LOOP-41, LOOP-42, LOOP-92
+#[tokio::test(start_paused = true)]
+async fn each_loop_tells_with_which_model_it_ran() {
+    let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    say(&session, "one").result().await.unwrap();
+    session.set_thinking(Thinking::High).await.unwrap();
+    say(&session, "two").result().await.unwrap();
+    let word = json!({"steps": [{"text": "3"}]});
+    let other = scripted(&world, json!([word, word, word]));
+    session.set_model(&other).await.unwrap();
+    say(&session, "three").result().await.unwrap();
+    let records = records(&world, &session).await;
+    let configs: Vec<_> = records
+        .iter()
+        .map(|record| record.config.clone().unwrap())
+        .collect();
+    let first = &configs[0];
+    assert_eq!((&*first.model, &*first.provider), ("one", "puppet"));
+    assert_eq!(first.name.as_deref(), Some("Puppet"));
+    assert_eq!(first.api.as_deref(), Some("puppet"));
+    assert_eq!(first.reasoning, Some(false));
+    assert_eq!(first.context_window, Some(1000));
+    assert_eq!(first.max_tokens, Some(100));
+    let levels: Vec<_> = configs
+        .iter()
+        .map(|config| config.thinking_level.as_deref().unwrap())
+        .collect();
+    assert_eq!(levels, ["default", "high", "high"]);
+    assert_eq!(&*configs[1].provider, "puppet");
+    assert_eq!(&*configs[2].provider, "scripted");
+    assert_ne!(configs[2].config_id, first.config_id);
+}
+
+// proves: LOOP-5, LOOP-45, I3
+#[tokio::test(start_paused = true)]
+async fn a_result_and_its_record_agree_on_what_was_spent() {
+    let world = World::new(&[]);
+    let (session, _seen) = world.session(ROOM).await;
+    let model = scripted(
+        &world,
+        json!([
+            {"steps": [{"tool_call": {"name": "look", "args": {}}}],
+                "usage": {"input": 100, "output": 10, "reasoning": 4, "cache_write": 1000}},
+            {"steps": [{"text": "done"}], "usage": {"input": 20, "output": 5, "cache_read": 1000}},
+        ]),
+    );
+    session.set_model(&model).await.unwrap();
+    let result = say(&session, "go").result().await.unwrap();
+    let spent = Usage {
+        input: 120,
+        output: 15,
+        reasoning: 4,
+        cache_read: 1000,
+        cache_write: 1000,
+    };
+    assert_eq!(result.usage, spent);
+    let record = &records(&world, &session).await[0];
+    assert_eq!(record.usage, spent);
+    let inputs: Vec<_> = record
+        .turns
+        .iter()
+        .map(|turn| turn.usage.map(|usage| usage.input))
+        .collect();
+    assert_eq!(inputs, [Some(100), Some(20)]);
+}
+
+// proves: TURN-37, TURN-47, TURN-48, LOOP-83
+#[tokio::test(start_paused = true)]
+async fn the_next_call_sees_the_messages_that_the_record_keeps() {
+    let world = World::new(&[
+        &[Act::Say("let me"), Act::Call("l", "look")],
+        &[Act::Say("done")],
+    ]);
+    let (session, _seen) = world.session(ROOM).await;
+    say(&session, "go").result().await.unwrap();
+    let record = &records(&world, &session).await[0];
+    let requests = world.puppet.requests.lock().unwrap();
+    // The prompt, the answer with its call, and the result; then the last answer.
+    assert_eq!(*requests[1].messages, record.messages[..3]);
+    assert_eq!(record.messages.len(), 4);
+    let turns: Vec<u32> = record
+        .messages
+        .iter()
+        .map(|message| message.turn_id.as_ref().unwrap().turn_index)
+        .collect();
+    assert_eq!(turns, [0, 0, 0, 1]);
+    assert_eq!(record.messages[1].message.calls().count(), 1);
+}
+
+// proves: TURN-64, TURN-65, LOOP-61, LOOP-83
+#[tokio::test(start_paused = true)]
+async fn a_session_without_turns_is_gone_on_with() {
+    let world = World::new(&[&[Act::Say("hello")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    say(&session, "hi").result().await.unwrap();
+    let mut old = LoopRecord::clone(&records(&world, &session).await[0]);
+    old.turns.clear();
+    old.events.clear();
+
+    let world = World::new(&[&[Act::Say("again")]]);
+    let id: SessionId = session.id().clone();
+    let new = NewSession {
+        id: id.clone(),
+        cwd: world.request().cwd,
+        roots: Vec::new(),
+        model: "puppet/one".to_owned(),
+        mode: "ask".to_owned(),
+        at: old.started_at,
+    };
+    world.store.create(new).await.unwrap();
+    let opened = world.store.claim(&id, &Owner::this_process()).await;
+    let commit = Commit {
+        lane: opened.unwrap().lane,
+        expected_head: 0,
+        record: Arc::new(old),
+        title: None,
+        release: true,
+    };
+    world.store.commit(commit).await.unwrap();
+    let (session, _seen) = world.open(&id, false).await;
+    say(&session, "go on").result().await.unwrap();
+    assert_eq!(world.puppet.request(0), ["hi", "hello", "go on"]);
+    assert_eq!(records(&world, &session).await[0].turns, []);
+}
+
+// proves: LASH-38, LASH-39
+#[tokio::test(start_paused = true)]
+async fn text_is_said_in_one_way_or_the_other() {
+    let world = World::new(&[&[Act::Say("1")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    let input = vec![
+        Content::text("see @src/main.rs"),
+        Content::Text {
+            text: "and ~/x".to_owned(),
+        },
+    ];
+    let cancel = turnery_agent::CancellationToken::new();
+    let ticket = session.start(input, cancel).unwrap();
+    ticket.result().await.unwrap();
+    // As it is: what looks like a path is the host's business.
+    assert_eq!(world.puppet.request(0), ["see @src/main.rs\nand ~/x"]);
+}
+
+// proves: LASH-36
+#[tokio::test(start_paused = true)]
+async fn an_outcome_can_be_matched_without_a_rest() {
+    fn next_step(outcome: &Outcome) -> &'static str {
+        match outcome {
+            Outcome::Finished(
+                TurnFinish::AssistantMessage { .. }
+                | TurnFinish::FinalValue { .. }
+                | TurnFinish::ToolValue { .. },
+            ) => "keep it",
+            Outcome::FrameSwitch { .. } => "note the border",
+            Outcome::Stopped(TurnStop::Cancelled | TurnStop::InvalidInput) => "say so",
+            Outcome::Stopped(TurnStop::Incomplete | TurnStop::ProviderError) => "offer to retry",
+            Outcome::Stopped(TurnStop::MaxTurns) => "offer a higher limit",
+            Outcome::Stopped(
+                TurnStop::ToolFailure
+                | TurnStop::PluginAbort
+                | TurnStop::RuntimeError
+                | TurnStop::SubmittedError { .. }
+                | TurnStop::ToolError { .. },
+            ) => "look into it",
+        }
+    }
+    let world = World::new(&[&[Act::Say("1")], &[Act::Fail], &[Act::Hang]]);
+    let (session, _seen) = world.session(ROOM).await;
+    let mut steps = Vec::new();
+    for text in ["one", "two", "three"] {
+        let ticket = say(&session, text);
+        if text == "three" {
+            session.cancel_running_turns();
+        }
+        steps.push(next_step(&ticket.result().await.unwrap().outcome));
+    }
+    assert_eq!(steps, ["keep it", "offer to retry", "say so"]);
+}
