@@ -7,7 +7,7 @@ use crate::{
 use serde_json::json;
 use std::sync::Arc;
 
-// proves: UP-10
+/// UP-10.
 #[test]
 fn four_bytes_are_a_token() {
     assert_eq!(text_tokens(""), 0);
