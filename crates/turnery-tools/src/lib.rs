@@ -2,12 +2,14 @@
 
 mod arguments;
 mod edit_file;
+pub mod execute;
 mod find_files;
 pub mod grace;
 mod line_ends;
 mod list_dir;
 mod near;
 mod normalise;
+pub mod observe;
 pub mod policy;
 mod read_file;
 mod search;
@@ -22,8 +24,13 @@ mod write_file;
 
 pub use arguments::{parse_args, spec_for};
 pub use edit_file::EditFile;
+pub use execute::{
+    Action, EffectKind, EffectMode, EffectPolicies, EffectPolicy, EmitLimits, Options, Origin,
+    Scope, execute, execute_tool, run_tools,
+};
 pub use find_files::FindFiles;
 pub use list_dir::ListDir;
+pub use observe::Observe;
 pub use policy::{Hidden, Ignored, Judgement, Mode, Narrowing, Policy, Rule, RuleError};
 pub use read_file::ReadFile;
 pub use search::Search;

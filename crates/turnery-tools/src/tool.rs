@@ -1,12 +1,15 @@
 //! The trait that every tool is behind.
 
-use crate::{Hidden, Workspace, walk::cancelled};
+use crate::{Hidden, Origin, Workspace, walk::cancelled};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{CallDetail, CallId, PlanEntry, ToolEnvelope, ToolFailure, ToolSpec};
+
+/// How long a call may take unless its tool or its caller says otherwise (JIDO-70).
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A tool that the model may call.
 ///
@@ -32,7 +35,7 @@ pub trait Tool: Send + Sync + 'static {
 
     /// How long `run` may take with these arguments (JIDO-70: 30 s unless the tool says otherwise).
     fn timeout(&self, _args: &Value) -> Duration {
-        Duration::from_secs(30)
+        TIMEOUT
     }
 }
 
@@ -68,6 +71,8 @@ pub enum Access {
 pub struct ToolCx {
     /// The call.
     pub call_id: CallId,
+    /// In whose name it runs.
+    pub origin: Origin,
     /// Files and folders that it may touch.
     pub workspace: Arc<Workspace>,
     /// What rules keep from it even there.

@@ -1,38 +1,86 @@
 //! Toolbox: the table of tools, looked up by name, with arguments normalised before a tool sees them.
 
 use crate::{
-    Prepared, Shell, Tool, ToolCx, Workspace, edit_file::EditFile, find_files::FindFiles, grace,
-    list_dir::ListDir, normalise, read_file::ReadFile, search::Search, tool::end,
-    update_plan::UpdatePlan, write_file::WriteFile,
+    EffectPolicies, EffectPolicy, Observe, Prepared, Shell, Tool, ToolCx, Workspace,
+    edit_file::EditFile,
+    execute::{self, bounded, failure},
+    find_files::FindFiles,
+    list_dir::ListDir,
+    normalise,
+    read_file::ReadFile,
+    search::Search,
+    update_plan::UpdatePlan,
+    write_file::WriteFile,
 };
-use futures_util::FutureExt as _;
 use serde_json::Value;
 use std::{
-    any::Any,
+    collections::HashSet,
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
 };
-use tokio::time::timeout;
 use turnery_engine::{CallDetail, FailureKind, ToolCall, ToolEnvelope, ToolFailure, ToolSpec};
 
-/// The tools on offer.
+/// The tools on offer, who watches them at work, and which of their effects are kept.
 #[derive(Clone)]
 pub struct Toolbox {
     tools: Arc<[Arc<dyn Tool>]>,
     specs: Arc<[ToolSpec]>,
+    observe: Observe,
+    effects: EffectPolicies,
+}
+
+impl fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+/// A box of one tool (JIDO-20).
+impl<T: Tool> From<T> for Toolbox {
+    fn from(tool: T) -> Self {
+        Self::new(vec![Arc::new(tool)])
+    }
 }
 
 impl Toolbox {
     /// A box of these tools. Later ones of the same name are left out.
     #[must_use]
-    pub fn new(mut tools: Vec<Arc<dyn Tool>>) -> Self {
-        let mut names = std::collections::HashSet::new();
+    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        let empty = Self {
+            tools: Arc::new([]),
+            specs: Arc::new([]),
+            observe: Observe::default(),
+            effects: EffectPolicies::default(),
+        };
+        empty.with(tools)
+    }
+
+    /// A box of these tools instead, watched and narrowed like this one.
+    #[must_use]
+    pub fn with(self, mut tools: Vec<Arc<dyn Tool>>) -> Self {
+        let mut names = HashSet::new();
         tools.retain(|tool| names.insert(tool.spec().name.clone()));
-        let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
         Self {
+            specs: tools.iter().map(|tool| tool.spec().clone()).collect(),
             tools: tools.into(),
-            specs,
+            ..self
+        }
+    }
+
+    /// The same tools, watched by the subscribers of `observe` (JIDO-55).
+    #[must_use]
+    pub fn observed(self, observe: Observe) -> Self {
+        Self { observe, ..self }
+    }
+
+    /// The same tools; of their effects only those are kept that this policy keeps too.
+    #[must_use]
+    pub fn narrowed(self, policy: EffectPolicy) -> Self {
+        Self {
+            effects: self.effects.and(policy),
+            ..self
         }
     }
 
@@ -57,7 +105,22 @@ impl Toolbox {
         ])
     }
 
-    /// What the model is told, in table order (JIDO-67).
+    /// Where to subscribe to what the tools do.
+    #[must_use]
+    pub fn observe(&self) -> &Observe {
+        &self.observe
+    }
+
+    pub(crate) fn effects(&self) -> &EffectPolicies {
+        &self.effects
+    }
+
+    /// The names that the tools are called by, in table order (JIDO-67).
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.specs.iter().map(|spec| spec.name.as_str())
+    }
+
+    /// What the model is told, in table order.
     #[must_use]
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.specs)
@@ -82,10 +145,12 @@ impl Toolbox {
     pub async fn prepare(&self, call: &ToolCall, cx: &ToolCx) -> Result<Prepared, ToolFailure> {
         let (tool, args) = self.look_up(call)?;
         let limit = tool.timeout(&args);
-        bounded(call, cx, limit, tool.prepare(&args, cx)).await?
+        let work = async { tool.prepare(&args, cx).await };
+        bounded(&call.name, cx, limit, work).await?
     }
 
-    /// Run the call, bounded by the tool's timeout (JIDO-68, JIDO-69). Does not ask for permission.
+    /// Run the call, bounded by the tool's timeout (JIDO-68, JIDO-69). Does not ask for permission. This is the seam of
+    /// [`crate::execute`]: it is observed, and effects pass the policies.
     pub async fn run(&self, call: &ToolCall, cx: &ToolCx) -> ToolEnvelope {
         self.run_within(call, cx, None).await
     }
@@ -97,14 +162,7 @@ impl Toolbox {
         cx: &ToolCx,
         limit: Option<Duration>,
     ) -> ToolEnvelope {
-        let ran = match self.look_up(call) {
-            Ok((tool, args)) => {
-                let limit = limit.unwrap_or_else(|| tool.timeout(&args));
-                bounded(call, cx, limit, tool.run(&args, cx)).await
-            }
-            Err(failure) => Err(failure),
-        };
-        end(ran)
+        execute::run(self, call, cx, limit).await
     }
 
     /// Turn what a model wrote into arguments that fit the schema: a JSON string becomes its value,
@@ -119,9 +177,14 @@ impl Toolbox {
         self.tools.iter().find(|tool| tool.spec().name == name)
     }
 
-    fn look_up(&self, call: &ToolCall) -> Result<(&dyn Tool, Value), ToolFailure> {
+    /// The tool that a call names, and its arguments as that tool's schema wants them (JIDO-66).
+    pub(crate) fn look_up(&self, call: &ToolCall) -> Result<(&dyn Tool, Value), ToolFailure> {
+        if call.name.is_empty() {
+            let message = "the call names no tool".to_owned();
+            return Err(failure(FailureKind::Validation, message));
+        }
         let tool = self.get(&call.name).ok_or_else(|| {
-            let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+            let names: Vec<&str> = self.names().collect();
             failure(
                 FailureKind::NotFound,
                 format!(
@@ -133,49 +196,5 @@ impl Toolbox {
         })?;
         let args = Self::normalise(tool.spec(), &call.args)?;
         Ok((&**tool, args))
-    }
-}
-
-/// Whatever a tool does, its call ends: by itself, by its timeout, by a cancel, or by its panic.
-async fn bounded<T>(
-    call: &ToolCall,
-    cx: &ToolCx,
-    limit: Duration,
-    work: impl Future<Output = T>,
-) -> Result<T, ToolFailure> {
-    let name = &call.name;
-    let work = AssertUnwindSafe(work).catch_unwind();
-    tokio::pin!(work);
-    let done = tokio::select! {
-        biased;
-        () = cx.cancel.cancelled() => timeout(grace::CALL, work).await.map_err(|_| {
-            failure(FailureKind::Cancelled, format!("{name} was cancelled"))
-        }),
-        done = timeout(limit, &mut work) => done.map_err(|_| failure(
-            FailureKind::Timeout,
-            format!("{name} ran longer than {limit:?} and was stopped"),
-        )),
-    }?;
-    done.map_err(|panic| {
-        failure(
-            FailureKind::Exception,
-            format!("{name} broke: {}", words_of(&*panic)),
-        )
-    })
-}
-
-fn words_of(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("it did not say why")
-}
-
-fn failure(kind: FailureKind, message: String) -> ToolFailure {
-    ToolFailure {
-        kind,
-        message,
-        details: None,
     }
 }

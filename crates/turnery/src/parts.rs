@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::Arc};
 use turnery_agent::Agent;
 use turnery_models::{Catalogue, ModelName, ProviderConfig};
 use turnery_store::{SqliteStore, Store};
-use turnery_tools::{Shell, Toolbox};
+use turnery_tools::{EffectPolicy, Shell, Toolbox};
 
 /// Everything but the folder: read once per process.
 pub(crate) struct Parts {
@@ -59,7 +59,8 @@ impl Parts {
         let store = self.store()?;
         // Where a key stands in the environment, commands do not see it, whatever its name.
         let keys = self.providers.iter().map(|provider| &*provider.key_hint);
-        let toolbox = Toolbox::coding_with(Shell::hiding(keys));
+        // Nobody here carries out what tools ask for besides their result (C-22).
+        let toolbox = Toolbox::coding_with(Shell::hiding(keys)).narrowed(EffectPolicy::deny_all());
         Ok(Agent::new(
             store,
             Arc::new(Catalogue::new(self.providers)),

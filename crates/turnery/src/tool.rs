@@ -17,7 +17,7 @@ use std::{
 use tokio::sync::mpsc;
 use turnery_agent::CancellationToken;
 use turnery_engine::{Content, ToolCall, ToolEnvelope};
-use turnery_tools::{Hidden, ToolCx, Toolbox, Workspace};
+use turnery_tools::{Hidden, Origin, ToolCx, Toolbox, Workspace};
 
 /// Arguments longer than this are refused. Unit: bytes.
 const LONGEST: u64 = 16 << 20;
@@ -98,6 +98,7 @@ async fn call(
     let cancel = CancellationToken::new();
     let cx = ToolCx {
         call_id: "call".into(),
+        origin: Origin::default(),
         workspace: Arc::new(Workspace::local(folder(cwd)?)?),
         hidden: Hidden::default(),
         progress,

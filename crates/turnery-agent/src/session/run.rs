@@ -33,7 +33,7 @@ use turnery_engine::{
 };
 use turnery_models::{ModelRequest, Retry, Told};
 use turnery_store::{Commit, Lane, Opened, StoreError};
-use turnery_tools::{Progress, ToolCx, grace};
+use turnery_tools::{Origin, Progress, ToolCx, grace};
 
 /// How often the lane is renewed; it is held for three times as long.
 const RENEW: Duration = Duration::from_secs(10);
@@ -536,8 +536,15 @@ impl<'t> Run<'t> {
 
     fn tool_cx(&self, call: &ToolCall) -> (ToolCx, mpsc::Receiver<Progress>) {
         let (progress, reports) = mpsc::channel(REPORTS_WAITING);
+        let spec = self.machine.spec();
         let cx = ToolCx {
             call_id: call.call_id.clone(),
+            origin: Origin {
+                run_id: Some(spec.loop_id.clone()),
+                agent_id: Some(spec.agent_id.as_str().into()),
+                thread_id: Some(spec.session_id.clone()),
+                iteration: self.machine.turn_index(),
+            },
             workspace: Arc::clone(&self.task.workspace),
             hidden: self.task.policy.hidden_from(&call.name),
             progress,

@@ -142,6 +142,12 @@ impl Loop {
         self.usage
     }
 
+    /// The index of the turn that runs, if one does.
+    #[must_use]
+    pub fn turn_index(&self) -> Option<u32> {
+        self.mint.turn_index
+    }
+
     /// True once `Commit` has been given: what comes now no longer changes the outcome.
     #[must_use]
     pub fn is_sealed(&self) -> bool {

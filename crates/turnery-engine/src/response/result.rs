@@ -35,7 +35,7 @@ impl ToolResult {
         Self {
             id,
             name,
-            content: joined_text(&raw_result.told().0),
+            content: raw_result.told_text(),
             raw_result,
         }
     }
@@ -110,6 +110,12 @@ impl ToolEnvelope {
             (Ok(content), _) => (content.clone(), false),
             (Err(failure), _) => (vec![Content::text(&failure.message)], true),
         }
+    }
+
+    /// The text of that: a value as bare JSON, a failure as its message (C-23).
+    #[must_use]
+    pub fn told_text(&self) -> String {
+        joined_text(&self.told().0)
     }
 }
 

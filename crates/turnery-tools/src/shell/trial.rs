@@ -1,7 +1,7 @@
 //! Trial: what the tests of the shell share: a folder, a shell in it, and a look at what still runs.
 
 use super::Shell;
-use crate::{Hidden, LocalFiles, Progress, Terminals, Tool, ToolCx, Workspace};
+use crate::{Hidden, LocalFiles, Origin, Progress, Terminals, Tool, ToolCx, Workspace};
 use serde_json::Value;
 use std::{
     path::Path,
@@ -37,6 +37,7 @@ impl Trial {
             shell: Shell::default(),
             cx: ToolCx {
                 call_id: CallId::from("c1"),
+                origin: Origin::default(),
                 workspace: Arc::new(workspace),
                 hidden: Hidden::default(),
                 progress: sender,

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{Content, FailureKind, ToolCall, ToolEnvelope, ToolFailure};
-use turnery_tools::{Hidden, Prepared, Progress, ToolCx, Toolbox, Workspace};
+use turnery_tools::{Hidden, Origin, Prepared, Progress, ToolCx, Toolbox, Workspace};
 
 pub(crate) struct Bench {
     _temporary: tempfile::TempDir,
@@ -34,6 +34,7 @@ impl Bench {
             toolbox: Toolbox::coding(),
             cx: ToolCx {
                 call_id: "call-1".into(),
+                origin: Origin::default(),
                 workspace: Arc::new(workspace),
                 hidden: Hidden::default(),
                 progress: sender,

@@ -1,0 +1,32 @@
+//! Seam: the one way in which a tool is run, by whomever (UP-26).
+
+use super::bounded;
+use crate::{ToolCx, Toolbox, observe::Watch, tool::end};
+use std::time::Duration;
+use turnery_engine::{ToolCall, ToolEnvelope};
+
+/// Run a call: bounded by `limit`, or by what its tool says (JIDO-69, JIDO-70). Whatever comes of
+/// it, an unknown tool and bad arguments included, is observed, and has passed the effect policies.
+pub(crate) async fn run(
+    toolbox: &Toolbox,
+    call: &ToolCall,
+    cx: &ToolCx,
+    limit: Option<Duration>,
+) -> ToolEnvelope {
+    let watch = Watch::start(toolbox.observe(), call, &cx.origin);
+    let ran = match toolbox.look_up(call) {
+        Ok((tool, args)) => {
+            let limit = limit.unwrap_or_else(|| tool.timeout(&args));
+            // Not called before it is polled, so that a panic on the way is caught as well.
+            let work = async { tool.run(&args, cx).await };
+            bounded(&call.name, cx, limit, work).await
+        }
+        Err(failure) => Err(failure),
+    };
+    let mut envelope = end(ran);
+    envelope
+        .effects
+        .retain(|effect| toolbox.effects().allow(effect));
+    watch.end(&envelope);
+    envelope
+}
