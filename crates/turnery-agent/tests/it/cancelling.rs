@@ -23,7 +23,7 @@ async fn a_prompt_cancelled_at_once_is_cancelled_and_the_model_never_called() {
     );
 }
 
-// proves: ACP-51, LASH-89, LASH-90, LASH-93, LASH-94, D-1, C-34
+// proves: ACP-51, LASH-89, LASH-90, LASH-93, LASH-94, D-1, C-34, LASH-29
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_model_is_dropped_and_what_was_seen_is_kept() {
     let world = World::new(&[&[Act::Say("so far"), Act::Hang], &[Act::Say("ok")]]);

@@ -165,11 +165,14 @@ fn a_mark_written_otherwise_is_wrong_and_not_overlooked() {
 fn what_is_no_id_is_named_with_its_line() {
     assert_eq!(
         faults(&["", "// proves: TURN-8, turn-9,", "#[test]", "fn one() {}"]),
-        ["a.rs:2: \"turn-9\" is no id", "a.rs:2: \"\" is no id"]
+        [
+            "a.rs:2: \"turn-9\" is no id of docs/requirements.toml",
+            "a.rs:2: \"\" is no id of docs/requirements.toml"
+        ]
     );
     assert_eq!(
         faults(&["// proves: I1..I3", "#[test]", "fn one() {}"]),
-        ["a.rs:1: \"I1..I3\" is no id"]
+        ["a.rs:1: \"I1..I3\" is no id of docs/requirements.toml"]
     );
     assert_eq!(
         faults(&[
@@ -193,7 +196,7 @@ fn a_case_file_is_one_test() {
         faults,
         [
             "b.case:1: write a mark like this: `# proves: ACP-2, ACP-3`",
-            "b.case:2: \"X\" is no id"
+            "b.case:2: \"X\" is no id of docs/requirements.toml"
         ]
     );
 }
