@@ -1,13 +1,15 @@
 //! Calls: the tool calls of the running loop, as the client has been told of them.
 
-use crate::{preview::Preview, shown};
+use crate::{news::meta, preview::Preview, shown};
 use agent_client_protocol_schema::v1::{
-    SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    Meta, SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use turnery_engine::{
-    Artifact, CallDetail, CallId, Timestamp, ToolCall as EngineCall, ToolEnvelope,
+    Artifact, CallDetail, CallId, Disposition, EventKind, LoopId, SessionId, Timestamp,
+    ToolCall as EngineCall, ToolEnvelope,
 };
 
 /// The calls that have not ended.
@@ -18,7 +20,39 @@ pub(crate) struct Calls(HashMap<CallId, Call>);
 struct Call {
     asked: EngineCall,
     detail: CallDetail,
+    /// How far it says it is.
+    progress: Option<String>,
     preview: Preview,
+    /// The session that works for it.
+    child: Option<SessionId>,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) struct Ended<'a> {
+    envelope: &'a ToolEnvelope,
+    disposition: Disposition,
+    child_loop_id: Option<&'a LoopId>,
+}
+
+impl<'a> Ended<'a> {
+    /// What a `ToolExecutionEnd` says.
+    pub(crate) fn of(kind: &'a EventKind) -> Option<Self> {
+        let EventKind::ToolExecutionEnd {
+            envelope,
+            disposition,
+            child_loop_id,
+            ..
+        } = kind
+        else {
+            return None;
+        };
+        Some(Self {
+            envelope,
+            disposition: *disposition,
+            child_loop_id: child_loop_id.as_ref(),
+        })
+    }
 }
 
 impl Calls {
@@ -27,7 +61,9 @@ impl Calls {
         let call = Call {
             asked: asked.clone(),
             detail: detail.clone(),
+            progress: None,
             preview: Preview::default(),
+            child: None,
         };
         self.0.insert(asked.call_id.clone(), call);
     }
@@ -79,43 +115,63 @@ impl Calls {
         if in_terminal || !call.preview.push(text, at) {
             return None;
         }
-        let mut content = shown::artifacts(&call.detail.artifacts);
-        content.push(shown::text_block(&shown::fenced(&call.preview.text())).into());
-        Some(update(id, ToolCallUpdateFields::new().content(content)))
+        Some(update(id, call.under_way()))
+    }
+
+    /// The call says how far it is.
+    pub(crate) fn progressed(&mut self, id: &CallId, text: &str) -> Option<SessionUpdate> {
+        let call = self.0.get_mut(id)?;
+        call.progress = Some(text.to_owned());
+        Some(update(id, call.under_way()))
+    }
+
+    /// Another session works for the call: told once.
+    pub(crate) fn has_child(&mut self, id: &CallId, child: &SessionId) -> Option<SessionUpdate> {
+        let call = self.0.get_mut(id)?;
+        if call.child.as_ref() == Some(child) {
+            return None;
+        }
+        call.child = Some(child.clone());
+        let told = ToolCallUpdate::new(id.to_string(), ToolCallUpdateFields::new());
+        let told = told.meta(meta(json!({ "childSessionId": child })));
+        Some(SessionUpdate::ToolCallUpdate(told))
     }
 
     /// The call has ended: `completed` or `failed`, never anything else (TOOL-4, TOOL-11).
-    pub(crate) fn end(&mut self, id: &CallId, envelope: &ToolEnvelope) -> Option<SessionUpdate> {
+    pub(crate) fn end(&mut self, id: &CallId, ended: &Ended<'_>) -> Option<SessionUpdate> {
         let call = self.0.remove(id)?;
+        let envelope = ended.envelope;
         let mut fields = ToolCallUpdateFields::new()
             .status(status(envelope))
-            .content(call.final_content(envelope));
+            .content(call.final_content(ended));
         if !envelope.locations.is_empty() && envelope.locations != call.detail.locations {
             fields = fields.locations(shown::locations(&envelope.locations));
         }
-        Some(update(id, fields.raw_output(raw_output(envelope))))
+        let fields = fields.raw_output(raw_output(envelope));
+        let told = ToolCallUpdate::new(id.to_string(), fields).meta(call.final_meta(ended));
+        Some(SessionUpdate::ToolCallUpdate(told))
     }
 
     /// A call of an earlier time, in its final state (LOAD-7). Its terminal is long gone (TOOL-9): what
     /// was printed there is in the result.
-    pub(crate) fn replayed(
-        &mut self,
-        id: &CallId,
-        envelope: &ToolEnvelope,
-    ) -> Option<SessionUpdate> {
+    pub(crate) fn replayed(&mut self, id: &CallId, ended: &Ended<'_>) -> Option<SessionUpdate> {
         let mut call = self.0.remove(id)?;
         call.forget_terminals();
-        let mut envelope = envelope.clone();
+        let mut envelope = ended.envelope.clone();
         envelope.artifacts.retain(|artifact| !is_terminal(artifact));
         if !envelope.locations.is_empty() {
             call.detail.locations.clone_from(&envelope.locations);
         }
-        let content = call.final_content(&envelope);
+        let ended = Ended {
+            envelope: &envelope,
+            ..*ended
+        };
         Some(SessionUpdate::ToolCall(
             call.announced()
                 .status(status(&envelope))
-                .content(content)
-                .raw_output(raw_output(&envelope)),
+                .content(call.final_content(&ended))
+                .raw_output(raw_output(&envelope))
+                .meta(call.final_meta(&ended)),
         ))
     }
 
@@ -151,25 +207,61 @@ impl Call {
             .raw_input(shown::raw(&self.asked.args))
     }
 
-    /// What the tool wants shown, else its result; a terminal stays in view.
-    fn final_content(&self, envelope: &ToolEnvelope) -> Vec<ToolCallContent> {
-        if !envelope.artifacts.is_empty() {
-            return shown::artifacts(&envelope.artifacts);
+    /// What a running call has to show: its own, how far it is, what it printed.
+    fn under_way(&self) -> ToolCallUpdateFields {
+        let mut content = shown::artifacts(&self.detail.artifacts);
+        if let Some(progress) = &self.progress {
+            content.push(shown::text_block(progress).into());
         }
-        let terminals: Vec<Artifact> = self
-            .detail
-            .artifacts
-            .iter()
-            .filter(|artifact| is_terminal(artifact))
-            .cloned()
-            .collect();
-        let mut content = shown::artifacts(&terminals);
+        let printed = self.preview.text();
+        if !printed.is_empty() && !self.detail.artifacts.iter().any(is_terminal) {
+            content.push(shown::text_block(&shown::fenced(&printed)).into());
+        }
+        ToolCallUpdateFields::new().content(content)
+    }
+
+    /// What the tool wants shown, else its result; a terminal stays in view. That a call was cancelled
+    /// is always said: the wire has no status for it (C-24).
+    fn final_content(&self, ended: &Ended<'_>) -> Vec<ToolCallContent> {
+        let envelope = ended.envelope;
+        let own = !envelope.artifacts.is_empty();
+        let mut content = if own {
+            shown::artifacts(&envelope.artifacts)
+        } else {
+            let kept = self.detail.artifacts.iter();
+            let kept: Vec<_> = kept.filter(|item| is_terminal(item)).cloned().collect();
+            shown::artifacts(&kept)
+        };
         match &envelope.result {
-            Ok(_) if !content.is_empty() => {}
-            Ok(result) => content.extend(shown::result(result, self.detail.kind)),
-            Err(failure) => content.push(shown::text_block(&failure.message).into()),
+            Ok(result) if content.is_empty() => {
+                content = shown::result(result, self.detail.kind);
+            }
+            Ok(_) => {}
+            Err(failure) if !own => content.push(shown::text_block(&failure.message).into()),
+            Err(_) => {}
+        }
+        let failure = envelope.result.as_ref().err();
+        let says_so = !own && failure.is_some_and(|failure| failure.message.contains("cancelled"));
+        if ended.disposition == Disposition::Cancelled && !says_so {
+            content.push(shown::text_block("cancelled").into());
         }
         content
+    }
+
+    /// What the wire has no word for.
+    fn final_meta(&self, ended: &Ended<'_>) -> Option<Meta> {
+        let mut told = serde_json::Map::new();
+        if ended.disposition != Disposition::Executed {
+            told.insert("disposition".to_owned(), json!(ended.disposition));
+        }
+        if let Some(child) = ended.child_loop_id {
+            told.insert("childLoopId".to_owned(), json!(child));
+        }
+        let session = ended.child_loop_id.map(LoopId::session);
+        if let Some(session) = session.as_ref().or(self.child.as_ref()) {
+            told.insert("childSessionId".to_owned(), json!(session));
+        }
+        (!told.is_empty()).then(|| meta(Value::Object(told)))
     }
 }
 

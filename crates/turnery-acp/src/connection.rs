@@ -1,6 +1,6 @@
 //! Connection: what is known of the client, and the sessions that are open on it.
 
-use crate::{barrier::Barrier, fault::Fault, peer::Peer};
+use crate::{barrier::Barrier, fault::Fault, news::Takes, peer::Peer};
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use std::{
     collections::HashMap,
@@ -29,7 +29,8 @@ pub(crate) struct Abilities {
     pub(crate) read_files: bool,
     pub(crate) write_files: bool,
     pub(crate) terminals: bool,
-    pub(crate) notices: bool,
+    /// Updates that only some clients take.
+    pub(crate) takes: Takes,
 }
 
 impl From<ClientCapabilities> for Abilities {
@@ -38,9 +39,10 @@ impl From<ClientCapabilities> for Abilities {
             read_files: said.fs.read_text_file,
             write_files: said.fs.write_text_file,
             terminals: said.terminal,
-            notices: said
-                .session
-                .is_some_and(|session| session.notices.is_some()),
+            takes: said.session.map_or_else(Takes::default, |session| Takes {
+                notices: session.notices.is_some(),
+                compaction: session.compaction.is_some(),
+            }),
         }
     }
 }

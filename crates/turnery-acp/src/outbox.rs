@@ -3,6 +3,7 @@
 use crate::{
     barrier::Barrier,
     bounds::LARGE_BATCH,
+    news::Takes,
     translate::Translator,
     update::UpdateWriter,
     writer::{Out, Sender},
@@ -32,7 +33,7 @@ impl WireOutbox {
         id: &SessionId,
         queue: Sender,
         barrier: Barrier,
-        notices: bool,
+        takes: Takes,
         gate: Option<CancellationToken>,
     ) -> Self {
         Self {
@@ -40,7 +41,7 @@ impl WireOutbox {
             gate: gate.map(|gate| -> BoxFuture<'static, ()> { Box::pin(gate.cancelled_owned()) }),
             barrier,
             writer: UpdateWriter::new(id.as_str()),
-            translator: Translator::new(notices),
+            translator: Translator::new(takes),
         }
     }
 }

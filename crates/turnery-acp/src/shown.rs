@@ -60,7 +60,7 @@ pub(crate) fn result(content: &[Content], sort: CallKind) -> Vec<ToolCallContent
         .iter()
         .filter_map(|item| match (item, sort) {
             (Content::Text { text }, CallKind::Execute) => Some(text_block(&fenced(text))),
-            _ => block(item),
+            (item, _) => block(item),
         })
         .map(Into::into)
         .collect()

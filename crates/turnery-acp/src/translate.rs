@@ -1,36 +1,42 @@
 //! Translate: events into updates, live and replayed. The only place that knows both.
 
 use crate::{
-    calls::Calls,
+    calls::{Calls, Ended},
+    news::{Takes, aside, meta},
     shown,
+    spent::Spent,
     update::{UpdateWriter, Voice},
 };
 use agent_client_protocol_schema::v1::{
-    Notice, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate,
-    UsageUpdate,
+    NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate, UsageUpdate,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use turnery_engine::{
-    Content, Detail, Event, EventKind, LlmMessage, Message, MessageId, Outcome, PlanPriority,
-    PlanStatus, StreamDelta, TurnFinish, TurnStop, Usage,
+    Content, ContinuationKind, Detail, Event, EventKind, LlmMessage, Message, MessageId,
+    PlanPriority, PlanStatus, StreamDelta, Usage, render,
 };
 
 /// What has been shown of one session's running loop.
 #[derive(Debug, Default)]
 pub(crate) struct Translator {
-    notices: bool,
+    takes: Takes,
     calls: Calls,
     /// The message whose text has been streamed; its end repeats nothing.
     streamed: Option<MessageId>,
+    /// The running loop's value was shown; its end repeats nothing.
+    value_shown: bool,
+    /// The compaction under way.
+    compaction: Option<String>,
     /// Tokens that the model can take in, when known.
     window: Option<u32>,
     used: Option<u64>,
+    spent: Spent,
 }
 
 impl Translator {
-    pub(crate) fn new(notices: bool) -> Self {
+    pub(crate) fn new(takes: Takes) -> Self {
         Self {
-            notices,
+            takes,
             ..Self::default()
         }
     }
@@ -72,40 +78,74 @@ impl Translator {
             EventKind::ToolExecutionOutput { call_id, text } => {
                 show(self.calls.printed(call_id, text, event.at), to);
             }
-            EventKind::ToolExecutionEnd {
-                call_id, envelope, ..
-            } => show(self.calls.end(call_id, envelope), to),
-            EventKind::PlanUpdated { entries } => to.update(&plan(entries)),
-            EventKind::LoopStart { config, .. } => {
-                self.window = config.as_ref().and_then(|config| config.context_window);
+            EventKind::ToolProgress { call_id, text } => {
+                show(self.calls.progressed(call_id, text), to);
             }
-            EventKind::UsageReported { usage, .. } => {
+            EventKind::ToolExecutionEnd { call_id, .. } => {
+                if let Some(ended) = Ended::of(&event.kind) {
+                    show(self.calls.end(call_id, &ended), to);
+                }
+            }
+            EventKind::PlanUpdated { entries } => to.update(&plan(entries)),
+            EventKind::LoopStart { .. } => self.begin(event, to),
+            EventKind::UsageReported { usage, cumulative } => {
                 self.uses(usage.as_ref());
+                self.spent.turn(*cumulative);
                 self.report_usage(to);
+            }
+            EventKind::ChildUsageReported { call_id, child } => {
+                show(self.calls.has_child(call_id, &child.session_id), to);
+                self.spent.child(child);
+                self.report_usage(to);
+            }
+            EventKind::CompactionStarted { .. } => {
+                let id = self.compaction.insert(compaction_id(event));
+                to.update(&self.takes.compacting(id));
+            }
+            EventKind::CompactionEnded {
+                block,
+                after,
+                failure,
+            } => {
+                let id = self.compaction.take();
+                let id = id.unwrap_or_else(|| compaction_id(event));
+                let ended = self
+                    .takes
+                    .compacted(&id, block.as_ref(), failure.as_deref());
+                to.update(&ended);
+                self.used = Some(after.tokens);
+                self.report_usage(to);
+            }
+            EventKind::ModelRetried {
+                attempt,
+                fault,
+                wait_ms,
+            } => to.update(&self.takes.retried(*attempt, fault, *wait_ms)),
+            EventKind::Issue { text } => {
+                let title = "Something did not work";
+                to.update(&self.takes.notice(NoticeSeverity::Warning, title, text));
+            }
+            EventKind::InputRejected { reason } => {
+                let title = "The input was refused";
+                to.update(&self.takes.notice(NoticeSeverity::Warning, title, reason));
+            }
+            EventKind::FinalValue { value } | EventKind::ToolValue { value, .. } => {
+                self.value(value, event, to);
             }
             EventKind::LoopEnd {
                 outcome, detail, ..
             } => {
-                value(outcome, event, to);
-                if self.notices
-                    && let Some(Detail::Limit { text, .. }) = detail
-                {
-                    let notice = Notice::new(NoticeSeverity::Warning, "The prompt reached a limit");
-                    to.update(&SessionUpdate::Notice(notice.description(text.clone())));
+                if let Some(value) = outcome.value() {
+                    self.value(value, event, to);
+                }
+                if let Some(Detail::Limit { text, .. }) = detail {
+                    let title = "The prompt reached a limit";
+                    to.update(&self.takes.notice(NoticeSeverity::Warning, title, text));
                 }
             }
-            EventKind::InputRejected { .. }
-            | EventKind::TurnStart { .. }
+            EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }
             | EventKind::PermissionResolved { .. }
-            | EventKind::CompactionStarted { .. }
-            | EventKind::CompactionEnded { .. }
-            | EventKind::ModelRetried { .. }
-            | EventKind::Issue { .. }
-            | EventKind::ToolProgress { .. }
-            | EventKind::ChildUsageReported { .. }
-            | EventKind::FinalValue { .. }
-            | EventKind::ToolValue { .. }
             | EventKind::TurnEnd { .. } => {}
         }
     }
@@ -120,37 +160,100 @@ impl Translator {
             | EventKind::ToolExecutionUpdate { call_id, detail } => {
                 let _ = self.calls.shows(call_id, detail);
             }
-            EventKind::ToolExecutionEnd {
-                call_id, envelope, ..
-            } => show(self.calls.replayed(call_id, envelope), to),
-            EventKind::PlanUpdated { entries } => to.update(&plan(entries)),
-            EventKind::LoopStart { config, .. } => {
-                self.window = config.as_ref().and_then(|config| config.context_window);
+            EventKind::ToolExecutionEnd { call_id, .. } => {
+                if let Some(ended) = Ended::of(&event.kind) {
+                    show(self.calls.replayed(call_id, &ended), to);
+                }
             }
-            EventKind::UsageReported { usage, .. } => self.uses(usage.as_ref()),
+            EventKind::PlanUpdated { entries } => to.update(&plan(entries)),
+            EventKind::LoopStart { .. } => self.begin(event, to),
+            EventKind::UsageReported { usage, cumulative } => {
+                self.uses(usage.as_ref());
+                self.spent.turn(*cumulative);
+            }
+            EventKind::ChildUsageReported { call_id, child } => {
+                let _ = self.calls.has_child(call_id, &child.session_id);
+                self.spent.child(child);
+            }
+            EventKind::CompactionStarted { .. } => self.compaction = Some(compaction_id(event)),
+            EventKind::CompactionEnded { block, after, .. } => {
+                let id = self.compaction.take();
+                if block.is_some() {
+                    let id = id.unwrap_or_else(|| compaction_id(event));
+                    to.update(&self.takes.compacted(&id, block.as_ref(), None));
+                }
+                self.used = Some(after.tokens);
+            }
+            EventKind::FinalValue { value } | EventKind::ToolValue { value, .. } => {
+                self.value(value, event, to);
+            }
             EventKind::LoopEnd { outcome, .. } => {
                 for call in self.calls.unfinished() {
                     to.update(&call);
                 }
-                value(outcome, event, to);
+                if let Some(value) = outcome.value() {
+                    self.value(value, event, to);
+                }
                 self.report_usage(to);
             }
             EventKind::Delta { .. }
             | EventKind::ToolExecutionStart { .. }
             | EventKind::ToolExecutionOutput { .. }
+            | EventKind::ToolProgress { .. }
             | EventKind::InputRejected { .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::Issue { .. }
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }
             | EventKind::PermissionResolved { .. }
-            | EventKind::CompactionStarted { .. }
-            | EventKind::CompactionEnded { .. }
-            | EventKind::ModelRetried { .. }
-            | EventKind::Issue { .. }
-            | EventKind::ToolProgress { .. }
-            | EventKind::ChildUsageReported { .. }
-            | EventKind::FinalValue { .. }
-            | EventKind::ToolValue { .. }
             | EventKind::TurnEnd { .. } => {}
+        }
+    }
+
+    /// A loop begins. That it goes on, tries again, branches off or opens a frame is told in `_meta`:
+    /// the wire has no word for it.
+    fn begin(&mut self, event: &Event, to: &mut UpdateWriter) {
+        let EventKind::LoopStart {
+            prompt_id,
+            parent_loop_id,
+            continuation_kind,
+            config,
+            tag,
+            frame_id,
+            frame,
+            ..
+        } = &event.kind
+        else {
+            return;
+        };
+        self.value_shown = false;
+        self.window = config.as_ref().and_then(|config| config.context_window);
+        self.spent.begin(prompt_id);
+        if *continuation_kind == ContinuationKind::Initial && frame.is_none() {
+            return;
+        }
+        let mut told = json!({"loopId": event.loop_id, "continuationKind": continuation_kind});
+        for (key, value) in [
+            (
+                "parentLoopId",
+                parent_loop_id.as_ref().map(ToString::to_string),
+            ),
+            ("tag", tag.clone()),
+            ("frameId", frame_id.as_ref().map(ToString::to_string)),
+            ("task", frame.as_ref().map(|frame| frame.task.clone())),
+        ] {
+            if let Some(value) = value {
+                told[key] = value.into();
+            }
+        }
+        to.update(&aside(json!({ "loop": told })));
+    }
+
+    /// A value that a program or a tool ended the loop with, as prose, once (rows 2, 3, 14, 15).
+    fn value(&mut self, value: &Value, event: &Event, to: &mut UpdateWriter) {
+        let text = render(value);
+        if !std::mem::replace(&mut self.value_shown, true) && !text.is_empty() {
+            to.text(Voice::Agent, &format!("{}.value", event.loop_id), &text);
         }
     }
 
@@ -166,11 +269,13 @@ impl Translator {
         }
     }
 
-    /// How full the context is: only when both numbers are known (USAGE-1).
+    /// How full the context is: only when both numbers are known (USAGE-1). What children spent fills
+    /// no context of ours; it stands beside.
     fn report_usage(&self, to: &mut UpdateWriter) {
         if let (Some(used), Some(window)) = (self.used, self.window) {
             let size = used.max(u64::from(window));
-            to.update(&SessionUpdate::UsageUpdate(UsageUpdate::new(used, size)));
+            let update = UsageUpdate::new(used, size).meta(self.spent.to_wire().map(meta));
+            to.update(&SessionUpdate::UsageUpdate(update));
         }
     }
 }
@@ -205,33 +310,9 @@ fn say(message: &LlmMessage, to: &mut UpdateWriter) {
     }
 }
 
-/// A value that a program or a tool ended the prompt with, as prose (rows 2, 3, 14, 15).
-fn value(outcome: &Outcome, event: &Event, to: &mut UpdateWriter) {
-    let value = match outcome {
-        Outcome::Finished(
-            TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. },
-        )
-        | Outcome::Stopped(
-            TurnStop::SubmittedError { value } | TurnStop::ToolError { value, .. },
-        ) => value,
-        Outcome::Finished(TurnFinish::AssistantMessage { .. })
-        | Outcome::FrameSwitch { .. }
-        | Outcome::Stopped(
-            TurnStop::Cancelled
-            | TurnStop::InvalidInput
-            | TurnStop::Incomplete
-            | TurnStop::ProviderError
-            | TurnStop::MaxTurns
-            | TurnStop::ToolFailure
-            | TurnStop::PluginAbort
-            | TurnStop::RuntimeError,
-        ) => return,
-    };
-    let text = match value {
-        Value::String(text) => text.clone(),
-        value => format!("```json\n{value:#}\n```"),
-    };
-    to.text(Voice::Agent, &format!("{}.value", event.loop_id), &text);
+/// The id of a compaction that begins with this event: the same live and replayed (COMP-2).
+fn compaction_id(event: &Event) -> String {
+    format!("{}.{}", event.loop_id, event.seq)
 }
 
 /// The plan, whole (PLAN-2).

@@ -36,7 +36,7 @@ pub use machine::{
     QueueMode,
 };
 pub use message::{Content, ImageData, LlmMessage, Message, MessageStop, Role};
-pub use outcome::{Detail, LimitKind, Outcome, StopClass, TurnFinish, TurnStop};
+pub use outcome::{Detail, LimitKind, Outcome, StopClass, TurnFinish, TurnStop, render};
 pub use record::{
     Attempt, ChildLoopRef, ChildUsage, ConfigSnapshot, ContinuationKind, Frame, LoopRecord,
     LoopStatus, ParallelGroup, Turn, TurnTrigger,

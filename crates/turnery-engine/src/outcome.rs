@@ -2,6 +2,7 @@
 
 use crate::{FaultKind, LoopId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Why a loop ended (LASH-3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,47 @@ pub enum Outcome {
     Stopped(TurnStop),
 }
 
+impl Outcome {
+    /// The terminal value, for ends that have one.
+    #[must_use]
+    pub fn value(&self) -> Option<&Value> {
+        match self {
+            Self::Finished(finish) => match finish {
+                TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. } => {
+                    Some(value)
+                }
+                TurnFinish::AssistantMessage { .. } => None,
+            },
+            Self::FrameSwitch { .. } => None,
+            Self::Stopped(stop) => match stop {
+                TurnStop::SubmittedError { value } | TurnStop::ToolError { value, .. } => {
+                    Some(value)
+                }
+                TurnStop::Cancelled
+                | TurnStop::InvalidInput
+                | TurnStop::Incomplete
+                | TurnStop::ProviderError
+                | TurnStop::MaxTurns
+                | TurnStop::ToolFailure
+                | TurnStop::PluginAbort
+                | TurnStop::RuntimeError => None,
+            },
+        }
+    }
+}
+
+/// A terminal value as text: null is none, a string is itself, all else is indented JSON (LASH-68).
+#[must_use]
+pub fn render(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            format!("{value:#}")
+        }
+    }
+}
+
 /// How a loop came to its own end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,14 +74,14 @@ pub enum TurnFinish {
     /// A value that the model submitted (LASH-6).
     FinalValue {
         /// The value.
-        value: serde_json::Value,
+        value: Value,
     },
     /// A value that a tool declared final (LASH-7).
     ToolValue {
         /// The tool.
         tool_name: String,
         /// The value.
-        value: serde_json::Value,
+        value: Value,
     },
 }
 
@@ -66,14 +108,14 @@ pub enum TurnStop {
     /// The program submitted an error (LASH-26).
     SubmittedError {
         /// Its payload.
-        value: serde_json::Value,
+        value: Value,
     },
     /// A tool declared a final error (LASH-27).
     ToolError {
         /// The tool.
         tool_name: String,
         /// Its payload.
-        value: serde_json::Value,
+        value: Value,
     },
 }
 

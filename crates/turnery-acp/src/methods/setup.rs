@@ -5,7 +5,7 @@ use crate::{
     connection::Connection, fault::Fault, files::EditorFiles, outbox::WireOutbox,
     permission::Person, serve::send, terminals::ClientTerminals, update,
 };
-use agent_client_protocol_schema::v1::{McpServer, Notice, NoticeSeverity, SessionUpdate};
+use agent_client_protocol_schema::v1::{McpServer, NoticeSeverity};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -102,7 +102,7 @@ fn ports(call: &Call, id: &SessionId, replay: bool) -> Ports {
     let peer = &call.connection.peer;
     let gate = (!replay).then(|| call.scope.answered.clone());
     let barrier = call.connection.barrier.clone();
-    let outbox = WireOutbox::new(id, peer.out().clone(), barrier, can.notices, gate);
+    let outbox = WireOutbox::new(id, peer.out().clone(), barrier, can.takes, gate);
     Ports {
         client: Arc::new(Person(Arc::clone(peer))),
         outbox: Box::new(outbox),
@@ -149,13 +149,12 @@ fn warn_of_mcp(call: &Call, session: &Session, servers: &str) {
         servers,
         "MCP servers are not connected yet; their tools are missing"
     );
-    if !call.connection.abilities().notices {
-        return;
-    }
-    let notice = Notice::new(NoticeSeverity::Warning, "MCP servers are not connected").description(
-        format!("This version cannot use MCP servers yet, so the tools of {servers} are missing."),
-    );
-    let line = update::line(session.id().as_str(), &SessionUpdate::Notice(notice));
+    let text =
+        format!("This version cannot use MCP servers yet, so the tools of {servers} are missing.");
+    let takes = call.connection.abilities().takes;
+    let title = "MCP servers are not connected";
+    let notice = takes.notice(NoticeSeverity::Warning, title, &text);
+    let line = update::line(session.id().as_str(), &notice);
     let answered = call.scope.answered.clone();
     let queue = call.connection.peer.out().clone();
     tokio::spawn(async move {

@@ -116,21 +116,33 @@ fn a_call_is_announced_runs_and_completes() {
 // proves: R2, C-24
 #[test]
 fn a_call_that_did_not_run_fails_without_having_been_in_progress() {
-    for (kind, disposition) in [
-        (FailureKind::Denied, Disposition::Denied),
-        (FailureKind::Cancelled, Disposition::Cancelled),
-        (FailureKind::Skipped, Disposition::Skipped),
+    let no = || vec![text("no")];
+    for (kind, disposition, word, content) in [
+        (FailureKind::Denied, Disposition::Denied, "denied", no()),
+        (FailureKind::Skipped, Disposition::Skipped, "skipped", no()),
+        (
+            FailureKind::Cancelled,
+            Disposition::Cancelled,
+            "cancelled",
+            vec![text("no"), text("cancelled")],
+        ),
     ] {
-        let updates = live(&[
+        let events = [
             requested(CallKind::Read),
             started(false),
             ended(ToolEnvelope::failed(kind, "no"), disposition),
-        ]);
+        ];
+        let updates = live(&events);
         assert_eq!(updates.len(), 2);
         assert_eq!(updates[0], announced());
-        assert_eq!(updates[1]["status"], "failed");
-        assert_eq!(updates[1]["content"], json!([text("no")]));
-        assert_eq!(updates[1]["rawOutput"]["error"]["message"], "no");
+        let again = replayed(&events);
+        assert_eq!(again.len(), 1);
+        for update in [&updates[1], &again[0]] {
+            assert_eq!(update["status"], "failed");
+            assert_eq!(update["content"], json!(content));
+            assert_eq!(update["rawOutput"]["error"]["message"], "no");
+            assert_eq!(update["_meta"], json!({"turnery": {"disposition": word}}));
+        }
     }
 }
 

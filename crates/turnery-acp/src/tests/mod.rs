@@ -4,6 +4,7 @@ mod calls;
 mod client_side;
 mod content;
 mod envelope;
+mod news;
 mod outbox;
 mod parts;
 mod peer;

@@ -1,6 +1,6 @@
 //! The outbox of a session: when it is open, and how much it takes.
 
-use super::parts::{event, updates};
+use super::parts::{NONE, event, updates};
 use crate::{
     barrier::Barrier,
     outbox::WireOutbox,
@@ -19,7 +19,7 @@ use turnery_engine::{
 };
 
 fn outbox(out: Sender, barrier: &Barrier, gate: Option<CancellationToken>) -> WireOutbox {
-    WireOutbox::new(&SessionId::from("s1"), out, barrier.clone(), false, gate)
+    WireOutbox::new(&SessionId::from("s1"), out, barrier.clone(), NONE, gate)
 }
 
 fn is_open(outbox: &mut WireOutbox) -> bool {

@@ -1,6 +1,7 @@
 //! Parts: events to translate, a queue to look into, and lines read back with the official types.
 
 use crate::{
+    news::Takes,
     peer::Peer,
     translate::Translator,
     update::UpdateWriter,
@@ -13,6 +14,16 @@ use tokio::sync::mpsc;
 use turnery_engine::{Event, EventKind, LoopId, SessionId, Timestamp};
 
 pub(super) const START: i64 = 1_790_000_000_000;
+/// A client that takes everything.
+pub(super) const ALL: Takes = Takes {
+    notices: true,
+    compaction: true,
+};
+/// A client that takes nothing in particular.
+pub(super) const NONE: Takes = Takes {
+    notices: false,
+    compaction: false,
+};
 
 /// An event `after_ms` after the first.
 pub(super) fn event(after_ms: i64, kind: EventKind) -> Event {
@@ -47,20 +58,20 @@ pub(super) fn updates(lines: &[u8]) -> Vec<Value> {
 
 /// What a translator says of events that happen now.
 pub(super) fn live(events: &[Event]) -> Vec<Value> {
-    translate(events, true, Translator::live)
+    translate(events, ALL, Translator::live)
 }
 
 /// What a translator says of events of an earlier time.
 pub(super) fn replayed(events: &[Event]) -> Vec<Value> {
-    translate(events, true, Translator::replay)
+    translate(events, ALL, Translator::replay)
 }
 
 pub(super) fn translate(
     events: &[Event],
-    notices: bool,
+    takes: Takes,
     show: fn(&mut Translator, &Event, &mut UpdateWriter),
 ) -> Vec<Value> {
-    let mut translator = Translator::new(notices);
+    let mut translator = Translator::new(takes);
     let mut writer = UpdateWriter::new("s1");
     for event in events {
         show(&mut translator, event, &mut writer);

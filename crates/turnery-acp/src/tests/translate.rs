@@ -1,13 +1,12 @@
 //! Events as updates: live, and again while a session is loaded.
 
-use super::parts::{event, live, replayed, translate};
-use crate::translate::Translator;
+use super::parts::{event, live, replayed};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{
-    ConfigSnapshot, Content, ContinuationKind, Detail, EventKind, ImageData, LimitKind, LlmMessage,
-    Message, MessageId, MessageStop, Outcome, PlanEntry, PlanPriority, PlanStatus, PromptId,
-    StreamDelta, TurnFinish, TurnStop, Usage,
+    ConfigSnapshot, Content, ContinuationKind, Detail, EventKind, ImageData, LlmMessage, Message,
+    MessageId, MessageStop, Outcome, PlanEntry, PlanPriority, PlanStatus, PromptId, StreamDelta,
+    TurnFinish, Usage,
 };
 
 fn delta(text: &str, thinking: bool) -> EventKind {
@@ -56,25 +55,29 @@ fn chunk(kind: &str, id: &str, text: &str) -> Value {
     json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}, "messageId": id})
 }
 
+pub(super) fn config(window: Option<u32>) -> ConfigSnapshot {
+    ConfigSnapshot {
+        model: "m".to_owned(),
+        provider: "p".to_owned(),
+        config_id: None,
+        name: None,
+        api: None,
+        base_url: None,
+        reasoning: None,
+        context_window: window,
+        max_tokens: None,
+        thinking_level: None,
+        temperature: None,
+    }
+}
+
 fn start(window: Option<u32>) -> EventKind {
     EventKind::LoopStart {
         agent_id: "a".to_owned(),
         prompt_id: PromptId::from("p1"),
         parent_loop_id: None,
         continuation_kind: ContinuationKind::Initial,
-        config: Some(Box::new(ConfigSnapshot {
-            model: "m".to_owned(),
-            provider: "p".to_owned(),
-            config_id: None,
-            name: None,
-            api: None,
-            base_url: None,
-            reasoning: None,
-            context_window: window,
-            max_tokens: None,
-            thinking_level: None,
-            temperature: None,
-        })),
+        config: Some(Box::new(config(window))),
         tag: None,
         metadata: None,
         frame_id: None,
@@ -239,65 +242,4 @@ fn usage_needs_both_numbers() {
     let events = [start(Some(1000)), usage(1), usage(95), end(finished, None)];
     let events: Vec<_> = events.into_iter().map(|kind| event(0, kind)).collect();
     assert_eq!(replayed(&events), [used(100, 1000)]);
-}
-
-/// Rows 2, 3, 14 and 15 of the outcome table.
-#[test]
-fn values_are_shown_as_prose() {
-    let value = json!({"n": 1});
-    let outcomes = [
-        Outcome::Finished(TurnFinish::FinalValue {
-            value: value.clone(),
-        }),
-        Outcome::Finished(TurnFinish::ToolValue {
-            tool_name: "t".to_owned(),
-            value: value.clone(),
-        }),
-        Outcome::Stopped(TurnStop::SubmittedError {
-            value: value.clone(),
-        }),
-        Outcome::Stopped(TurnStop::ToolError {
-            tool_name: "t".to_owned(),
-            value,
-        }),
-    ];
-    for outcome in outcomes {
-        let text = "```json\n{\n  \"n\": 1\n}\n```";
-        assert_eq!(
-            live(&[event(0, end(outcome, None))]),
-            [chunk("agent_message_chunk", "s1.offline.0.value", text)]
-        );
-    }
-    let text = Outcome::Finished(TurnFinish::FinalValue {
-        value: json!("plain"),
-    });
-    assert_eq!(
-        live(&[event(0, end(text, None))]),
-        [chunk("agent_message_chunk", "s1.offline.0.value", "plain")]
-    );
-}
-
-/// NOTE-1, LOAD-6.
-#[test]
-fn a_limit_is_a_notice_only_for_clients_that_take_notices_and_only_live() {
-    let detail = Detail::Limit {
-        kind: LimitKind::Turns,
-        text: "Max turns reached (5/5)".to_owned(),
-    };
-    let events = [event(
-        0,
-        end(Outcome::Stopped(TurnStop::MaxTurns), Some(detail)),
-    )];
-    let notice = json!({
-        "sessionUpdate": "notice",
-        "severity": "warning",
-        "title": "The prompt reached a limit",
-        "description": "Max turns reached (5/5)",
-    });
-    assert_eq!(live(&events), [notice]);
-    assert_eq!(
-        translate(&events, false, Translator::live),
-        [] as [Value; 0]
-    );
-    assert_eq!(replayed(&events), [] as [Value; 0]);
 }

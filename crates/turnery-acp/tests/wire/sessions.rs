@@ -97,9 +97,14 @@ fn mcp_servers_that_are_not_connected_are_told_of() {
             .contains("db")
     );
 
+    // A client that takes no notices gets none.
     let mut client = world.client(json!({}));
     result_of(&client.call("session/new", params));
-    assert_eq!(client.leave().1, [] as [Value; 0]);
+    let told = client.leave().1;
+    assert_eq!(told.len(), 1, "{told:?}");
+    let update = &told[0]["params"]["update"];
+    assert_eq!(update["sessionUpdate"], "session_info_update");
+    assert_eq!(update["_meta"]["turnery"]["notice"]["severity"], "warning");
 }
 
 /// SESS-8, SESS-9, CLOSE-2, DEL-2.
