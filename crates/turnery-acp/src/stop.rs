@@ -1,77 +1,113 @@
 //! Stop: what came of a prompt, as the wire says it (engine.md, section 7).
 
-use crate::fault::{AUTH_REQUIRED, Fault};
-use agent_client_protocol_schema::v1::{PromptResponse, StopReason};
-use serde_json::{Map, Value, json};
+use crate::{
+    fault::{AUTH_REQUIRED, Fault},
+    news::meta,
+};
+use agent_client_protocol_schema::v1::{Meta, PromptResponse, StopReason};
+use serde_json::json;
 use turnery_agent::{PromptError, PromptResult};
 use turnery_engine::{
     CommitFault, Detail, FaultKind, LimitKind, Outcome, TurnFinish, TurnStop, Usage,
 };
 
-/// The answer to a prompt. Five words for the ends there are; the exact one is in `_meta.turnery`.
+/// The answer to a prompt. Five words for the ends there are; the exact one is in `_meta.turnery`,
+/// which an error carries in its `data`.
 pub(crate) fn to_wire(result: &PromptResult) -> Result<PromptResponse, Fault> {
-    let detail = result.detail.as_ref();
-    let reason = match &result.outcome {
-        Outcome::Finished(_) => StopReason::EndTurn,
-        Outcome::FrameSwitch { .. } => {
-            return Err(runtime("the next frame was not run", &result.outcome));
-        }
+    let meta = exactly(result);
+    match reason(&result.outcome, result.detail.as_ref()) {
+        Ok(reason) => Ok(PromptResponse::new(reason).meta(meta)),
+        Err(fault) => Err(fault.with("_meta", meta)),
+    }
+}
+
+/// The table, in its order. A cancel that came before the commit is an outcome of its own: the engine
+/// has decided that already.
+fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopReason, Fault> {
+    match outcome {
+        Outcome::Finished(
+            TurnFinish::AssistantMessage { .. }
+            | TurnFinish::FinalValue { .. }
+            | TurnFinish::ToolValue { .. },
+        ) => Ok(StopReason::EndTurn),
+        Outcome::FrameSwitch { .. } => Err(runtime("The next frame was not run")),
         Outcome::Stopped(stop) => match stop {
-            TurnStop::Cancelled => StopReason::Cancelled,
+            TurnStop::Cancelled => Ok(StopReason::Cancelled),
             TurnStop::InvalidInput => match detail {
-                Some(Detail::Rejection { .. }) => StopReason::Refusal,
-                _ => {
-                    return Err(Fault::params(
-                        "The prompt holds nothing that a model could be given: send some text.",
-                    )
-                    .with("outcome", name(&result.outcome)));
-                }
+                Some(Detail::Rejection { .. }) => Ok(StopReason::Refusal),
+                Some(
+                    Detail::Limit { .. }
+                    | Detail::Provider { .. }
+                    | Detail::Refusal
+                    | Detail::Runtime { .. }
+                    | Detail::Continued { .. },
+                )
+                | None => Err(Fault::params(
+                    "The prompt holds nothing that a model could be given: send some text.",
+                )),
             },
-            TurnStop::Incomplete => StopReason::MaxTokens,
+            TurnStop::Incomplete => Ok(StopReason::MaxTokens),
             TurnStop::ProviderError => match detail {
-                Some(Detail::Provider {
-                    kind: FaultKind::ContextOverflow,
-                    ..
-                }) => StopReason::MaxTokens,
-                Some(Detail::Refusal) => StopReason::Refusal,
-                Some(Detail::Provider { kind, message }) => {
-                    return Err(provider(*kind, message).with("outcome", name(&result.outcome)));
-                }
-                _ => {
-                    return Err(
-                        provider(FaultKind::Protocol, "the model could not be reached")
-                            .with("outcome", name(&result.outcome)),
-                    );
-                }
+                Some(Detail::Provider { kind, message }) => match kind {
+                    FaultKind::ContextOverflow => Ok(StopReason::MaxTokens),
+                    FaultKind::Network
+                    | FaultKind::Protocol
+                    | FaultKind::RateLimit
+                    | FaultKind::Overloaded
+                    | FaultKind::Auth
+                    | FaultKind::BadRequest
+                    | FaultKind::Timeout => Err(provider(*kind, message)),
+                },
+                Some(Detail::Refusal) => Ok(StopReason::Refusal),
+                Some(
+                    Detail::Limit { .. }
+                    | Detail::Rejection { .. }
+                    | Detail::Runtime { .. }
+                    | Detail::Continued { .. },
+                )
+                | None => Err(provider(FaultKind::Protocol, "no cause is known")),
             },
             TurnStop::MaxTurns => match detail {
-                Some(Detail::Limit {
-                    kind: LimitKind::Tokens,
-                    ..
-                }) => StopReason::MaxTokens,
-                _ => StopReason::MaxTurnRequests,
-            },
-            TurnStop::ToolFailure => {
-                return Err(Fault::internal(
-                    "tool_failure",
-                    "A tool failed and the prompt cannot go on",
-                    "Look at the failed call, then prompt again.",
-                    false,
+                Some(Detail::Limit { kind, .. }) => match kind {
+                    LimitKind::Tokens => Ok(StopReason::MaxTokens),
+                    LimitKind::Turns | LimitKind::Duration | LimitKind::Cost => {
+                        Ok(StopReason::MaxTurnRequests)
+                    }
+                },
+                Some(
+                    Detail::Provider { .. }
+                    | Detail::Refusal
+                    | Detail::Rejection { .. }
+                    | Detail::Runtime { .. }
+                    | Detail::Continued { .. },
                 )
-                .with("outcome", name(&result.outcome)));
-            }
-            TurnStop::PluginAbort => StopReason::Refusal,
-            TurnStop::RuntimeError => {
-                let text = match detail {
-                    Some(Detail::Runtime { message }) => message.as_str(),
-                    _ => "no cause is known",
-                };
-                return Err(runtime(text, &result.outcome));
-            }
-            TurnStop::SubmittedError { .. } | TurnStop::ToolError { .. } => StopReason::EndTurn,
+                | None => Ok(StopReason::MaxTurnRequests),
+            },
+            TurnStop::ToolFailure => Err(Fault::internal(
+                "tool_failure",
+                "A tool failed and the prompt cannot go on",
+                format!(
+                    "{}. Look at the failed call, then prompt again.",
+                    text(detail)
+                ),
+                false,
+            )),
+            TurnStop::PluginAbort => Ok(StopReason::Refusal),
+            TurnStop::RuntimeError => Err(runtime(text(detail))),
+            TurnStop::SubmittedError { .. } | TurnStop::ToolError { .. } => Ok(StopReason::EndTurn),
         },
-    };
-    Ok(PromptResponse::new(reason).meta(meta(result)))
+    }
+}
+
+/// What the engine or a tool said of it, without the full stop.
+fn text(detail: Option<&Detail>) -> &str {
+    match detail {
+        Some(Detail::Runtime { message } | Detail::Provider { message, .. }) => message,
+        Some(Detail::Limit { text, .. }) => text,
+        Some(Detail::Rejection { reason }) => reason,
+        Some(Detail::Refusal | Detail::Continued { .. }) | None => "No cause is known",
+    }
+    .trim_end_matches('.')
 }
 
 /// A prompt that left nothing behind (row 16).
@@ -93,14 +129,13 @@ pub(crate) fn not_stored(error: &PromptError) -> Fault {
     Fault::internal(kind, what, error.to_string(), retryable)
 }
 
-fn runtime(text: &str, outcome: &Outcome) -> Fault {
+fn runtime(text: &str) -> Fault {
     Fault::internal(
         "runtime_error",
         "The agent broke",
         format!("{text}. The same prompt is unlikely to help; please report it."),
         false,
     )
-    .with("outcome", name(outcome))
 }
 
 /// A provider's failure. Only what a login would cure is an authentication error (RPC-22, G-11).
@@ -179,18 +214,17 @@ fn name(outcome: &Outcome) -> &'static str {
     }
 }
 
-fn meta(result: &PromptResult) -> Map<String, Value> {
-    let mut turnery = Map::new();
-    turnery.insert("outcome".to_owned(), name(&result.outcome).into());
-    if let Some(detail) = result
-        .detail
-        .as_ref()
-        .and_then(|d| serde_json::to_value(d).ok())
-    {
-        turnery.insert("detail".to_owned(), detail);
+/// What the five words leave out: the outcome, who may mend it, and what it cost.
+fn exactly(result: &PromptResult) -> Meta {
+    let mut told = json!({"outcome": name(&result.outcome)});
+    if let Outcome::Stopped(stop) = &result.outcome {
+        told["class"] = json!(stop.class());
+    }
+    if let Some(detail) = &result.detail {
+        told["detail"] = json!(detail);
     }
     if result.usage != Usage::default() {
-        turnery.insert("usage".to_owned(), json!(result.usage));
+        told["usage"] = json!(result.usage);
     }
-    Map::from_iter([("turnery".to_owned(), Value::Object(turnery))])
+    meta(told)
 }

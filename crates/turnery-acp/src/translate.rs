@@ -106,6 +106,7 @@ impl Translator {
                 block,
                 after,
                 failure,
+                ..
             } => {
                 let id = self.compaction.take();
                 let id = id.unwrap_or_else(|| compaction_id(event));

@@ -195,6 +195,7 @@ fn compaction(block: Option<CompactionBlock>, failure: Option<&str>) -> [Event; 
         block,
         after: size(100, 12),
         failure: failure.map(str::to_owned),
+        usage: None,
     };
     let mut events = [begin, event(1, started), event(2, ended)];
     for (seq, event) in (6..).zip(&mut events) {

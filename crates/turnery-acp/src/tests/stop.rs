@@ -6,7 +6,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Value, json};
 use turnery_agent::{PromptError, PromptResult};
 use turnery_engine::{
-    CommitFault, Detail, FaultKind, LimitKind, Outcome, TurnFinish, TurnStop, Usage,
+    CommitFault, Detail, FaultKind, LimitKind, LoopId, Outcome, TurnFinish, TurnStop, Usage,
 };
 
 fn result(outcome: Outcome, detail: Option<Detail>) -> PromptResult {
@@ -17,108 +17,189 @@ fn result(outcome: Outcome, detail: Option<Detail>) -> PromptResult {
     }
 }
 
-/// The stop reason, or the error's code and kind.
-fn summary(outcome: Outcome, detail: Option<Detail>) -> String {
-    match to_wire(&result(outcome, detail)) {
-        Ok(response) => json!(response)["stopReason"].as_str().unwrap().to_owned(),
+/// The stop reason, or the error's code, kind and whether it may be tried again; and what `_meta` says.
+fn answer(outcome: &Outcome, detail: Option<&Detail>) -> (String, Value) {
+    match to_wire(&result(outcome.clone(), detail.cloned())) {
+        Ok(response) => {
+            let answer = json!(response);
+            let reason = answer["stopReason"].as_str().unwrap().to_owned();
+            (reason, answer["_meta"]["turnery"].clone())
+        }
         Err(fault) => {
             let error = ErrorObjectOwned::from(fault);
             let data: Value = serde_json::from_str(error.data().unwrap().get()).unwrap();
             assert!(data["details"].as_str().unwrap().ends_with('.'), "{data}");
+            assert!(!data["details"].as_str().unwrap().contains(".."), "{data}");
             assert!(!error.message().is_empty());
-            format!("{} {} {}", error.code(), data["kind"], data["retryable"])
+            let kind = data["kind"].as_str().unwrap_or("-");
+            let retryable = data["retryable"].as_bool();
+            let retryable = retryable.map_or("-".to_owned(), |yes| yes.to_string());
+            (
+                format!("{} {kind} {retryable}", error.code()),
+                data["_meta"]["turnery"].clone(),
+            )
         }
     }
 }
 
-fn stopped(stop: TurnStop, detail: Option<Detail>) -> String {
-    summary(Outcome::Stopped(stop), detail)
+fn finished(finish: TurnFinish) -> Outcome {
+    Outcome::Finished(finish)
 }
 
-fn provider(kind: FaultKind) -> String {
-    let message = "503 from the provider".to_owned();
-    stopped(
-        TurnStop::ProviderError,
-        Some(Detail::Provider { kind, message }),
-    )
+fn stopped(stop: TurnStop) -> Outcome {
+    Outcome::Stopped(stop)
 }
 
-fn limit(kind: LimitKind) -> String {
-    let text = "limit".to_owned();
-    stopped(TurnStop::MaxTurns, Some(Detail::Limit { kind, text }))
-}
-
-// proves: ACP-42, ACP-43, ACP-44, ACP-45, ACP-46, C-2
-#[test]
-fn every_row_of_the_table() {
-    let text = TurnFinish::AssistantMessage {
+fn prose() -> TurnFinish {
+    TurnFinish::AssistantMessage {
         text: "x".to_owned(),
-    };
-    assert_eq!(summary(Outcome::Finished(text), None), "end_turn");
-    let value = TurnFinish::FinalValue { value: json!(1) };
-    assert_eq!(summary(Outcome::Finished(value), None), "end_turn");
-    let value = TurnFinish::ToolValue {
-        tool_name: "t".to_owned(),
-        value: json!(1),
-    };
-    assert_eq!(summary(Outcome::Finished(value), None), "end_turn");
-    let switch = Outcome::FrameSwitch {
+    }
+}
+
+fn tool() -> String {
+    "t".to_owned()
+}
+
+fn switch() -> Outcome {
+    Outcome::FrameSwitch {
         frame_id: "f".to_owned(),
         task: "t".to_owned(),
-    };
-    assert_eq!(summary(switch, None), "-32603 \"runtime_error\" false");
-    assert_eq!(stopped(TurnStop::Cancelled, None), "cancelled");
-    let filtered = Detail::Rejection {
-        reason: "r".to_owned(),
-    };
-    assert_eq!(stopped(TurnStop::InvalidInput, Some(filtered)), "refusal");
-    assert_eq!(stopped(TurnStop::InvalidInput, None), "-32602 null null");
-    assert_eq!(stopped(TurnStop::Incomplete, None), "max_tokens");
-    assert_eq!(provider(FaultKind::ContextOverflow), "max_tokens");
-    assert_eq!(
-        stopped(TurnStop::ProviderError, Some(Detail::Refusal)),
-        "refusal"
-    );
-    assert_eq!(limit(LimitKind::Turns), "max_turn_requests");
-    assert_eq!(limit(LimitKind::Duration), "max_turn_requests");
-    assert_eq!(limit(LimitKind::Tokens), "max_tokens");
-    assert_eq!(
-        stopped(TurnStop::ToolFailure, None),
-        "-32603 \"tool_failure\" false"
-    );
-    assert_eq!(stopped(TurnStop::PluginAbort, None), "refusal");
-    assert_eq!(
-        stopped(TurnStop::RuntimeError, None),
-        "-32603 \"runtime_error\" false"
-    );
-    assert_eq!(
-        stopped(TurnStop::SubmittedError { value: json!(1) }, None),
-        "end_turn"
-    );
-    let error = TurnStop::ToolError {
-        tool_name: "t".to_owned(),
-        value: json!(1),
-    };
-    assert_eq!(stopped(error, None), "end_turn");
+    }
 }
 
-/// RPC-22, G-11: only what a login cures is an authentication error.
+fn fault(kind: FaultKind) -> Option<Detail> {
+    Some(Detail::Provider {
+        kind,
+        message: "503 from the provider.".to_owned(),
+    })
+}
+
+fn limit(kind: LimitKind) -> Option<Detail> {
+    Some(Detail::Limit {
+        kind,
+        text: "limit".to_owned(),
+    })
+}
+
+fn broke() -> Option<Detail> {
+    Some(Detail::Runtime {
+        message: "it broke.".to_owned(),
+    })
+}
+
+fn rejected() -> Option<Detail> {
+    Some(Detail::Rejection {
+        reason: "r".to_owned(),
+    })
+}
+
+type Row = (
+    &'static str,
+    Outcome,
+    Option<Detail>,
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+);
+
+/// Row of the table, outcome, detail; then the answer, the exact outcome and its class.
+#[rustfmt::skip]
+fn rows() -> Vec<Row> {
+    use FaultKind as F;
+    use TurnFinish::{FinalValue, ToolValue};
+    use TurnStop as S;
+    let value = || json!(1);
+    vec![
+        ("1", finished(prose()), None, "end_turn", "finished.assistant_message", None),
+        ("2", finished(FinalValue { value: value() }), None, "end_turn", "finished.final_value", None),
+        ("3", finished(ToolValue { tool_name: tool(), value: value() }), None, "end_turn", "finished.tool_value", None),
+        ("4", switch(), None, "-32603 runtime_error false", "frame_switch", None),
+        ("5", stopped(S::Cancelled), None, "cancelled", "stopped.cancelled", Some("host")),
+        ("6a", stopped(S::InvalidInput), rejected(), "refusal", "stopped.invalid_input", Some("host")),
+        ("6b", stopped(S::InvalidInput), None, "-32602 - -", "stopped.invalid_input", Some("host")),
+        ("7", stopped(S::Incomplete), None, "max_tokens", "stopped.incomplete", Some("provider")),
+        ("8a", stopped(S::ProviderError), fault(F::ContextOverflow), "max_tokens", "stopped.provider_error", Some("provider")),
+        ("8b", stopped(S::ProviderError), Some(Detail::Refusal), "refusal", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), fault(F::Network), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), fault(F::Protocol), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), fault(F::RateLimit), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), fault(F::Overloaded), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), fault(F::Timeout), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), fault(F::BadRequest), "-32603 provider_error false", "stopped.provider_error", Some("provider")),
+        // RPC-22, G-11: only what a login cures is an authentication error.
+        ("8c", stopped(S::ProviderError), fault(F::Auth), "-32000 provider_error false", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), None, "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("9a", stopped(S::MaxTurns), limit(LimitKind::Turns), "max_turn_requests", "stopped.max_turns", Some("runtime")),
+        ("9a", stopped(S::MaxTurns), limit(LimitKind::Duration), "max_turn_requests", "stopped.max_turns", Some("runtime")),
+        ("9a", stopped(S::MaxTurns), limit(LimitKind::Cost), "max_turn_requests", "stopped.max_turns", Some("runtime")),
+        ("9b", stopped(S::MaxTurns), limit(LimitKind::Tokens), "max_tokens", "stopped.max_turns", Some("runtime")),
+        ("10", stopped(S::ToolFailure), None, "-32603 tool_failure false", "stopped.tool_failure", Some("runtime")),
+        ("11, 12", stopped(S::PluginAbort), None, "refusal", "stopped.plugin_abort", Some("runtime")),
+        ("13", stopped(S::RuntimeError), broke(), "-32603 runtime_error false", "stopped.runtime_error", Some("fatal")),
+        ("13", stopped(S::RuntimeError), None, "-32603 runtime_error false", "stopped.runtime_error", Some("fatal")),
+        ("14", stopped(S::SubmittedError { value: value() }), None, "end_turn", "stopped.submitted_error", Some("rlm")),
+        ("15", stopped(S::ToolError { tool_name: tool(), value: value() }), None, "end_turn", "stopped.tool_error", Some("rlm")),
+    ]
+}
+
+// proves: ACP-41, ACP-42, ACP-43, ACP-44, ACP-45, ACP-46, C-2, LASH-14, LASH-28
 #[test]
-fn faults_of_the_provider() {
-    for kind in [
-        FaultKind::Network,
-        FaultKind::Protocol,
-        FaultKind::RateLimit,
-        FaultKind::Overloaded,
-        FaultKind::Timeout,
-    ] {
-        assert_eq!(provider(kind), "-32603 \"provider_error\" true");
+fn every_row_of_the_table() {
+    for (row, outcome, detail, expected, exact, class) in rows() {
+        let (answer, meta) = answer(&outcome, detail.as_ref());
+        assert_eq!(answer, expected, "row {row}");
+        assert_eq!(meta["outcome"], exact, "row {row}");
+        assert_eq!(meta["class"].as_str(), class, "row {row}");
+        assert_eq!(meta.get("detail").is_some(), detail.is_some(), "row {row}");
     }
-    assert_eq!(
-        provider(FaultKind::BadRequest),
-        "-32603 \"provider_error\" false"
-    );
-    assert_eq!(provider(FaultKind::Auth), "-32000 \"provider_error\" false");
+}
+
+/// The reverse view: whatever is said beside an outcome, `cancelled` means cancelled, a limit is no
+/// refusal, and an end that has a value or prose is no error.
+// proves: ACP-46, ACP-53
+#[test]
+fn no_detail_turns_one_sort_of_end_into_another() {
+    let details = [
+        None,
+        limit(LimitKind::Turns),
+        limit(LimitKind::Tokens),
+        fault(FaultKind::Network),
+        fault(FaultKind::ContextOverflow),
+        Some(Detail::Refusal),
+        rejected(),
+        broke(),
+        Some(Detail::Continued {
+            loop_id: LoopId::from("s.m.2"),
+        }),
+    ];
+    let may = [
+        ("finished.assistant_message", "end_turn"),
+        ("finished.final_value", "end_turn"),
+        ("finished.tool_value", "end_turn"),
+        ("frame_switch", "-32603"),
+        ("stopped.cancelled", "cancelled"),
+        ("stopped.invalid_input", "refusal -32602"),
+        ("stopped.incomplete", "max_tokens"),
+        ("stopped.provider_error", "max_tokens refusal -32603 -32000"),
+        ("stopped.max_turns", "max_turn_requests max_tokens"),
+        ("stopped.tool_failure", "-32603"),
+        ("stopped.plugin_abort", "refusal"),
+        ("stopped.runtime_error", "-32603"),
+        ("stopped.submitted_error", "end_turn"),
+        ("stopped.tool_error", "end_turn"),
+    ];
+    for (_, outcome, ..) in rows() {
+        for detail in &details {
+            let (answer, meta) = answer(&outcome, detail.as_ref());
+            let exact = meta["outcome"].as_str().unwrap();
+            let (_, allowed) = may.iter().find(|(name, _)| *name == exact).unwrap();
+            let word = answer.split(' ').next().unwrap();
+            assert!(
+                allowed.split(' ').any(|one| one == word),
+                "{exact} with {detail:?} is {answer}"
+            );
+        }
+    }
 }
 
 /// Row 16.
@@ -158,18 +239,15 @@ fn what_was_not_stored_is_an_error() {
 
 #[test]
 fn the_exact_outcome_is_in_meta() {
-    let detail = Detail::Limit {
-        kind: LimitKind::Turns,
-        text: "Max turns reached (5/5)".to_owned(),
-    };
-    let mut result = result(Outcome::Stopped(TurnStop::MaxTurns), Some(detail));
+    let mut result = result(stopped(TurnStop::MaxTurns), limit(LimitKind::Turns));
     result.usage.input = 7;
     let response = json!(to_wire(&result).unwrap());
     let expected = json!({
         "stopReason": "max_turn_requests",
         "_meta": {"turnery": {
             "outcome": "stopped.max_turns",
-            "detail": {"limit": {"kind": "turns", "text": "Max turns reached (5/5)"}},
+            "class": "runtime",
+            "detail": {"limit": {"kind": "turns", "text": "limit"}},
             "usage": {"input": 7, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0},
         }},
     });
