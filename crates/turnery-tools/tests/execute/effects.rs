@@ -1,0 +1,247 @@
+//! Which effects of tools the host hears of.
+
+use super::{asking, scope};
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnery_engine::{FailureKind, ToolEnvelope, ToolFailure};
+use turnery_tools::{
+    Action, EffectKind, EffectMode, EffectPolicies, EffectPolicy, EmitLimits, Options, Toolbox,
+    execute, execute_tool, run_tools,
+};
+
+fn emit(kind: &str) -> Value {
+    json!({"kind": "emit", "type": kind})
+}
+
+fn all() -> Vec<Value> {
+    vec![
+        emit("order.placed"),
+        json!({"kind": "spawn", "command": "rm"}),
+        json!({"kind": "schedule", "delay_ms": 1000}),
+        json!({"kind": "launch"}),
+        json!({"kind": "set_state", "state": {"n": 1}}),
+    ]
+}
+
+/// A tool that gives all of these, and fails or not.
+fn busy(fails: bool) -> Action {
+    Action::new("busy", "", move |_: Value, _| async move {
+        let envelope = match fails {
+            true => ToolEnvelope::from(ToolFailure {
+                kind: FailureKind::ExecutionError,
+                message: "no".to_owned(),
+                details: None,
+            }),
+            false => ToolEnvelope::json(json!("done")),
+        };
+        envelope.with_effects(all())
+    })
+}
+
+fn kinds(effects: &[Value]) -> Vec<&str> {
+    effects
+        .iter()
+        .filter_map(|effect| effect["kind"].as_str())
+        .collect()
+}
+
+// proves: C-22
+#[tokio::test]
+async fn without_a_policy_all_effects_pass() {
+    let scope = scope().with_tools(busy(false).into());
+    let done = execute("busy", json!({}), &scope, &Options::default()).await;
+    assert_eq!(done.effects, all());
+}
+
+// proves: JIDO-44, JIDO-45, JIDO-46, JIDO-76
+#[tokio::test]
+async fn the_scopes_policy_holds_for_every_way_to_run_a_tool() {
+    let mut scope = scope().with_tools(busy(false).into());
+    scope.effect_policy = Some(EffectPolicy::default());
+    let options = Options::default();
+    let by_name = execute("busy", json!({}), &scope, &options).await;
+    let kept = ["emit", "schedule", "set_state"];
+    assert_eq!(kinds(&by_name.effects), kept);
+    let failing = Arc::new(busy(true));
+    let by_reference = execute_tool(failing, json!({}), &scope, &options).await;
+    assert!(by_reference.result.is_err());
+    assert_eq!(kinds(&by_reference.effects), kept);
+    let response = asking(&[("c1", "busy", json!({}))]);
+    let executed = run_tools(&response, &scope, &options).await;
+    let effects = &executed.tool_results[0].raw_result().effects;
+    assert_eq!(kinds(effects), kept);
+}
+
+#[tokio::test]
+async fn the_policy_of_the_tools_holds_as_well() {
+    let tools = Toolbox::from(busy(false)).narrowed(EffectPolicy::allow_list([
+        EffectKind::Emit,
+        EffectKind::Spawn,
+    ]));
+    let mut scope = scope().with_tools(tools);
+    let options = Options::default();
+    let done = execute("busy", json!({}), &scope, &options).await;
+    assert_eq!(kinds(&done.effects), ["emit", "spawn"]);
+    scope.effect_policy = Some(EffectPolicy::default());
+    let done = execute("busy", json!({}), &scope, &options).await;
+    assert_eq!(kinds(&done.effects), ["emit"]);
+}
+
+fn kept(policy: &EffectPolicy) -> Vec<&'static str> {
+    let names = ["emit", "spawn", "schedule", "launch", "set_state"];
+    let effects = all();
+    let kept = names.into_iter().zip(&effects);
+    kept.filter(|(_, effect)| policy.allows(effect))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+// proves: JIDO-45, JIDO-46
+#[test]
+fn modes_lists_and_denials() {
+    assert_eq!(kept(&EffectPolicy::deny_all()), [""; 0]);
+    let allow_all = EffectPolicy::allow_all();
+    // A kind that nobody knows is never allowed.
+    assert_eq!(kept(&allow_all), ["emit", "spawn", "schedule", "set_state"]);
+    let deny = [EffectKind::Emit].into();
+    let denying = EffectPolicy { deny, ..allow_all };
+    assert_eq!(kept(&denying), ["spawn", "schedule", "set_state"]);
+    let listed = EffectPolicy::allow_list([EffectKind::Emit, EffectKind::Spawn]);
+    assert_eq!(kept(&listed), ["emit", "spawn"]);
+    let deny = [EffectKind::Spawn].into();
+    assert_eq!(kept(&EffectPolicy { deny, ..listed }), ["emit"]);
+    assert!(!EffectPolicy::allow_all().allows(&json!("emit")));
+    assert!(!EffectPolicy::allow_all().allows(&json!({"type": "emit"})));
+}
+
+fn limited(limits: Value) -> EffectPolicy {
+    let emit: EmitLimits = serde_json::from_value(limits).expect("limits");
+    EffectPolicy {
+        emit,
+        ..EffectPolicy::allow_all()
+    }
+}
+
+#[test]
+fn an_emit_fits_types_prefixes_and_ways_of_dispatch() {
+    let sent = |way: Value| json!({"kind": "emit", "type": "order.placed", "dispatch": way});
+    for (limits, effect, is_allowed) in [
+        (json!({}), emit("order.placed"), true),
+        (
+            json!({"types": ["order.placed"]}),
+            emit("order.placed"),
+            true,
+        ),
+        (
+            json!({"types": ["order.placed"]}),
+            emit("order.lost"),
+            false,
+        ),
+        (
+            json!({"types": ["order.placed"]}),
+            json!({"kind": "emit"}),
+            false,
+        ),
+        (json!({"types": []}), emit("order.placed"), false),
+        (json!({"prefixes": ["order."]}), emit("order.placed"), true),
+        (json!({"prefixes": ["order."]}), emit("user.born"), false),
+        (json!({"prefixes": []}), emit("order.placed"), false),
+        (
+            json!({"prefixes": ["order."], "types": ["order.lost"]}),
+            emit("order.placed"),
+            false,
+        ),
+        (
+            json!({"dispatches": ["pubsub"]}),
+            sent(json!("pubsub")),
+            true,
+        ),
+        (
+            json!({"dispatches": ["pubsub"]}),
+            sent(json!("http")),
+            false,
+        ),
+        (
+            json!({"dispatches": ["pubsub"]}),
+            sent(json!(["pubsub", "http"])),
+            false,
+        ),
+        (
+            json!({"dispatches": ["pubsub"]}),
+            sent(json!({"to": 1})),
+            false,
+        ),
+        (json!({"dispatches": ["pubsub"]}), sent(json!([])), false),
+        (
+            json!({"dispatches": ["pubsub"]}),
+            emit("order.placed"),
+            false,
+        ),
+        (
+            json!({"dispatches": ["default"]}),
+            emit("order.placed"),
+            true,
+        ),
+    ] {
+        let policy = limited(limits.clone());
+        assert_eq!(policy.allows(&effect), is_allowed, "{limits} {effect}");
+    }
+}
+
+#[test]
+fn a_schedule_may_lie_only_so_far_ahead() {
+    let policy = EffectPolicy {
+        max_delay_ms: Some(1000),
+        ..EffectPolicy::allow_all()
+    };
+    let after = |delay: Value| json!({"kind": "schedule", "delay_ms": delay});
+    assert!(policy.allows(&after(json!(1000))));
+    assert!(!policy.allows(&after(json!(1001))));
+    assert!(!policy.allows(&after(json!(-1))));
+    assert!(!policy.allows(&after(json!("soon"))));
+    assert!(EffectPolicy::allow_all().allows(&after(json!(1001))));
+}
+
+const KINDS: [EffectKind; 4] = [
+    EffectKind::Emit,
+    EffectKind::Schedule,
+    EffectKind::Spawn,
+    EffectKind::SetState,
+];
+const MODES: [EffectMode; 3] = [
+    EffectMode::DenyAll,
+    EffectMode::AllowAll,
+    EffectMode::AllowList,
+];
+
+prop_compose! {
+    fn policy()(
+        mode in select(&MODES[..]),
+        allow in vec(select(&KINDS[..]), 0..4),
+        deny in vec(select(&KINDS[..]), 0..2),
+        max_delay_ms in option::of(0_u64..2000),
+    ) -> EffectPolicy {
+        EffectPolicy {
+            mode,
+            allow: allow.into_iter().collect(),
+            deny: deny.into_iter().collect(),
+            emit: EmitLimits::default(),
+            max_delay_ms,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn one_policy_more_only_narrows(policies in vec(policy(), 0..4), more in policy()) {
+        let before = policies
+            .into_iter()
+            .fold(EffectPolicies::default(), |all, policy| all.and(policy));
+        let after = before.and(more.clone());
+        for effect in all() {
+            let expected = before.allow(&effect) && more.allows(&effect);
+            prop_assert_eq!(after.allow(&effect), expected);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Tools at work outside a session: by name, by reference, and as an answer asks for them.
+
+mod actions;
+mod answers;
+mod direct;
+mod effects;
+mod limits;
+mod logging;
+mod observing;
+mod sanitising;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnery_engine::{
+    Content, FailureKind, ModelStop, Response, ToolCall, ToolEnvelope, ToolFailure,
+};
+use turnery_tools::{Action, Scope, Tool, Toolbox, Workspace};
+
+#[derive(Deserialize, JsonSchema)]
+struct Factors {
+    a: i64,
+    b: i64,
+}
+
+/// Multiplies, as the guide of the seed does it.
+fn multiply() -> Action {
+    Action::new("multiply", "Multiplies.", async |Factors { a, b }, _| {
+        Ok::<Value, ToolFailure>(json!({"product": a * b}))
+    })
+}
+
+/// Where tools run that touch no files: an empty folder that is gone again.
+fn scope() -> Scope {
+    let folder = tempfile::tempdir().expect("a folder");
+    let workspace = Workspace::local(folder.path().to_owned()).expect("a folder");
+    Scope::new(Arc::new(workspace))
+}
+
+fn toolbox(tools: Vec<Action>) -> Toolbox {
+    let tools = tools
+        .into_iter()
+        .map(|tool| Arc::new(tool) as Arc<dyn Tool>);
+    Toolbox::new(tools.collect())
+}
+
+/// An answer that asks for these calls: id, name, arguments.
+fn asking(calls: &[(&str, &str, Value)]) -> Response {
+    let calls = calls.iter().map(|(id, name, args)| {
+        Content::ToolCall(ToolCall {
+            call_id: (*id).into(),
+            name: (*name).to_owned(),
+            args: Arc::new(args.clone()),
+        })
+    });
+    Response {
+        content: calls.collect(),
+        stop: ModelStop::ToolUse,
+        raw_stop: None,
+        usage: None,
+        model: "m-1".to_owned(),
+        provider: "acme".to_owned(),
+        tool_results: Vec::new(),
+    }
+}
+
+fn kind(envelope: &ToolEnvelope) -> FailureKind {
+    let failure = envelope.result.as_ref().expect_err("a failure");
+    failure.kind
+}
