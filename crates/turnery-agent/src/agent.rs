@@ -1,8 +1,10 @@
 //! Agent: opens sessions, lists them, deletes them.
 
 use crate::{
-    Item, Outbox, Ports, Projects, Session, SessionOptions, Settings,
+    Item, Outbox, Ports, Projects, Session, SessionOptions, Settings, TraceSink,
     session::{History, MAILBOX, Task, chain, offered},
+    sink::Tap,
+    trace_sink::Tracing,
 };
 use std::{collections::VecDeque, future::poll_fn, path::PathBuf, sync::Arc};
 use tokio::sync::{mpsc, watch};
@@ -19,6 +21,7 @@ pub struct Agent {
     models: Arc<Catalogue>,
     toolbox: Toolbox,
     projects: Arc<dyn Projects>,
+    tracing: Tracing,
 }
 
 /// Where a session works.
@@ -69,7 +72,15 @@ impl Agent {
             models,
             toolbox,
             projects,
+            tracing: Tracing::default(),
         }
+    }
+
+    /// Tell this sink of every call of a model, in all sessions opened from now on (LASH-99).
+    #[must_use]
+    pub fn with_trace(mut self, sink: Arc<dyn TraceSink>) -> Self {
+        self.tracing = Tracing::new(sink);
+        self
     }
 
     /// The models within reach.
@@ -195,7 +206,7 @@ impl Agent {
         };
         let (options, seen) = watch::channel(options);
         let (sender, mailbox) = mpsc::channel(MAILBOX);
-        let session = Session::new(info.id.clone(), sender, seen);
+        let session = Session::new(info.id.clone(), sender, Arc::clone(&self.store), seen);
         let policy = Policy::new(mode, settings.allow.clone(), settings.deny.clone());
         let task = Task {
             store: Arc::clone(&self.store),
@@ -211,6 +222,8 @@ impl Agent {
             owner: Owner::this_process(),
             options,
             mailbox,
+            tracing: self.tracing.clone(),
+            tap: Tap::default(),
             waiting: VecDeque::new(),
             closing: Vec::new(),
         };

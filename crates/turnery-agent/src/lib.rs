@@ -6,11 +6,20 @@
 #[macro_use]
 pub mod faults;
 
+pub mod activity;
 pub mod agent;
 pub mod client;
 pub mod session;
 pub mod settings;
+pub mod sink;
+pub mod trace_sink;
+pub mod turn_builder;
+pub mod turn_stream;
+pub mod usage_report;
 
+pub use activity::{
+    ActivityId, CorrelationId, Projection, ToolOutput, TurnActivity, TurnEvent, render_value,
+};
 pub use agent::{Agent, OpenError, OpenRequest};
 pub use client::{Answer, Ask, AskOption, Client, Item, OptionKind, Outbox, Ports, Silent};
 pub use session::{
@@ -18,4 +27,12 @@ pub use session::{
     Ticket,
 };
 pub use settings::{Projects, Settings, SettingsError};
+pub use sink::{ActivitySink, ChannelSink};
 pub use tokio_util::sync::CancellationToken;
+pub use trace_sink::{ModelCall, TraceSink};
+pub use turn_builder::{
+    ImageBlob, InputFault, InputItem, PromptOutput, TurnBuilder, TurnError, TurnInput,
+};
+pub use turn_stream::TurnStream;
+pub use turnery_engine::usage;
+pub use usage_report::{UsageReport, UsageRow};

@@ -12,7 +12,7 @@ pub(crate) use history::{History, chain};
 pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};
 pub(crate) use task::{Task, offered};
 
-use crate::CancellationToken;
+use crate::{CancellationToken, sink::Listener};
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicUsize, Ordering},
@@ -20,7 +20,7 @@ use std::sync::{
 use tokio::sync::{mpsc, oneshot, watch};
 use turnery_engine::{CommitFault, Content, Detail, Outcome, SessionId, Usage};
 use turnery_models::{ModelInfo, Thinking, UnknownModel};
-use turnery_store::StoreError;
+use turnery_store::{Store, StoreError};
 use turnery_tools::Mode;
 
 /// Prompts that may wait in one session.
@@ -36,6 +36,7 @@ pub struct Session {
 struct Shared {
     id: SessionId,
     mailbox: mpsc::Sender<Mail>,
+    store: Arc<dyn Store>,
     options: watch::Receiver<SessionOptions>,
     /// Fires for every prompt started so far; a new one takes its place at each cancel.
     all: Mutex<CancellationToken>,
@@ -127,12 +128,14 @@ impl Session {
     pub(crate) fn new(
         id: SessionId,
         mailbox: mpsc::Sender<Mail>,
+        store: Arc<dyn Store>,
         options: watch::Receiver<SessionOptions>,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 id,
                 mailbox,
+                store,
                 options,
                 all: Mutex::new(CancellationToken::new()),
                 open: Arc::new(AtomicUsize::new(0)),
@@ -153,6 +156,16 @@ impl Session {
         input: Vec<Content>,
         cancel: CancellationToken,
     ) -> Result<Ticket, StartError> {
+        self.listen(input, cancel, Listener::default())
+    }
+
+    /// The same, with somebody who listens to just this prompt.
+    pub(crate) fn listen(
+        &self,
+        input: Vec<Content>,
+        cancel: CancellationToken,
+        listener: Listener,
+    ) -> Result<Ticket, StartError> {
         let open = OpenPrompt::new(&self.shared.open);
         if open.before >= PROMPTS_WAITING {
             return Err(StartError::Full(PROMPTS_WAITING));
@@ -168,6 +181,7 @@ impl Session {
             input,
             cancel,
             cancel_all: all,
+            listener,
             reply,
             _open: open,
         };
@@ -195,6 +209,10 @@ impl Session {
         let count = self.shared.open.load(Ordering::Acquire);
         fired.cancel();
         count
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.shared.store
     }
 
     /// How the session is set.

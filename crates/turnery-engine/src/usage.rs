@@ -55,7 +55,7 @@ impl Usage {
 
     /// The same, with reasoning as a part of the output, whatever the provider claims (I1).
     #[must_use]
-    pub(crate) fn consistent(self) -> Self {
+    pub fn consistent(self) -> Self {
         Self {
             reasoning: self.reasoning.min(self.output),
             ..self

@@ -1,7 +1,7 @@
 //! Leaves: one model call or one tool at work. Polled by the session task itself, so dropping one
 //! ends it at once, with its connection or its processes.
 
-use crate::CancellationToken;
+use crate::{CancellationToken, trace_sink::Trace};
 use futures_util::{FutureExt, future::BoxFuture};
 use std::{
     panic::AssertUnwindSafe,
@@ -69,11 +69,14 @@ impl<T, E> Leaf<T, E> {
 }
 
 /// A model at work.
-pub(crate) struct RunningModel(Leaf<Told, Result<Response, ModelFault>>);
+pub(crate) struct RunningModel {
+    leaf: Leaf<Told, Result<Response, ModelFault>>,
+    trace: Trace,
+}
 
 impl RunningModel {
     /// Call the model.
-    pub(crate) fn call(model: Arc<dyn Model>, request: ModelRequest) -> Self {
+    pub(crate) fn call(model: Arc<dyn Model>, request: ModelRequest, trace: Trace) -> Self {
         let (sender, deltas) = DeltaSender::new(DELTAS_WAITING);
         let call = AssertUnwindSafe(async move { model.call(request, sender).await });
         let call = call.catch_unwind().map(|ended| {
@@ -86,7 +89,8 @@ impl RunningModel {
                 })
             })
         });
-        Self(Leaf::new(deltas, call.boxed()))
+        let leaf = Leaf::new(deltas, call.boxed());
+        Self { leaf, trace }
     }
 
     pub(crate) fn poll(
@@ -94,7 +98,13 @@ impl RunningModel {
         cx: &mut Context<'_>,
         listen: bool,
     ) -> Poll<Said<Told, Result<Response, ModelFault>>> {
-        self.0.poll(cx, listen)
+        let said = self.leaf.poll(cx, listen);
+        match &said {
+            Poll::Ready(Said::Item(Told::Retry(retry))) => self.trace.failed(retry),
+            Poll::Ready(Said::End(end)) => self.trace.end(end),
+            Poll::Ready(Said::Item(Told::Delta(_))) | Poll::Pending => {}
+        }
+        said
     }
 }
 

@@ -1,7 +1,7 @@
 //! Mail: all that can be asked of a session task.
 
 use super::{OpenPrompt, PromptError, PromptResult, SetError};
-use crate::CancellationToken;
+use crate::{CancellationToken, sink::Listener};
 use tokio::sync::oneshot;
 use turnery_engine::Content;
 use turnery_models::{ModelName, Thinking};
@@ -37,6 +37,7 @@ pub(crate) struct Prompt {
     pub(crate) cancel: CancellationToken,
     /// The token of all prompts that were started when it was.
     pub(crate) cancel_all: CancellationToken,
+    pub(crate) listener: Listener,
     pub(crate) reply: oneshot::Sender<Result<PromptResult, PromptError>>,
     pub(crate) _open: OpenPrompt,
 }

@@ -12,7 +12,7 @@ use super::{
     steps::{self, Sorted, Step, Steps, Urgent},
     task::{PromptEnd, Task},
 };
-use crate::{CancellationToken, PromptError, PromptResult};
+use crate::{CancellationToken, PromptError, PromptResult, sink::Shown, trace_sink::Call};
 use chrono::Utc;
 use futures_util::future::BoxFuture;
 use std::{
@@ -30,6 +30,7 @@ use tokio::{
 use turnery_engine::{
     Announced, CallId, CommitFault, Content, Effect, Event, EventKind, FailureKind, Finish, Input,
     Loop, LoopId, LoopSpec, ModelFault, PromptId, Recorder, Response, ToolCall, ToolEnvelope,
+    usage::source,
 };
 use turnery_models::{ModelRequest, Retry, Told};
 use turnery_store::{Commit, Lane, Opened, StoreError};
@@ -78,6 +79,8 @@ enum Happened {
     Renewed(Result<(), StoreError>),
     Committed(Result<u64, StoreError>),
     Step(Step),
+    /// A sink.
+    Broken(String),
     Found(Found),
     Tool(CallId, Said<Progress, ToolEnvelope>),
     Model(Said<Told, Result<Response, ModelFault>>),
@@ -221,8 +224,14 @@ impl<'t> Run<'t> {
             self.committing = None;
             return Poll::Ready(Happened::Committed(committed));
         }
-        let outbox = &mut *self.task.ports.outbox;
-        if let Poll::Ready(step) = self.steps.poll_next(cx, outbox, &self.task.info) {
+        let mut shown = Shown {
+            outbox: &mut *self.task.ports.outbox,
+            tap: &mut self.task.tap,
+        };
+        if let Poll::Ready(broken) = shown.tap.poll_broken(cx) {
+            return Poll::Ready(Happened::Broken(broken));
+        }
+        if let Poll::Ready(step) = self.steps.poll_next(cx, &mut shown, &self.task.info) {
             return Poll::Ready(Happened::Step(step));
         }
         if let Some(gate) = &mut self.gate
@@ -268,6 +277,7 @@ impl<'t> Run<'t> {
             Happened::Renewed(_) => {}
             Happened::Committed(committed) => self.committed(committed),
             Happened::Step(step) => self.step(step),
+            Happened::Broken(text) => self.feed(Input::Noticed(text)),
             Happened::Found(found) => self.found(found),
             Happened::Tool(call_id, Said::Item(report)) => self.feed(match report {
                 Progress::Shows(detail) => Input::Shows { call_id, detail },
@@ -520,6 +530,12 @@ impl<'t> Run<'t> {
 
     fn call_model(&self, tools: bool) -> RunningModel {
         let task = &*self.task;
+        let trace = task.tracing.begin(Call {
+            session_id: task.info.id.clone(),
+            loop_id: self.machine.spec().loop_id.clone(),
+            source: source::TURN,
+            model: &task.model.info().name,
+        });
         let request = ModelRequest {
             session_id: task.info.id.clone(),
             system: Arc::clone(&task.settings.system),
@@ -531,7 +547,7 @@ impl<'t> Run<'t> {
             },
             thinking: task.settings.thinking,
         };
-        RunningModel::call(Arc::clone(&task.model), request)
+        RunningModel::call(Arc::clone(&task.model), request, trace)
     }
 
     fn tool_cx(&self, call: &ToolCall) -> (ToolCx, mpsc::Receiver<Progress>) {

@@ -7,7 +7,7 @@ use std::{
 };
 use turnery_engine::{CallId, Effect, Event, Finish, HookVerdict, Input, ToolCall};
 
-use crate::{Item, Outbox};
+use crate::{Item, sink::Shown};
 
 /// How many steps may wait before tools and models are no longer listened to.
 const FEW: usize = 8;
@@ -52,7 +52,7 @@ impl Steps {
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
-        outbox: &mut dyn Outbox,
+        shown: &mut Shown<'_>,
         info: &turnery_store::SessionInfo,
     ) -> Poll<Step> {
         if faulty!(AnswerBeforeEvents) && matches!(self.0.back(), Some(Step::Finish(_))) {
@@ -62,7 +62,7 @@ impl Steps {
             match self.0.front() {
                 None => return Poll::Pending,
                 Some(Step::Show(_) | Step::Info) => {
-                    if outbox.poll_room(cx).is_pending() {
+                    if shown.poll_room(cx).is_pending() {
                         return Poll::Pending;
                     }
                 }
@@ -72,11 +72,15 @@ impl Steps {
                     | Step::Ask(_)
                     | Step::Run(_)
                     | Step::Finish(_),
-                ) => {}
+                ) => {
+                    if shown.poll_idle(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
             }
             match self.0.pop_front() {
-                Some(Step::Show(event)) => outbox.push(Item::Live(&event)),
-                Some(Step::Info) => outbox.push(Item::Info {
+                Some(Step::Show(event)) => shown.push(Item::Live(&event)),
+                Some(Step::Info) => shown.push(Item::Info {
                     title: info.title.as_deref(),
                     updated_at: info.updated_at,
                 }),

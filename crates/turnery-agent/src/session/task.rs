@@ -1,7 +1,7 @@
 //! The session task: the one owner of a session's state. Prompts run one after the other.
 
 use super::{History, Mail, Prompt, PromptError, PromptResult, SessionOptions, Set, SetError};
-use crate::{Ports, Settings, session::run::Run};
+use crate::{Ports, Settings, session::run::Run, sink::Tap, trace_sink::Tracing};
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::{mpsc, oneshot, watch};
 use turnery_engine::CommitFault;
@@ -24,6 +24,10 @@ pub(crate) struct Task {
     pub(crate) owner: Owner,
     pub(crate) options: watch::Sender<SessionOptions>,
     pub(crate) mailbox: mpsc::Receiver<Mail>,
+    /// Who is told of each call of a model.
+    pub(crate) tracing: Tracing,
+    /// Who listens to the running prompt.
+    pub(crate) tap: Tap,
     /// Prompts that arrived while one ran.
     pub(crate) waiting: VecDeque<Prompt>,
     /// Set once the session is to end: who wants to know.
@@ -119,9 +123,11 @@ impl Task {
             input,
             cancel,
             cancel_all,
+            listener,
             reply,
             _open: open,
         } = prompt;
+        self.tap = Tap::new(listener);
         let result = match self.claim().await {
             Ok(opened) => {
                 Run::begin(self, opened, input, cancel, cancel_all)
@@ -130,6 +136,7 @@ impl Task {
             }
             Err(error) => Err(error),
         };
+        self.tap = Tap::default();
         // The prompt counts as open until its answer is on its way.
         let _ = reply.send(result);
         drop(open);
