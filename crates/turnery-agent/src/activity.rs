@@ -3,7 +3,7 @@
 
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::Value;
-use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 use turnery_engine::{
     Artifact, CallId, Content, Disposition, Event, EventKind, FailureKind, LoopId, MessageId,
     PlanEntry, SessionId, StreamDelta, ToolEnvelope, Usage,
@@ -117,14 +117,14 @@ pub enum TurnEvent {
     },
     /// The model submitted the value that ends the loop (LASH-63, LASH-77).
     FinalValue {
-        /// The value; [`render_value`] makes text of it.
+        /// The value; [`render`](turnery_engine::render) makes text of it (LASH-68).
         value: Arc<Value>,
     },
     /// A tool declared a value final (LASH-64, LASH-77).
     ToolValue {
         /// The tool.
         tool_name: Arc<str>,
-        /// The value; [`render_value`] makes text of it.
+        /// The value; [`render`](turnery_engine::render) makes text of it (LASH-68).
         value: Arc<Value>,
     },
     /// One per call of the model (LASH-65, LASH-100).
@@ -216,19 +216,6 @@ impl ToolOutput {
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
         texts.join("\n")
-    }
-}
-
-/// A value that ended a loop, as text: nothing for null, strings as they are, the rest as pretty JSON
-/// (LASH-68).
-#[must_use]
-pub fn render_value(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::Null => Cow::Borrowed(""),
-        Value::String(text) => Cow::Borrowed(text),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            Cow::Owned(format!("{value:#}"))
-        }
     }
 }
 

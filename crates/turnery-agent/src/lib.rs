@@ -17,9 +17,7 @@ pub mod turn_builder;
 pub mod turn_stream;
 pub mod usage_report;
 
-pub use activity::{
-    ActivityId, CorrelationId, Projection, ToolOutput, TurnActivity, TurnEvent, render_value,
-};
+pub use activity::{ActivityId, CorrelationId, Projection, ToolOutput, TurnActivity, TurnEvent};
 pub use agent::{Agent, OpenError, OpenRequest};
 pub use client::{Answer, Ask, AskOption, Client, Item, OptionKind, Outbox, Ports, Silent};
 pub use session::{
@@ -34,5 +32,5 @@ pub use turn_builder::{
     ImageBlob, InputFault, InputItem, PromptOutput, TurnBuilder, TurnError, TurnInput,
 };
 pub use turn_stream::TurnStream;
-pub use turnery_engine::usage;
+pub use turnery_engine::{render, usage};
 pub use usage_report::{UsageReport, UsageRow};
