@@ -168,11 +168,14 @@ impl Agent {
         } else {
             self.store.patch(id, patch).await?
         };
-        let loops = self.store.loops(id, 0).await?;
-        let chain = chain(&loops, info.tip_loop_id.as_ref());
-        if replay {
+        let chain = if replay {
+            let loops = self.store.loops(id, 0).await?;
+            let chain = chain(&loops, info.tip_loop_id.as_ref());
             show(&chain, &mut *ports.outbox).await;
-        }
+            chain
+        } else {
+            self.store.history(id).await?
+        };
         let history = History::of(&chain);
         Ok(self.spawn(info, mode, history, settings, model, ports, workspace))
     }

@@ -15,9 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 use turnery_engine::LoopRecord;
-use turnery_store::{ListQuery, NewSession, SqliteStore, Store};
+use turnery_store::{Commit, ListQuery, NewSession, SqliteStore, Store};
 
 const ROUNDS: u32 = 300;
+const PROMPTS: u32 = 2000;
 const TURNS: u32 = 200;
 const SESSIONS: u64 = 10_000;
 
@@ -71,8 +72,13 @@ async fn main() -> Outcome {
     let folder = tempfile::tempdir_in(".")?;
     flushes(folder.path())?;
     let store = SqliteStore::open(folder.path().join("sessions.db"));
+    if std::env::args().nth(1).as_deref() == Some("prompts") {
+        return prompts(&store).await;
+    }
+    prompts(&store).await?;
     writes(&store).await?;
     reads(&store).await?;
+    long(&folder.path().join("long.db")).await?;
     Ok(())
 }
 
@@ -94,6 +100,28 @@ fn flushes(folder: &Path) -> Outcome {
 fn turn(session: &str, number: u32) -> Arc<LoopRecord> {
     let record = record(session, number, "What is in the two files?");
     Arc::new(with_calls(record, 2, "fn main() {}\n"))
+}
+
+/// What a small prompt asks of the store: `strace -f -c` with the argument `prompts` counts its writes.
+async fn prompts(store: &SqliteStore) -> Outcome {
+    store.create(new_session("s0")).await?;
+    let id = "s0".into();
+    let mut times = Meter::new("a small prompt: claim, commit and release");
+    for number in 1..=PROMPTS {
+        let record = Arc::new(record("s0", number, "How is it?"));
+        let since = Instant::now();
+        let lane = store.claim(&id, &owner("a")).await?.lane;
+        let giving = Commit {
+            release: true,
+            ..commit(&lane, u64::from(number) - 1, &record)
+        };
+        store.commit(giving).await?;
+        times.add(since);
+        // As between prompts: the store's thread finds the time to go to sleep.
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    times.tell();
+    Ok(())
 }
 
 async fn writes(store: &SqliteStore) -> Outcome {
@@ -149,6 +177,41 @@ async fn writes(store: &SqliteStore) -> Outcome {
         mixed.add(since);
     }
     mixed.tell();
+    Ok(())
+}
+
+/// A session of 10,000 turns, made and read.
+async fn long(path: &Path) -> Outcome {
+    let store = SqliteStore::open(path.to_path_buf());
+    store.create(new_session("s3")).await?;
+    let id = "s3".into();
+    let lane = store.claim(&id, &owner("a")).await?.lane;
+    for number in 1..=10_000 {
+        let head = u64::from(number) - 1;
+        store
+            .commit(commit(&lane, head, &turn("s3", number)))
+            .await?;
+    }
+    let mut loads = Meter::new("loops of 10,000 turns, 150,000 events");
+    for _ in 0..3 {
+        let since = Instant::now();
+        let loops = store.loops(&id, 0).await?;
+        loads.add(since);
+        if loops.len() != 10_000 {
+            return Err("a loop is missing".into());
+        }
+    }
+    loads.tell();
+    let mut histories = Meter::new("history of 10,000 turns");
+    for _ in 0..3 {
+        let since = Instant::now();
+        let loops = store.history(&id).await?;
+        histories.add(since);
+        if loops.len() != 10_000 {
+            return Err("a loop is missing".into());
+        }
+    }
+    histories.tell();
     Ok(())
 }
 

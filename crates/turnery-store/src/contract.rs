@@ -27,6 +27,10 @@ pub trait Store: Send + Sync + 'static {
         after: u64,
     ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>>;
 
+    /// What the next prompt follows: the loops on the chain that leads to the tip, oldest first, with
+    /// their messages, and without their events, which are the greater part.
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>>;
+
     /// Claim the lane: the right to commit. Under the new lane, journals that a dead holder left
     /// become loops with status Aborted, off chain (S5). Reclaims at once from a holder whose
     /// process is gone, else only after its time has run out.
@@ -42,7 +46,7 @@ pub trait Store: Send + Sync + 'static {
     /// queued; a fault shows at the commit.
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>);
 
-    /// Store a loop and all that belongs to it, in one transaction, and drop its journal.
+    /// Store loops and all that belongs to them, in one transaction, and drop their journals.
     /// Fence and head are checked in the same transaction (S1). Returns the new head version.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>>;
 
@@ -161,23 +165,46 @@ pub struct Opened {
     pub lane: Lane,
     /// The session as it stands now; its `head_version` tells whether what the caller knows is stale.
     pub info: SessionInfo,
-    /// The next `N` of a loop id for this configuration segment is one more than this many loops.
+    /// Its loops; the next `N` of a loop id is greater than that.
     pub loop_count: u64,
 }
 
-/// All that one loop leaves behind.
+/// All that one loop leaves behind, or one parallel group. The parent of a loop need not be the tip.
 #[derive(Clone, Debug)]
 pub struct Commit {
     /// The lane.
     pub lane: Lane,
     /// What the head must still be.
     pub expected_head: u64,
-    /// The loop.
-    pub record: Arc<LoopRecord>,
+    /// The loop; or all branches of a parallel group, in the order of their configurations (S6).
+    pub records: Vec<Arc<LoopRecord>>,
+    /// The place of the one that the next prompt follows, if it is on the chain.
+    pub tip: usize,
     /// The title to set if the session has none.
     pub title: Option<String>,
     /// Give the lane back in the same transaction.
     pub release: bool,
+}
+
+impl Commit {
+    /// A commit is of at least one loop, and all are of the session of its lane.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        if self.records.is_empty() {
+            return Err(StoreError::Broken("a commit without a loop".to_owned()));
+        }
+        let session = &self.lane.session_id;
+        match self
+            .records
+            .iter()
+            .find(|record| record.session_id != *session)
+        {
+            None => Ok(()),
+            Some(stray) => Err(StoreError::Broken(format!(
+                "loop {} belongs to another session than its lane",
+                stray.loop_id
+            ))),
+        }
+    }
 }
 
 /// Why the store could not do it.

@@ -4,7 +4,7 @@ use crate::StoreError;
 use chrono::SecondsFormat;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-use turnery_engine::{SessionId, Timestamp};
+use turnery_engine::{LoopRecord, SessionId, Timestamp};
 
 /// The last session of a page; the next page begins below it.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +61,11 @@ fn seal(text: &str) -> [u8; 4] {
 /// A time as it is stored: fixed width, so that text order is time order, and exact.
 pub(crate) fn time_text(at: Timestamp) -> String {
     at.to_rfc3339_opts(SecondsFormat::Nanos, true)
+}
+
+/// When a loop was last active: what it moves its session to in a list.
+pub(crate) fn last_active(record: &LoopRecord) -> Timestamp {
+    record.ended_at.unwrap_or(record.started_at)
 }
 
 #[cfg(test)]

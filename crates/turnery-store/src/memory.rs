@@ -3,7 +3,7 @@
 use crate::{
     Clock, Commit, LANE_TIME, Lane, ListPage, ListQuery, NewSession, Opened, Owner, PAGE_SIZE,
     SessionInfo, SessionPatch, Store, StoreError,
-    cursor::{Cursor, time_text},
+    cursor::{Cursor, last_active, time_text},
     owner::{Life, describe, life},
     recovery,
 };
@@ -24,8 +24,8 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct Held {
     info: SessionInfo,
-    /// The loop at place `n` made version `n + 1`.
-    loops: Vec<Arc<LoopRecord>>,
+    /// With the versions that their commits made.
+    loops: Vec<(u64, Arc<LoopRecord>)>,
     fence: u64,
     holder: Option<(Owner, Timestamp)>,
     journal: Vec<(LoopId, Vec<Event>)>,
@@ -92,7 +92,7 @@ impl Held {
         journal.sort_by_key(|(_, events)| events.iter().map(|event| event.at).min());
         for (_, events) in journal {
             if let Some(record) = recovery::aborted(events) {
-                self.store(Arc::new(record));
+                self.store(vec![Arc::new(record)], None);
             }
         }
         Ok(Opened {
@@ -102,7 +102,7 @@ impl Held {
                 fence: self.fence,
             },
             info: self.info.clone(),
-            loop_count: self.info.head_version,
+            loop_count: self.loops.len() as u64,
         })
     }
 
@@ -113,7 +113,7 @@ impl Held {
     }
 
     fn append(&mut self, lane: &Lane, loop_id: &LoopId, mut events: Vec<Event>) {
-        let stored = self.loops.iter().any(|record| record.loop_id == *loop_id);
+        let stored = self.stored(loop_id).is_some();
         events.retain(|event| !matches!(event.kind, EventKind::Delta { .. }));
         if !self.holds(lane) || stored || events.is_empty() {
             return;
@@ -127,21 +127,31 @@ impl Held {
         }
     }
 
+    fn stored(&self, id: &LoopId) -> Option<&(u64, Arc<LoopRecord>)> {
+        self.loops.iter().find(|(_, known)| known.loop_id == *id)
+    }
+
     fn commit(&mut self, commit: Commit) -> Result<u64, StoreError> {
-        let Commit { lane, record, .. } = commit;
-        let mut loops = (1..).zip(&self.loops);
-        let earlier = loops.find(|(_, known)| known.loop_id == record.loop_id);
-        let version = match earlier {
-            Some((version, known)) if *known == record => version,
+        let Commit { lane, records, .. } = commit;
+        let earlier: Vec<_> = records
+            .iter()
+            .map(|record| self.stored(&record.loop_id))
+            .collect();
+        let version = earlier.first().copied().flatten().map(|(made, _)| *made);
+        let again = earlier.iter().zip(&records).all(|(earlier, record)| {
+            earlier.is_some_and(|(made, known)| Some(*made) == version && known == record)
+        });
+        let version = match version {
+            Some(version) if again => version,
             Some(_) | None => {
-                let mixed_up = earlier.is_some();
                 if !self.holds(&lane) {
                     return Err(StoreError::LaneLost(lane.session_id));
                 }
-                if mixed_up {
-                    return Err(StoreError::CommitMismatch(record.loop_id.clone()));
+                if let Some((_, known)) = earlier.into_iter().flatten().next() {
+                    return Err(StoreError::CommitMismatch(known.loop_id.clone()));
                 }
-                self.journal.retain(|(id, _)| *id != record.loop_id);
+                let settled = |id: &LoopId| records.iter().any(|record| record.loop_id == *id);
+                self.journal.retain(|(id, _)| !settled(id));
                 if self.info.head_version != commit.expected_head {
                     return Err(StoreError::HeadConflict {
                         expected: commit.expected_head,
@@ -151,7 +161,7 @@ impl Held {
                 if self.info.title.is_none() {
                     self.info.title = commit.title;
                 }
-                self.store(record)
+                self.store(records, Some(commit.tip))
             }
         };
         if commit.release {
@@ -160,10 +170,39 @@ impl Held {
         Ok(version)
     }
 
-    fn store(&mut self, record: Arc<LoopRecord>) -> u64 {
-        self.info.advance(&record);
-        self.loops.push(record);
-        self.info.head_version
+    /// The next version (S3), with the tip moved if the one at that place is on the chain.
+    fn store(&mut self, records: Vec<Arc<LoopRecord>>, tip: Option<usize>) -> u64 {
+        let info = &mut self.info;
+        info.head_version += 1;
+        let tip = tip.and_then(|place| records.get(place));
+        if let Some(tip) = tip.filter(|record| record.on_chain) {
+            info.tip_loop_id = Some(tip.loop_id.clone());
+        }
+        for record in records {
+            info.updated_at = info.updated_at.max(last_active(&record));
+            self.loops.push((info.head_version, record));
+        }
+        info.head_version
+    }
+
+    /// A parent is committed before its children, so that one way back meets the whole chain.
+    fn history(&self) -> Vec<Arc<LoopRecord>> {
+        let mut next = self.info.tip_loop_id.as_ref();
+        let mut chain = Vec::new();
+        for (_, record) in self.loops.iter().rev() {
+            if next != Some(&record.loop_id) {
+                continue;
+            }
+            next = record.parent_loop_id.as_ref();
+            if record.on_chain {
+                chain.push(Arc::new(LoopRecord {
+                    events: Vec::new(),
+                    ..LoopRecord::clone(record)
+                }));
+            }
+        }
+        chain.reverse();
+        chain
     }
 }
 
@@ -218,10 +257,14 @@ impl Store for MemoryStore {
         id: &SessionId,
         after: u64,
     ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
-        let after = usize::try_from(after).unwrap_or(usize::MAX);
         self.with(id, |held| {
-            Ok(held.loops.iter().skip(after).cloned().collect())
+            let newer = held.loops.iter().filter(|(version, _)| *version > after);
+            Ok(newer.map(|(_, record)| record.clone()).collect())
         })
+    }
+
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        self.with(id, |held| Ok(held.history()))
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
@@ -261,7 +304,11 @@ impl Store for MemoryStore {
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
         let id = commit.lane.session_id.clone();
-        self.with(&id, |held| held.commit(commit))
+        let checked = commit.check();
+        self.with(&id, |held| {
+            checked?;
+            held.commit(commit)
+        })
     }
 
     fn patch(

@@ -520,7 +520,8 @@ impl<'t> Run<'t> {
         let commit = Commit {
             lane: self.lane.clone(),
             expected_head: self.task.info.head_version,
-            record: Arc::new(record),
+            records: vec![Arc::new(record)],
+            tip: 0,
             title: title.filter(|_| self.title_is_new),
             release: true,
         };

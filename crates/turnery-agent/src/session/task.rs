@@ -167,9 +167,7 @@ impl Task {
     }
 
     async fn reload(&mut self, info: &SessionInfo) -> Result<(), StoreError> {
-        let loops = self.store.loops(&info.id, 0).await?;
-        let chain = super::history::chain(&loops, info.tip_loop_id.as_ref());
-        self.history = History::of(&chain);
+        self.history = History::of(&self.store.history(&info.id).await?);
         Ok(())
     }
 }

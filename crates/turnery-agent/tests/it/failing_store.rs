@@ -67,6 +67,13 @@ impl Store for FailingStore {
         fails(&self.loops).unwrap_or_else(|| self.inner.loops(id, after))
     }
 
+    fn history(
+        &self,
+        id: &SessionId,
+    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        fails(&self.loops).unwrap_or_else(|| self.inner.history(id))
+    }
+
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
         self.inner.claim(id, owner)
     }

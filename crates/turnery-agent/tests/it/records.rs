@@ -181,7 +181,8 @@ async fn a_session_without_turns_is_gone_on_with() {
     let commit = Commit {
         lane: opened.unwrap().lane,
         expected_head: 0,
-        record: Arc::new(old),
+        records: vec![Arc::new(old)],
+        tip: 0,
         title: None,
         release: true,
     };

@@ -1,149 +1,194 @@
-//! Commit: a loop and all that belongs to it, or nothing (S1 to S4).
+//! Commit: loops and all that belongs to them, or nothing (S1 to S4, S6).
 
-use super::{fault::Fault, journal, lanes, rows::Rows, sessions};
-use crate::{Commit, SessionInfo, StoreError, cursor::time_text};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params, types::Value};
+use super::{db::Db, fault::Fault, journal, lanes, loops::maybe, rows::Row};
+use crate::{
+    Commit, Lane, StoreError,
+    cursor::{last_active, time_text},
+};
+use rusqlite::{Connection, TransactionBehavior, params};
+use std::sync::Arc;
 use turnery_engine::{LoopId, LoopRecord, SessionId};
 
-const LOOP: &str = "INSERT INTO loops (session_id, version, hash, loop_id, agent_id, prompt_id, \
-     status, outcome, detail, continuation_kind, parent_loop_id, started_at, ended_at, rejection, \
-     config, usage, on_chain, log) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+/// How the session stands, whether the lane is the caller's, and the loop if it is there already.
+const LOOK: &str = "SELECT head_version, owner_id IS ?3 AND fence = ?4, version, parent_loop_id, \
+     on_chain, continuation_kind, status, started_at, ended_at, record, messages, log \
+     FROM sessions \
+     LEFT JOIN loops ON loops.session_id = sessions.session_id AND loops.loop_id = ?2 \
+     WHERE sessions.session_id = ?1";
 
-const TURN: &str = "INSERT INTO turns (loop, turn, triggered_by, input_messages, output_message, \
-     tool_results, started_at, ended_at, input, output, reasoning, cache_read, cache_write) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+const LOOP: &str = "INSERT INTO loops (session_id, version, loop_id, parent_loop_id, on_chain, \
+     continuation_kind, status, started_at, ended_at, record, messages, log) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 
-const MESSAGE: &str = "INSERT INTO messages (loop, place, message_id, turn, turn_of, body) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const ADVANCE: &str = "UPDATE sessions SET head_version = ?2, loop_count = loop_count + ?3, \
+     updated_at = max(updated_at, ?4), tip_loop_id = coalesce(?5, tip_loop_id), \
+     title = coalesce(title, ?6) WHERE session_id = ?1";
 
-const ADVANCE: &str = "UPDATE sessions SET head_version = ?2, tip_loop_id = ?3, updated_at = ?4, \
-     title = ?5 WHERE session_id = ?1";
+const ADVANCE_AND_RELEASE: &str = "UPDATE sessions SET head_version = ?2, \
+     loop_count = loop_count + ?3, updated_at = max(updated_at, ?4), \
+     tip_loop_id = coalesce(?5, tip_loop_id), title = coalesce(title, ?6), \
+     owner_id = NULL, process = NULL, expires_at = NULL WHERE session_id = ?1";
 
-const ADVANCE_AND_RELEASE: &str = "UPDATE sessions SET head_version = ?2, tip_loop_id = ?3, \
-     updated_at = ?4, title = ?5, owner_id = NULL, process = NULL, expires_at = NULL \
-     WHERE session_id = ?1";
-
-pub(super) fn commit(db: &mut Connection, commit: &Commit, rows: &Rows) -> Result<u64, Fault> {
-    let Commit { lane, record, .. } = commit;
-    if record.session_id != lane.session_id {
-        return Err(Fault::Row(format!(
-            "loop {} belongs to another session than its lane",
-            record.loop_id
-        )));
-    }
-    let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut info = sessions::get(&db, &lane.session_id)?;
-    let earlier = stored(&db, &lane.session_id, &record.loop_id)?;
-    let version = match earlier {
-        // The answer to the first try got lost (S2).
-        Some((version, hash)) if hash == rows.hash => version,
-        Some(_) | None => {
-            if !lanes::holds(&db, lane)? {
-                return Err(StoreError::LaneLost(lane.session_id.clone()).into());
-            }
-            if earlier.is_some() {
-                return Err(StoreError::CommitMismatch(record.loop_id.clone()).into());
-            }
-            // Whatever comes of it, what the loop has journalled is settled (C-12).
-            journal::drop_loop(&db, &lane.session_id, &record.loop_id)?;
-            if info.head_version != commit.expected_head {
-                db.commit()?;
-                return Err(StoreError::HeadConflict {
-                    expected: commit.expected_head,
-                    actual: info.head_version,
-                }
-                .into());
-            }
-            if info.title.is_none() {
-                info.title.clone_from(&commit.title);
-            }
-            let version = insert(&db, &mut info, record, rows, commit.release)?;
-            db.commit()?;
-            return Ok(version);
-        }
+pub(super) fn commit(db: &mut Db, commit: &Commit, rows: &[Row]) -> Result<u64, Fault> {
+    let Commit { lane, records, .. } = commit;
+    let work = db
+        .sql
+        .transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let looks = records
+        .iter()
+        .zip(rows)
+        .map(|(record, row)| look(&work, lane, record, row));
+    let looks = looks.collect::<Result<Vec<Look>, Fault>>()?;
+    let [first, ..] = &looks[..] else {
+        return Err(Fault::Row("a commit without a loop".to_owned()));
     };
-    if commit.release {
-        lanes::release(&db, lane)?;
+    // The answer to the first try got lost (S2).
+    if let Some(version) = first.version
+        && looks
+            .iter()
+            .all(|look| look.same && look.version == first.version)
+    {
+        if commit.release {
+            lanes::release(&work, lane)?;
+        }
+        work.commit()?;
+        return Ok(version);
     }
-    db.commit()?;
+    if !first.holds {
+        return Err(StoreError::LaneLost(lane.session_id.clone()).into());
+    }
+    let there = looks.iter().position(|look| look.version.is_some());
+    if let Some(place) = there {
+        let loop_id = records[place].loop_id.clone();
+        return Err(StoreError::CommitMismatch(loop_id).into());
+    }
+    // Whatever comes of it, what the loops have journalled is settled (C-12).
+    if db.clean.get(&lane.session_id) != Some(&lane.fence) {
+        for record in records {
+            journal::drop_loop(&work, &lane.session_id, &record.loop_id)?;
+        }
+    }
+    if first.head_version != commit.expected_head {
+        let conflict = StoreError::HeadConflict {
+            expected: commit.expected_head,
+            actual: first.head_version,
+        };
+        work.commit()?;
+        return Err(conflict.into());
+    }
+    let version = first.head_version + 1;
+    for (record, row) in records.iter().zip(rows) {
+        insert(&work, version, record, row)?;
+    }
+    let tip = records.get(commit.tip).filter(|record| record.on_chain);
+    let step = Step {
+        version,
+        records,
+        tip: tip.map(|record| &record.loop_id),
+        title: commit.title.as_deref(),
+    };
+    let update = match commit.release {
+        true => ADVANCE_AND_RELEASE,
+        false => ADVANCE,
+    };
+    advance(&work, update, &lane.session_id, &step)?;
+    work.commit()?;
+    if commit.release {
+        db.clean.remove(&lane.session_id);
+    }
     Ok(version)
 }
 
-fn stored(
+struct Look {
+    head_version: u64,
+    /// The lane is still the caller's. A late holder that nobody has replaced keeps its right.
+    holds: bool,
+    /// That the loop was committed with.
+    version: Option<u64>,
+    /// And with the same content.
+    same: bool,
+}
+
+fn look(db: &Connection, lane: &Lane, record: &LoopRecord, row: &Row) -> Result<Look, Fault> {
+    let mut select = db.prepare_cached(LOOK)?;
+    let (session, loop_id) = (lane.session_id.as_str(), record.loop_id.as_str());
+    let mut rows = select.query(params![session, loop_id, lane.owner_id, lane.fence])?;
+    let found = rows.next()?;
+    let found = found.ok_or_else(|| StoreError::NotFound(lane.session_id.clone()))?;
+    let version: Option<u64> = found.get(2)?;
+    let same = version.is_some()
+        && maybe(found, 3)? == record.parent_loop_id.as_ref().map(LoopId::as_str)
+        && found.get::<_, bool>(4)? == record.on_chain
+        && row
+            .columns()
+            .into_iter()
+            .zip(5..)
+            .all(|(part, column)| maybe(found, column).is_ok_and(|stored| stored == part));
+    Ok(Look {
+        head_version: found.get(0)?,
+        holds: found.get(1)?,
+        version,
+        same,
+    })
+}
+
+pub(super) fn is_stored(
     db: &Connection,
     session: &SessionId,
     loop_id: &LoopId,
-) -> Result<Option<(u64, [u8; 32])>, Fault> {
-    let mut select = db
-        .prepare_cached("SELECT version, hash FROM loops WHERE session_id = ?1 AND loop_id = ?2")?;
-    let found = select.query_row((session.as_str(), loop_id.as_str()), |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    });
-    Ok(found.optional()?)
+) -> Result<bool, Fault> {
+    let mut select =
+        db.prepare_cached("SELECT 1 FROM loops WHERE session_id = ?1 AND loop_id = ?2")?;
+    Ok(select.exists((session.as_str(), loop_id.as_str()))?)
 }
 
-/// Write the rows as the next version of the session, and keep `info` in step. `release` gives the
-/// lane back with the same stroke.
-pub(super) fn insert(
-    db: &Connection,
-    info: &mut SessionInfo,
-    record: &LoopRecord,
-    rows: &Rows,
-    release: bool,
-) -> Result<u64, Fault> {
-    info.advance(record);
+/// Write a loop as part of this version.
+fn insert(db: &Connection, version: u64, record: &LoopRecord, row: &Row) -> Result<(), Fault> {
     let mut put = db.prepare_cached(LOOP)?;
-    put.raw_bind_parameter(1, info.id.as_str())?;
-    put.raw_bind_parameter(2, info.head_version)?;
-    put.raw_bind_parameter(3, rows.hash)?;
-    for (place, value) in (4..).zip(&rows.record) {
-        put.raw_bind_parameter(place, value)?;
+    put.raw_bind_parameter(1, record.session_id.as_str())?;
+    put.raw_bind_parameter(2, version)?;
+    put.raw_bind_parameter(3, record.loop_id.as_str())?;
+    put.raw_bind_parameter(4, record.parent_loop_id.as_ref().map(LoopId::as_str))?;
+    put.raw_bind_parameter(5, record.on_chain)?;
+    for (place, part) in (6..).zip(row.columns()) {
+        put.raw_bind_parameter(place, part)?;
     }
     put.raw_execute()?;
-    let key = db.last_insert_rowid();
-    fill(db, TURN, key, &rows.turns)?;
-    fill(db, MESSAGE, key, &rows.messages)?;
-    let mut update = db.prepare_cached(if release {
-        ADVANCE_AND_RELEASE
-    } else {
-        ADVANCE
-    })?;
-    update.execute(params![
-        info.id.as_str(),
-        info.head_version,
-        info.tip_loop_id.as_ref().map(LoopId::as_str),
-        time_text(info.updated_at),
-        info.title
-    ])?;
-    Ok(info.head_version)
-}
-
-fn fill<const N: usize>(
-    db: &Connection,
-    sql: &str,
-    key: i64,
-    rows: &[[Value; N]],
-) -> Result<(), Fault> {
-    let mut put = db.prepare_cached(sql)?;
-    for row in rows {
-        put.raw_bind_parameter(1, key)?;
-        for (place, value) in (2..).zip(row) {
-            put.raw_bind_parameter(place, value)?;
-        }
-        put.raw_execute()?;
-    }
     Ok(())
 }
 
-impl SessionInfo {
-    /// What a committed record changes: one version more (S3), and the tip if it is on the chain.
-    pub(crate) fn advance(&mut self, record: &LoopRecord) {
-        self.head_version += 1;
-        if record.on_chain {
-            self.tip_loop_id = Some(record.loop_id.clone());
-        }
-        let at = record.ended_at.unwrap_or(record.started_at);
-        self.updated_at = self.updated_at.max(at);
-    }
+/// What a commit changes of its session.
+struct Step<'a> {
+    version: u64,
+    records: &'a [Arc<LoopRecord>],
+    tip: Option<&'a LoopId>,
+    title: Option<&'a str>,
+}
+
+fn advance(db: &Connection, sql: &str, id: &SessionId, step: &Step<'_>) -> Result<(), Fault> {
+    let last = step.records.iter().map(|record| last_active(record)).max();
+    let mut update = db.prepare_cached(sql)?;
+    update.execute(params![
+        id.as_str(),
+        step.version,
+        step.records.len(),
+        last.map(time_text),
+        step.tip.map(LoopId::as_str),
+        step.title
+    ])?;
+    Ok(())
+}
+
+/// A loop that its process left behind, as the next version of its session (S5).
+pub(super) fn recover(db: &Connection, version: u64, record: LoopRecord) -> Result<(), Fault> {
+    let row = Row::of(&record)?;
+    insert(db, version, &record, &row)?;
+    let id = record.session_id.clone();
+    let step = Step {
+        version,
+        records: &[Arc::new(record)],
+        tip: None,
+        title: None,
+    };
+    advance(db, ADVANCE, &id, &step)
 }

@@ -1,6 +1,6 @@
 //! Journal: the events of loops that are not committed yet. Evidence, not history.
 
-use super::{fault::Fault, lanes, loops::text};
+use super::{commit, db::Db, fault::Fault, lanes, loops::text};
 use crate::{Lane, cursor::time_text};
 use rusqlite::{Connection, TransactionBehavior, params};
 use turnery_engine::{Event, EventKind, LoopId, SessionId};
@@ -30,17 +30,21 @@ impl Append {
 
 /// All in one transaction. What comes from somebody who lost the lane is dropped (C-12), and so is
 /// what comes after the commit.
-pub(super) fn write(db: &mut Connection, appends: &[Append]) -> Result<(), Fault> {
-    let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut stored =
-        db.prepare_cached("SELECT 1 FROM loops WHERE session_id = ?1 AND loop_id = ?2")?;
+pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
+    for append in appends {
+        db.clean.remove(&append.lane.session_id);
+    }
+    let db = db
+        .sql
+        .transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut insert = db.prepare_cached(
         "INSERT INTO journal (session_id, loop_id, seq, at, body) VALUES (?1, ?2, ?3, ?4, ?5) \
          ON CONFLICT DO NOTHING",
     )?;
     for append in appends {
         let (session, loop_id) = (append.lane.session_id.as_str(), append.loop_id.as_str());
-        if !lanes::holds(&db, &append.lane)? || stored.exists((session, loop_id))? {
+        let late = commit::is_stored(&db, &append.lane.session_id, &append.loop_id)?;
+        if late || !lanes::holds(&db, &append.lane)? {
             continue;
         }
         if append.events.first().is_some_and(|event| event.seq == 0) {
@@ -58,7 +62,7 @@ pub(super) fn write(db: &mut Connection, appends: &[Append]) -> Result<(), Fault
             ])?;
         }
     }
-    drop((stored, insert));
+    drop(insert);
     db.commit()?;
     Ok(())
 }
@@ -69,10 +73,6 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
         "SELECT loop_id, body FROM journal WHERE session_id = ?1 \
          ORDER BY min(at) OVER (PARTITION BY loop_id), loop_id, seq",
     )?;
-    let mut any = db.prepare_cached("SELECT 1 FROM journal WHERE session_id = ?1")?;
-    if !any.exists((session.as_str(),))? {
-        return Ok(Vec::new());
-    }
     let mut loops: Vec<(LoopId, Vec<Event>)> = Vec::new();
     let mut rows = select.query((session.as_str(),))?;
     while let Some(row) = rows.next()? {

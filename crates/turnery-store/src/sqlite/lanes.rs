@@ -1,39 +1,41 @@
 //! Lanes: who may commit to a session, and for how long (UP-27).
 
-use super::{commit, fault::Fault, journal, loops::text, loops::time, rows::Rows, sessions};
+use super::{
+    commit,
+    db::Db,
+    fault::Fault,
+    journal,
+    loops::{text, time},
+    sessions,
+};
 use crate::{
-    LANE_TIME, Lane, Opened, Owner, StoreError,
+    LANE_TIME, Lane, Opened, Owner, SessionInfo, StoreError,
     cursor::time_text,
     owner::{Life, describe, life},
     recovery,
 };
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, Row, TransactionBehavior, params};
 use turnery_engine::{SessionId, Timestamp};
 
-struct Held {
-    owner_id: String,
-    process: String,
-    expires_at: Timestamp,
-}
-
 pub(super) fn claim(
-    db: &mut Connection,
+    db: &mut Db,
     id: &SessionId,
     owner: &Owner,
     now: Timestamp,
 ) -> Result<Opened, Fault> {
-    let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut info = sessions::get(&db, id)?;
-    let (fence, held) = read(&db, id)?;
-    if let Some(held) = held.filter(|held| held.stops(owner, now)) {
+    let work = db
+        .sql
+        .transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut found = look(&work, id)?;
+    if let Some(held) = found.held.filter(|held| held.stops(owner, now)) {
         return Err(StoreError::Busy {
             session: id.clone(),
             holder: describe(&held.process),
         }
         .into());
     }
-    let fence = fence + 1;
-    let mut take = db.prepare_cached(
+    let fence = found.fence + 1;
+    let mut take = work.prepare_cached(
         "UPDATE sessions SET fence = ?2, owner_id = ?3, process = ?4, expires_at = ?5 \
          WHERE session_id = ?1",
     )?;
@@ -46,23 +48,45 @@ pub(super) fn claim(
         expires_at
     ])?;
     drop(take);
-    for events in journal::take(&db, id)? {
-        if let Some(record) = recovery::aborted(events) {
-            let rows = Rows::of(&record)?;
-            commit::insert(&db, &mut info, &record, &rows, false)?;
+    if found.journalled {
+        let mut version = found.info.head_version;
+        for record in journal::take(&work, id)?
+            .into_iter()
+            .filter_map(recovery::aborted)
+        {
+            if !commit::is_stored(&work, id, &record.loop_id)? {
+                version += 1;
+                commit::recover(&work, version, record)?;
+            }
         }
+        found = look(&work, id)?;
     }
-    db.commit()?;
+    work.commit()?;
+    db.clean.insert(id.clone(), fence);
     Ok(Opened {
         lane: Lane {
             session_id: id.clone(),
             owner_id: owner.id.clone(),
             fence,
         },
-        // Every version is one loop (S3).
-        loop_count: info.head_version,
-        info,
+        loop_count: found.loop_count,
+        info: found.info,
     })
+}
+
+/// A session as a claim finds it.
+struct Found {
+    info: SessionInfo,
+    loop_count: u64,
+    fence: u64,
+    held: Option<Held>,
+    journalled: bool,
+}
+
+struct Held {
+    owner_id: String,
+    process: String,
+    expires_at: Timestamp,
 }
 
 impl Held {
@@ -72,24 +96,34 @@ impl Held {
     }
 }
 
-fn read(db: &Connection, id: &SessionId) -> Result<(u64, Option<Held>), Fault> {
-    let mut select = db.prepare_cached(
-        "SELECT fence, owner_id, process, expires_at FROM sessions WHERE session_id = ?1",
-    )?;
+fn look(db: &Connection, id: &SessionId) -> Result<Found, Fault> {
+    let mut select = db.prepare_cached(&format!(
+        "SELECT {}, loop_count, fence, owner_id, process, expires_at, \
+         EXISTS (SELECT 1 FROM journal WHERE journal.session_id = ?1) \
+         FROM sessions WHERE session_id = ?1",
+        sessions::COLUMNS
+    ))?;
     let mut rows = select.query((id.as_str(),))?;
-    let Some(row) = rows.next()? else {
-        return Ok((0, None));
+    let row = rows.next()?;
+    let row = row.ok_or_else(|| StoreError::NotFound(id.clone()))?;
+    Ok(Found {
+        info: sessions::session(row)?,
+        loop_count: row.get(sessions::WIDTH)?,
+        fence: row.get(sessions::WIDTH + 1)?,
+        held: held(row)?,
+        journalled: row.get(sessions::WIDTH + 5)?,
+    })
+}
+
+fn held(row: &Row<'_>) -> Result<Option<Held>, Fault> {
+    let Some(owner_id) = row.get(sessions::WIDTH + 2)? else {
+        return Ok(None);
     };
-    let owner_id: Option<String> = row.get(1)?;
-    let held = match owner_id {
-        None => None,
-        Some(owner_id) => Some(Held {
-            owner_id,
-            process: row.get(2)?,
-            expires_at: time(text(row, 3)?)?,
-        }),
-    };
-    Ok((row.get(0)?, held))
+    Ok(Some(Held {
+        owner_id,
+        process: row.get(sessions::WIDTH + 3)?,
+        expires_at: time(text(row, sessions::WIDTH + 4)?)?,
+    }))
 }
 
 /// Whether the lane is still the caller's. A late holder that nobody has replaced keeps its right.

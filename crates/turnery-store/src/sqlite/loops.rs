@@ -1,24 +1,17 @@
 //! Loops: the rows of a session, read back as the records that were committed.
 
-use super::{fault::Fault, rows::from_word, sessions};
-use chrono::DateTime;
-use rusqlite::{CachedStatement, Connection, Row, types::ValueRef};
-use serde::{Deserialize, de::DeserializeOwned};
+use super::{fault::Fault, sessions};
+use chrono::{DateTime, TimeDelta};
+use rusqlite::{Connection, Row, types::ValueRef};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::sync::Arc;
-use turnery_engine::{
-    Event, EventKind, LlmMessage, LoopId, LoopRecord, SessionId, Timestamp, Turn, TurnId, Usage,
-};
+use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp};
 
-const LOOPS: &str = "SELECT loop, loop_id, agent_id, prompt_id, status, outcome, detail, \
-     continuation_kind, parent_loop_id, started_at, ended_at, rejection, config, usage, on_chain, log \
-     FROM loops WHERE session_id = ?1 AND version > ?2 ORDER BY loop";
+const KEYS: &str = "SELECT loop FROM loops WHERE session_id = ?1";
 
-const TURNS: &str = "SELECT turn, triggered_by, input_messages, output_message, tool_results, \
-     started_at, ended_at, input, output, reasoning, cache_read, cache_write \
-     FROM turns WHERE loop = ?1 ORDER BY turn";
-
-const MESSAGES: &str =
-    "SELECT message_id, turn, turn_of, body FROM messages WHERE loop = ?1 ORDER BY place";
+const LOOP: &str = "SELECT version, loop_id, parent_loop_id, continuation_kind, status, on_chain, \
+     started_at, ended_at, record, messages, log FROM loops WHERE loop = ?1";
 
 /// All loops committed after head version `after`, oldest first.
 pub(super) fn read(
@@ -29,94 +22,102 @@ pub(super) fn read(
     // One snapshot: readers see whole versions only (S3).
     let db = db.transaction()?;
     sessions::get(&db, id)?;
-    let mut turns = db.prepare_cached(TURNS)?;
-    let mut messages = db.prepare_cached(MESSAGES)?;
-    let mut loops = db.prepare_cached(LOOPS)?;
+    let mut select = db.prepare_cached(LOOP)?;
     let mut found = Vec::new();
-    let mut rows = loops.query((id.as_str(), i64::try_from(after).unwrap_or(i64::MAX)))?;
-    while let Some(row) = rows.next()? {
-        let key: i64 = row.get(0)?;
-        let mut record = record(row, id)?;
-        record.turns = all(&mut turns, key, |row| turn(row, &record.loop_id))?;
-        record.messages = all(&mut messages, key, |row| message(row, &record.loop_id))?;
-        record.events = log(text(row, 15)?, &record)?;
-        found.push(Arc::new(record));
+    let mut whole = String::new();
+    for key in keys(&db, id)? {
+        let mut rows = select.query((key,))?;
+        let Some(row) = rows.next()? else { continue };
+        if row.get::<_, u64>(0)? > after {
+            let mut record = record(row, id, &mut whole)?;
+            record.events = log(text(row, 10)?, &record)?;
+            found.push(Arc::new(record));
+        }
     }
     Ok(found)
 }
 
-fn all<T>(
-    statement: &mut CachedStatement<'_>,
-    key: i64,
-    read: impl Fn(&Row<'_>) -> Result<T, Fault>,
-) -> Result<Vec<T>, Fault> {
-    let mut found = Vec::new();
-    let mut rows = statement.query((key,))?;
-    while let Some(row) = rows.next()? {
-        found.push(read(row)?);
+/// The loops on the chain that leads to the tip, oldest first, without their events.
+pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<Vec<Arc<LoopRecord>>, Fault> {
+    let db = db.transaction()?;
+    let mut next = sessions::get(&db, id)?.tip_loop_id;
+    let mut select = db.prepare_cached(LOOP)?;
+    let mut chain = Vec::new();
+    let mut whole = String::new();
+    // A parent is committed before its children, so that one way back meets the whole chain.
+    for key in keys(&db, id)?.into_iter().rev() {
+        let Some(wanted) = &next else { break };
+        let mut rows = select.query((key,))?;
+        let Some(row) = rows.next()? else { continue };
+        if text(row, 1)? != wanted.as_str() {
+            continue;
+        }
+        if row.get(5)? {
+            chain.push(Arc::new(record(row, id, &mut whole)?));
+        }
+        next = maybe(row, 2)?.map(LoopId::from);
     }
-    Ok(found)
+    chain.reverse();
+    Ok(chain)
 }
 
-fn record(row: &Row<'_>, session: &SessionId) -> Result<LoopRecord, Fault> {
-    Ok(LoopRecord {
-        prompt_id: maybe(row, 3)?.map(Into::into),
-        status: from_word(text(row, 4)?)?,
-        outcome: json_maybe(row, 5)?,
-        detail: json_maybe(row, 6)?,
-        continuation_kind: from_word(text(row, 7)?)?,
-        parent_loop_id: maybe(row, 8)?.map(Into::into),
-        ended_at: maybe(row, 10)?.map(time).transpose()?,
-        rejection: row.get(11)?,
-        config: json_maybe(row, 12)?,
-        usage: serde_json::from_str(text(row, 13)?)?,
-        on_chain: row.get(14)?,
-        ..LoopRecord::begun(
-            session.clone(),
-            text(row, 1)?.into(),
-            row.get(2)?,
-            time(text(row, 9)?)?,
-        )
-    })
+/// In the order of commits. Sorted here, since with their rows the rows would be copied.
+fn keys(db: &Connection, id: &SessionId) -> Result<Vec<i64>, Fault> {
+    let mut select = db.prepare_cached(KEYS)?;
+    let keys = select.query_map((id.as_str(),), |row| row.get(0))?;
+    let mut keys = keys.collect::<Result<Vec<i64>, _>>()?;
+    keys.sort_unstable();
+    Ok(keys)
 }
 
-fn turn(row: &Row<'_>, loop_id: &LoopId) -> Result<Turn, Fault> {
-    let usage = match row.get::<_, Option<u64>>(7)? {
-        None => None,
-        Some(input) => Some(Usage {
-            input,
-            output: row.get(8)?,
-            reasoning: row.get(9)?,
-            cache_read: row.get(10)?,
-            cache_write: row.get(11)?,
-        }),
-    };
-    Ok(Turn {
-        turn_id: TurnId {
-            loop_id: loop_id.clone(),
-            turn_index: row.get(0)?,
-        },
-        triggered_by: from_word(text(row, 1)?)?,
-        usage,
-        input_messages: serde_json::from_str(text(row, 2)?)?,
-        output_message: maybe(row, 3)?.map(Into::into),
-        tool_results: serde_json::from_str(text(row, 4)?)?,
-        started_at: time(text(row, 5)?)?,
-        ended_at: maybe(row, 6)?.map(time).transpose()?,
-    })
+/// The record without its events. Its columns are put together to one text, which `whole` holds.
+fn record(row: &Row<'_>, session: &SessionId, whole: &mut String) -> Result<LoopRecord, Fault> {
+    whole.clear();
+    whole.push('{');
+    quoted(whole, "session_id", session.as_str())?;
+    quoted(whole, "loop_id", text(row, 1)?)?;
+    if let Some(parent) = maybe(row, 2)? {
+        quoted(whole, "parent_loop_id", parent)?;
+    }
+    word(whole, "continuation_kind", text(row, 3)?)?;
+    word(whole, "status", text(row, 4)?)?;
+    bare(
+        whole,
+        "on_chain",
+        if row.get(5)? { "true" } else { "false" },
+    );
+    quoted(whole, "started_at", text(row, 6)?)?;
+    if let Some(ended_at) = maybe(row, 7)? {
+        quoted(whole, "ended_at", ended_at)?;
+    }
+    bare(whole, "messages", text(row, 9)?);
+    let rest = text(row, 8)?.strip_prefix('{').unwrap_or_default();
+    if rest == "}" {
+        whole.pop();
+    }
+    whole.push_str(rest);
+    Ok(serde_json::from_str(whole)?)
 }
 
-fn message(row: &Row<'_>, loop_id: &LoopId) -> Result<Arc<LlmMessage>, Fault> {
-    let turn_index: Option<u32> = row.get(1)?;
-    let elsewhere = maybe(row, 2)?;
-    Ok(Arc::new(LlmMessage {
-        message_id: text(row, 0)?.into(),
-        turn_id: turn_index.map(|turn_index| TurnId {
-            loop_id: elsewhere.map_or_else(|| loop_id.clone(), Into::into),
-            turn_index,
-        }),
-        message: serde_json::from_str(text(row, 3)?)?,
-    }))
+/// A field of a JSON object that has more fields to come.
+fn bare(whole: &mut String, name: &str, json: &str) {
+    for part in ["\"", name, "\":", json, ","] {
+        whole.push_str(part);
+    }
+}
+
+fn quoted(whole: &mut String, name: &str, text: &str) -> Result<(), Fault> {
+    bare(whole, name, &serde_json::to_string(text)?);
+    Ok(())
+}
+
+/// Read back what `rows` wrote of an enum.
+fn word(whole: &mut String, name: &str, word: &str) -> Result<(), Fault> {
+    if word.starts_with('{') {
+        bare(whole, name, word);
+        return Ok(());
+    }
+    quoted(whole, name, word)
 }
 
 /// An event as it is stored; see `rows`.
@@ -124,38 +125,61 @@ fn message(row: &Row<'_>, loop_id: &LoopId) -> Result<Arc<LlmMessage>, Fault> {
 struct Entry<'a> {
     seq: u64,
     turn: Option<u32>,
-    at: &'a str,
+    at: i64,
     message: Option<usize>,
+    #[serde(borrow)]
+    start: Option<&'a RawValue>,
+    #[serde(borrow)]
+    end: Option<&'a RawValue>,
     body: Option<EventKind>,
 }
 
 fn log(text: &str, record: &LoopRecord) -> Result<Vec<Event>, Fault> {
     let entries: Vec<Entry<'_>> = serde_json::from_str(text)?;
     let events = entries.into_iter().map(|entry| {
-        let settled = entry
-            .message
-            .and_then(|place| record.messages.get(place).cloned());
-        let kind = match (entry.body, settled) {
-            (Some(body), _) => body,
-            (None, Some(message)) => EventKind::MessageEnd { message },
-            (None, None) => {
-                let lack = format!(
-                    "loop {} lacks the message of event {}",
-                    record.loop_id, entry.seq
-                );
-                return Err(Fault::Row(lack));
-            }
-        };
         Ok(Event {
             session_id: record.session_id.clone(),
             loop_id: record.loop_id.clone(),
             seq: entry.seq,
             turn_index: entry.turn,
-            at: time(entry.at)?,
-            kind,
+            at: record
+                .started_at
+                .checked_add_signed(TimeDelta::nanoseconds(entry.at))
+                .ok_or_else(|| lack(record, entry.seq, "time"))?,
+            kind: kind(entry, record)?,
         })
     });
     events.collect()
+}
+
+fn kind(entry: Entry<'_>, record: &LoopRecord) -> Result<EventKind, Fault> {
+    if let Some(body) = entry.body {
+        return Ok(body);
+    }
+    if let Some(place) = entry.message {
+        let message = record.messages.get(place).cloned();
+        let message = message.ok_or_else(|| lack(record, entry.seq, "message"))?;
+        return Ok(EventKind::MessageEnd { message });
+    }
+    if let Some(end) = entry.end {
+        let outcome = serde_json::to_string(&record.outcome)?;
+        let rest = end.get().strip_prefix('{').unwrap_or_default();
+        let whole = format!("{{\"outcome\":{outcome},{rest}");
+        return Ok(serde_json::from_str(&whole)?);
+    }
+    let start = entry
+        .start
+        .ok_or_else(|| lack(record, entry.seq, "content"))?;
+    let mut kind = serde_json::from_str(start.get())?;
+    if let EventKind::LoopStart { config, .. } = &mut kind {
+        *config = record.config.clone().map(Box::new);
+    }
+    Ok(kind)
+}
+
+fn lack(record: &LoopRecord, seq: u64, what: &str) -> Fault {
+    let loop_id = &record.loop_id;
+    Fault::Row(format!("loop {loop_id} lacks the {what} of event {seq}"))
 }
 
 pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Fault> {
@@ -170,11 +194,6 @@ pub(super) fn maybe<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a st
             text(row, column).map(Some)
         }
     }
-}
-
-fn json_maybe<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option<T>, Fault> {
-    let value = maybe(row, column)?.map(serde_json::from_str);
-    Ok(value.transpose()?)
 }
 
 pub(super) fn time(text: &str) -> Result<Timestamp, Fault> {

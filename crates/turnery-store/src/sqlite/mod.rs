@@ -5,7 +5,9 @@
 //! power cut undoes has no holder any more, and a journal is evidence only.
 
 mod commit;
+mod db;
 mod fault;
+mod fields;
 mod journal;
 mod lanes;
 mod loops;
@@ -19,10 +21,12 @@ use crate::{
     Clock, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch,
     Store, StoreError,
 };
+use db::Promise;
 use futures_util::future::BoxFuture;
+use rows::Row;
 use std::{path::PathBuf, sync::Arc};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
-use worker::{Promise, Worker};
+use worker::{Settles, Worker};
 
 /// Sessions in one SQLite file. When it is dropped, all that was queued has been written.
 pub struct SqliteStore {
@@ -59,24 +63,32 @@ impl std::fmt::Debug for SqliteStore {
 impl Store for SqliteStore {
     fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         self.writer
-            .call(Promise::Durable, None, move |db| sessions::create(db, new))
+            .call(Promise::Durable, Settles::new(), move |db| {
+                sessions::create(&mut db.sql, new)
+            })
     }
 
     fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         let id = id.clone();
         self.reader
-            .call(Promise::Visible, None, move |db| sessions::info(db, &id))
+            .call(Promise::Visible, Settles::new(), move |db| {
+                sessions::info(&mut db.sql, &id)
+            })
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
         self.reader
-            .call(Promise::Visible, None, move |db| sessions::list(db, &query))
+            .call(Promise::Visible, Settles::new(), move |db| {
+                sessions::list(&mut db.sql, &query)
+            })
     }
 
     fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
         let id = id.clone();
         self.writer
-            .call(Promise::Durable, None, move |db| sessions::delete(db, &id))
+            .call(Promise::Durable, Settles::new(), move |db| {
+                sessions::delete(&mut db.sql, &id)
+            })
     }
 
     fn loops(
@@ -85,29 +97,42 @@ impl Store for SqliteStore {
         after: u64,
     ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
         let id = id.clone();
-        self.reader.call(Promise::Visible, None, move |db| {
-            loops::read(db, &id, after)
-        })
+        self.reader
+            .call(Promise::Visible, Settles::new(), move |db| {
+                loops::read(&mut db.sql, &id, after)
+            })
+    }
+
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        let id = id.clone();
+        self.reader
+            .call(Promise::Visible, Settles::new(), move |db| {
+                loops::history(&mut db.sql, &id)
+            })
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
         let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
-        self.writer.soon(Promise::Visible, None, move |db| {
-            lanes::claim(db, &id, &owner, clock.now())
-        })
+        self.writer
+            .soon(Promise::Visible, Settles::new(), move |db| {
+                lanes::claim(db, &id, &owner, clock.now())
+            })
     }
 
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         let (lane, clock) = (lane.clone(), self.clock.clone());
-        self.writer.call(Promise::Visible, None, move |db| {
-            lanes::renew(db, &lane, clock.now())
-        })
+        self.writer
+            .call(Promise::Visible, Settles::new(), move |db| {
+                lanes::renew(&mut db.sql, &lane, clock.now())
+            })
     }
 
     fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         let lane = lane.clone();
         self.writer
-            .call(Promise::Visible, None, move |db| lanes::release(db, &lane))
+            .call(Promise::Visible, Settles::new(), move |db| {
+                lanes::release(&db.sql, &lane)
+            })
     }
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
@@ -117,13 +142,17 @@ impl Store for SqliteStore {
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
-        let rows = match rows::Rows::of(&commit.record) {
+        let records = commit.records.iter();
+        let rows = commit
+            .check()
+            .and_then(|()| records.clone().map(|record| Row::of(record)).collect());
+        let rows: Vec<Row> = match rows {
             Ok(rows) => rows,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
-        let settles = (commit.lane.clone(), commit.record.loop_id.clone());
+        let settles = records.map(|record| (commit.lane.clone(), record.loop_id.clone()));
         self.writer
-            .soon(Promise::Durable, Some(settles), move |db| {
+            .soon(Promise::Durable, settles.collect(), move |db| {
                 commit::commit(db, &commit, &rows)
             })
     }
@@ -134,8 +163,9 @@ impl Store for SqliteStore {
         patch: SessionPatch,
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         let id = id.clone();
-        self.writer.call(Promise::Visible, None, move |db| {
-            sessions::patch(db, &id, patch)
-        })
+        self.writer
+            .call(Promise::Visible, Settles::new(), move |db| {
+                sessions::patch(&mut db.sql, &id, patch)
+            })
     }
 }

@@ -2,20 +2,21 @@
 
 use super::fault::{Fault, PATIENCE};
 use crate::StoreError;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 use std::{fs, io, path::Path, time::Instant};
 
 /// Tells our files from other SQLite databases: `turn` in ASCII.
 const APPLICATION_ID: i64 = 0x7475_726e;
 
-/// Each brings a database from the version of its place to the next.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+/// The tables, and their version. Version 1 was never released.
+const SCHEMA: &str = include_str!("schema.sql");
+const VERSION: i64 = 2;
 
 /// Pages in the log before a commit copies them back itself; an idle writer does it sooner. So few that
 /// the log soon is overwritten in place: a flush that need not make the file longer is a quarter quicker.
 const LOG_PAGES: u32 = 100;
 
-/// Open the database, and make or migrate it if need be.
+/// Open the database, and make it if need be.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     make_file(path).map_err(|error| cannot_make(path, &error))?;
     connect(path).map_err(|fault| fault.at(path))
@@ -60,8 +61,10 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     let mut db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(PATIENCE)?;
     db.set_prepared_statement_cache_capacity(64);
-    if version(&db)? != latest() {
-        migrate(&mut db)?;
+    // Else a statement may be made anew whenever its parameters change.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    if version(&db)? != VERSION {
+        make(&mut db)?;
     }
     let mode = switch_to_log(&db)?;
     if mode != "wal" {
@@ -91,15 +94,11 @@ fn switch_to_log(db: &Connection) -> Result<String, Fault> {
     }
 }
 
-fn latest() -> i64 {
-    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
-}
-
 fn version(db: &Connection) -> Result<i64, Fault> {
     Ok(db.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 
-fn migrate(db: &mut Connection) -> Result<(), Fault> {
+fn make(db: &mut Connection) -> Result<(), Fault> {
     // Whoever comes second waits here, and finds the work done.
     let work = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = version(&work)?;
@@ -110,18 +109,25 @@ fn migrate(db: &mut Connection) -> Result<(), Fault> {
             "this is a database of another program; choose another file".to_owned(),
         ));
     }
-    if found > latest() || found < 0 {
-        return Err(Fault::Row(format!(
-            "this was written by a newer turnery (version {found} of the database, this one knows {}); \
-             update turnery, or choose another file",
-            latest()
-        )));
-    }
-    for step in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
-        work.execute_batch(step)?;
+    match found {
+        // Somebody else was quicker.
+        VERSION => return Ok(()),
+        0 => work.execute_batch(SCHEMA)?,
+        older if (1..VERSION).contains(&older) => {
+            return Err(Fault::Row(format!(
+                "this was written by a turnery from before its first release (version {older} of \
+                 the database, this one knows {VERSION}); move it elsewhere, or choose another file"
+            )));
+        }
+        newer => {
+            return Err(Fault::Row(format!(
+                "this was written by a newer turnery (version {newer} of the database, this one \
+                 knows {VERSION}); update turnery, or choose another file"
+            )));
+        }
     }
     work.pragma_update(None, "application_id", APPLICATION_ID)?;
-    work.pragma_update(None, "user_version", latest())?;
+    work.pragma_update(None, "user_version", VERSION)?;
     work.commit()?;
     Ok(())
 }

@@ -1,85 +1,89 @@
-//! Rows: a loop record as the rows that are stored, and their hash.
+//! Rows: a loop record as the row that is stored.
 
-use super::fault::Fault;
+use super::fields::Without;
 use crate::{StoreError, cursor::time_text};
-use rusqlite::types::Value;
-use serde::Serialize;
-use sha2::{Digest, Sha256};
-use std::collections::HashMap;
-use turnery_engine::{Event, EventKind, LlmMessage, LoopId, LoopRecord, MessageId, Turn, Usage};
+use serde::{Serialize, Serializer};
+use std::sync::Arc;
+use turnery_engine::{Event, EventKind, LlmMessage, LoopRecord, Timestamp};
 
-/// What one commit writes, but for the keys that the database gives.
-pub(super) struct Rows {
-    /// Tells a retry of the same commit from another content under the same id (S2).
-    pub(super) hash: [u8; 32],
-    pub(super) record: [Value; 15],
-    pub(super) turns: Vec<[Value; 12]>,
-    pub(super) messages: Vec<[Value; 5]>,
+/// What the record has in a column of its own, or in `messages` or `log`.
+pub(super) const APART: &[&str] = &[
+    "loop_id",
+    "session_id",
+    "parent_loop_id",
+    "continuation_kind",
+    "status",
+    "on_chain",
+    "started_at",
+    "ended_at",
+    "messages",
+    "events",
+];
+
+/// What one commit writes of a loop, beside its ids: texts, one after the other in one buffer.
+pub(super) struct Row {
+    text: String,
+    ends: [usize; 7],
 }
 
-impl Rows {
+impl Row {
     pub(super) fn of(record: &LoopRecord) -> Result<Self, StoreError> {
-        fit(record).map_err(|what| refused(record, &what))?;
-        Self::encode(record).map_err(|error| refused(record, &error.to_string()))
+        let refused = |what: &dyn std::fmt::Display| {
+            StoreError::Broken(format!("loop {} cannot be stored: {what}", record.loop_id))
+        };
+        fit(record).map_err(|what| refused(&what))?;
+        Self::encode(record).map_err(|error| refused(&error))
     }
 
     fn encode(record: &LoopRecord) -> Result<Self, serde_json::Error> {
-        let turns = record.turns.iter().map(turn_row);
-        let messages = record.messages.iter().enumerate();
-        let mut rows = Self {
-            hash: [0; 32],
-            record: record_row(record)?,
-            turns: turns.collect::<Result<_, _>>()?,
-            messages: messages
-                .map(|(place, message)| message_row(&record.loop_id, place, message))
-                .collect::<Result<_, _>>()?,
-        };
-        rows.hash = rows.digest();
-        Ok(rows)
-    }
-
-    fn digest(&self) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        add(&mut hash, std::slice::from_ref(&self.record));
-        add(&mut hash, &self.turns);
-        add(&mut hash, &self.messages);
-        hash.finalize().into()
-    }
-}
-
-/// Every value with its kind and length, so that no two contents run into the same bytes.
-fn add<const N: usize>(hash: &mut Sha256, rows: &[[Value; N]]) {
-    hash.update(rows.len().to_le_bytes());
-    for value in rows.iter().flatten() {
-        match value {
-            Value::Null => hash.update([0]),
-            Value::Integer(number) => {
-                hash.update([1]);
-                hash.update(number.to_le_bytes());
-            }
-            Value::Real(number) => {
-                hash.update([2]);
-                hash.update(number.to_le_bytes());
-            }
-            Value::Text(text) => {
-                hash.update([3]);
-                hash.update(text.len().to_le_bytes());
-                hash.update(text);
-            }
-            Value::Blob(bytes) => {
-                hash.update([4]);
-                hash.update(bytes.len().to_le_bytes());
-                hash.update(bytes);
-            }
+        let mut text = Vec::with_capacity(4096);
+        word(&mut text, &record.continuation_kind)?;
+        let kind = text.len();
+        word(&mut text, &record.status)?;
+        let status = text.len();
+        text.extend_from_slice(time_text(record.started_at).as_bytes());
+        let started = text.len();
+        if let Some(ended_at) = record.ended_at {
+            text.extend_from_slice(time_text(ended_at).as_bytes());
         }
+        let ended = text.len();
+        serde_json::to_writer(&mut text, &Without(APART, record))?;
+        let head = text.len();
+        serde_json::to_writer(&mut text, &record.messages)?;
+        let messages = text.len();
+        serde_json::to_writer(&mut text, &Log(record))?;
+        let ends = [kind, status, started, ended, head, messages, text.len()];
+        // JSON is UTF-8.
+        let text = String::from_utf8(text).map_err(serde::ser::Error::custom)?;
+        Ok(Self { text, ends })
+    }
+
+    /// `continuation_kind`, `status`, `started_at`, `ended_at`, `record`, `messages` and `log`.
+    pub(super) fn columns(&self) -> [Option<&str>; 7] {
+        let mut start = 0;
+        let mut columns = self.ends.map(|end| {
+            let part = &self.text[start..end];
+            start = end;
+            Some(part)
+        });
+        // Only a time that is not there is empty.
+        columns[3] = columns[3].filter(|text| !text.is_empty());
+        columns
     }
 }
 
-fn refused(record: &LoopRecord, what: &str) -> StoreError {
-    StoreError::Broken(format!("loop {} cannot be stored: {what}", record.loop_id))
+/// An enum without fields as its bare word, any other value as JSON.
+fn word(out: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
+    let start = out.len();
+    serde_json::to_writer(&mut *out, value)?;
+    if out.get(start) == Some(&b'"') {
+        out.pop();
+        out.remove(start);
+    }
+    Ok(())
 }
 
-/// What the tables leave out because it goes without saying must really be so.
+/// What the row leaves out because it goes without saying must really be so.
 fn fit(record: &LoopRecord) -> Result<(), String> {
     let mut next = 0;
     for event in &record.events {
@@ -88,6 +92,12 @@ fn fit(record: &LoopRecord) -> Result<(), String> {
         }
         if event.seq < next {
             return Err(format!("event {} is out of order", event.seq));
+        }
+        if after(event.at, record.started_at).is_none() {
+            return Err(format!(
+                "event {} is centuries away from its start",
+                event.seq
+            ));
         }
         next = event.seq + 1;
     }
@@ -99,137 +109,72 @@ fn fit(record: &LoopRecord) -> Result<(), String> {
     Ok(())
 }
 
-fn record_row(record: &LoopRecord) -> Result<[Value; 15], serde_json::Error> {
-    Ok([
-        text(&record.loop_id),
-        text(&record.agent_id),
-        maybe(record.prompt_id.as_ref()),
-        word(record.status)?,
-        json_maybe(record.outcome.as_ref())?,
-        json_maybe(record.detail.as_ref())?,
-        word(record.continuation_kind)?,
-        maybe(record.parent_loop_id.as_ref()),
-        time_text(record.started_at).into(),
-        record.ended_at.map(time_text).into(),
-        record.rejection.clone().into(),
-        json_maybe(record.config.as_ref())?,
-        json(&record.usage)?,
-        record.on_chain.into(),
-        json(&log(record))?,
-    ])
+/// Unit: nanoseconds.
+fn after(at: Timestamp, start: Timestamp) -> Option<i64> {
+    at.signed_duration_since(start).num_nanoseconds()
 }
 
-fn turn_row(turn: &Turn) -> Result<[Value; 12], serde_json::Error> {
-    let spent = |of: fn(&Usage) -> u64| {
-        turn.usage
-            .as_ref()
-            .map_or(Value::Null, |usage| count(of(usage)))
-    };
-    Ok([
-        turn.turn_id.turn_index.into(),
-        word(turn.triggered_by)?,
-        json(&turn.input_messages)?,
-        maybe(turn.output_message.as_ref()),
-        json(&turn.tool_results)?,
-        time_text(turn.started_at).into(),
-        turn.ended_at.map(time_text).into(),
-        spent(|usage| usage.input),
-        spent(|usage| usage.output),
-        spent(|usage| usage.reasoning),
-        spent(|usage| usage.cache_read),
-        spent(|usage| usage.cache_write),
-    ])
-}
+/// The events of a record as they are stored.
+struct Log<'a>(&'a LoopRecord);
 
-fn message_row(
-    loop_id: &LoopId,
-    place: usize,
-    message: &LlmMessage,
-) -> Result<[Value; 5], serde_json::Error> {
-    let turn = message.turn_id.as_ref();
-    let elsewhere = turn.map(|turn| &turn.loop_id).filter(|id| *id != loop_id);
-    Ok([
-        count(place as u64),
-        text(&message.message_id),
-        turn.map(|turn| turn.turn_index).into(),
-        maybe(elsewhere),
-        json(&message.message)?,
-    ])
-}
-
-/// Where each settled message is kept.
-fn settled(record: &LoopRecord) -> HashMap<&MessageId, (usize, &LlmMessage)> {
-    let messages = record.messages.iter().enumerate();
-    messages
-        .map(|(place, message)| (&message.message_id, (place, &**message)))
-        .collect()
-}
-
-/// An event as it is stored. A settled message is stored once, in `messages`; its event refers to it.
+/// An event as it is stored. What the record says is stored once, there.
 #[derive(Serialize)]
 struct Entry<'a> {
     seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<u32>,
-    at: String,
+    /// Nanoseconds since the loop began.
+    at: i64,
+    /// A settled message: its place among those of the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<usize>,
+    /// A `loop_start` without the configuration, which is the record's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<Without<'a, EventKind>>,
+    /// A `loop_end` without the outcome, which is the record's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<Without<'a, EventKind>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<&'a EventKind>,
 }
 
-fn log(record: &LoopRecord) -> Vec<Entry<'_>> {
-    let settled = settled(record);
-    let entry = |event: &'_ Event| -> Option<usize> {
-        let EventKind::MessageEnd { message } = &event.kind else {
-            return None;
-        };
-        let (place, kept) = settled.get(&message.message_id)?;
-        (std::ptr::eq(*kept, &**message) || *kept == &**message).then_some(*place)
+impl Serialize for Log<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let record = self.0;
+        let mut settled = 0;
+        serializer.collect_seq(record.events.iter().map(|event| {
+            let message = place(event, &record.messages, settled);
+            settled = message.map_or(settled, |place| place + 1);
+            entry(record, event, message)
+        }))
+    }
+}
+
+fn entry<'a>(record: &LoopRecord, event: &'a Event, message: Option<usize>) -> Entry<'a> {
+    let kind = &event.kind;
+    let start = matches!(kind, EventKind::LoopStart { config, .. }
+        if config.is_some() && config.as_deref() == record.config.as_ref());
+    let end = matches!(kind, EventKind::LoopEnd { outcome, .. }
+        if Some(outcome) == record.outcome.as_ref());
+    Entry {
+        seq: event.seq,
+        turn: event.turn_index,
+        at: after(event.at, record.started_at).unwrap_or_default(),
+        message,
+        start: start.then_some(Without(&["config"], kind)),
+        end: end.then_some(Without(&["outcome"], kind)),
+        body: (message.is_none() && !start && !end).then_some(kind),
+    }
+}
+
+/// Where the message that an event settles is kept; most likely it is the `next` one.
+fn place(event: &Event, messages: &[Arc<LlmMessage>], next: usize) -> Option<usize> {
+    let EventKind::MessageEnd { message } = &event.kind else {
+        return None;
     };
-    let events = record.events.iter().map(|event| {
-        let message = entry(event);
-        Entry {
-            seq: event.seq,
-            turn: event.turn_index,
-            at: time_text(event.at),
-            message,
-            body: message.is_none().then_some(&event.kind),
-        }
-    });
-    events.collect()
-}
-
-fn text(id: &impl ToString) -> Value {
-    Value::Text(id.to_string())
-}
-
-fn maybe<T: ToString>(id: Option<&T>) -> Value {
-    id.map(T::to_string).into()
-}
-
-/// SQLite counts to 2^63; a number above that is some provider's nonsense, and kept as the largest.
-fn count(number: u64) -> Value {
-    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
-fn json(value: &impl Serialize) -> Result<Value, serde_json::Error> {
-    Ok(Value::Text(serde_json::to_string(value)?))
-}
-
-fn json_maybe<T: Serialize>(value: Option<&T>) -> Result<Value, serde_json::Error> {
-    value.map_or(Ok(Value::Null), json)
-}
-
-/// An enum without fields, as its bare word.
-fn word(value: impl Serialize) -> Result<Value, serde_json::Error> {
-    let quoted = serde_json::to_string(&value)?;
-    Ok(Value::Text(quoted.trim_matches('"').to_owned()))
-}
-
-/// Read back what [`word`] wrote.
-pub(super) fn from_word<T: serde::de::DeserializeOwned>(word: &str) -> Result<T, Fault> {
-    let word: serde::de::value::StrDeserializer<'_, serde_json::Error> =
-        serde::de::IntoDeserializer::into_deserializer(word);
-    Ok(T::deserialize(word)?)
+    let same = |kept: &Arc<LlmMessage>| Arc::ptr_eq(kept, message) || kept == message;
+    match messages.get(next).is_some_and(same) {
+        true => Some(next),
+        false => messages.iter().position(same),
+    }
 }

@@ -5,14 +5,16 @@
 -- reset. In one row, so that a commit touches one page for both.
 CREATE TABLE sessions (
     session_id   TEXT PRIMARY KEY,
+    updated_at   TEXT NOT NULL,
+    spawned_by   TEXT,                       -- JSON: the call that made it; NULL: a person did
     cwd          TEXT NOT NULL,
     roots        TEXT NOT NULL,              -- JSON array of paths
     title        TEXT,
     model        TEXT NOT NULL,
     mode         TEXT NOT NULL,
     created_at   TEXT NOT NULL,
-    updated_at   TEXT NOT NULL,
-    head_version INTEGER NOT NULL DEFAULT 0, -- rises by one with each loop
+    head_version INTEGER NOT NULL DEFAULT 0, -- rises by one with each commit
+    loop_count   INTEGER NOT NULL DEFAULT 0,
     tip_loop_id  TEXT,                       -- the loop that the next prompt follows
     fence        INTEGER NOT NULL DEFAULT 0,
     owner_id     TEXT,                       -- NULL when nobody holds the lane
@@ -20,72 +22,92 @@ CREATE TABLE sessions (
     expires_at   TEXT
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX sessions_by_time ON sessions (updated_at, session_id);
-
+-- A loop is one row, so that a commit touches few pages. What is long comes last: whoever looks for a
+-- loop does not read it. Read it through the views below.
 CREATE TABLE loops (
-    loop              INTEGER PRIMARY KEY,   -- short, for the tables below; in the order of commits
+    loop              INTEGER PRIMARY KEY,   -- in the order of commits
     session_id        TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
     version           INTEGER NOT NULL,      -- the head_version that its commit made
     loop_id           TEXT NOT NULL,
-    hash              BLOB NOT NULL,         -- SHA-256 of the content: tells a retry from a mix-up
-    agent_id          TEXT NOT NULL,
-    prompt_id         TEXT,
-    status            TEXT NOT NULL,
-    outcome           TEXT,                  -- JSON
-    detail            TEXT,                  -- JSON
-    continuation_kind TEXT NOT NULL,
     parent_loop_id    TEXT,
+    continuation_kind TEXT NOT NULL,
+    status            TEXT NOT NULL,
+    on_chain          INTEGER NOT NULL,      -- 0: the next prompt does not see it
     started_at        TEXT NOT NULL,
     ended_at          TEXT,
-    rejection         TEXT,
-    config            TEXT,                  -- JSON
-    usage             TEXT NOT NULL,         -- JSON: the sum over its turns
-    on_chain          INTEGER NOT NULL,      -- 0: the next prompt does not see it
-    log               TEXT NOT NULL,         -- JSON array of its events; read it through the view `events`
+    record            TEXT NOT NULL,         -- JSON: all of the record that is in no other column
+    messages          TEXT NOT NULL,         -- JSON array
+    log               TEXT NOT NULL,         -- JSON array of its events
     UNIQUE (session_id, loop_id)
 ) STRICT;
 
-CREATE TABLE turns (
-    loop           INTEGER NOT NULL REFERENCES loops ON DELETE CASCADE,
-    turn           INTEGER NOT NULL,
-    triggered_by   TEXT NOT NULL,
-    input_messages TEXT NOT NULL,            -- JSON array of message ids
-    output_message TEXT,
-    tool_results   TEXT NOT NULL,            -- JSON array of message ids
-    started_at     TEXT NOT NULL,
-    ended_at       TEXT,
-    input          INTEGER,                  -- tokens; uncached input only; NULL: the provider did not say
-    output         INTEGER,                  -- reasoning included
-    reasoning      INTEGER,
-    cache_read     INTEGER,
-    cache_write    INTEGER,
-    PRIMARY KEY (loop, turn)
-) STRICT, WITHOUT ROWID;
+CREATE VIEW turns AS
+SELECT loops.session_id, loops.loop, turn.value ->> '$.turn_id.turn_index' AS turn,
+       turn.value ->> 'triggered_by' AS triggered_by,
+       turn.value -> 'input_messages' AS input_messages,
+       turn.value ->> 'output_message' AS output_message,
+       turn.value -> 'tool_results' AS tool_results,
+       -- Padded to fixed width.
+       substr(rtrim(turn.value ->> 'started_at', 'Z') ||
+              iif(instr(turn.value ->> 'started_at', '.'), '', '.') || '000000000', 1, 29) || 'Z' AS started_at,
+       substr(rtrim(turn.value ->> 'ended_at', 'Z') ||
+              iif(instr(turn.value ->> 'ended_at', '.'), '', '.') || '000000000', 1, 29) || 'Z' AS ended_at,
+       -- In tokens; `input` is uncached input only, `output` has the reasoning in it. NULL: the
+       -- provider did not say.
+       turn.value ->> '$.usage.input' AS input,
+       turn.value ->> '$.usage.output' AS output,
+       turn.value ->> '$.usage.reasoning' AS reasoning,
+       turn.value ->> '$.usage.cache_read' AS cache_read,
+       turn.value ->> '$.usage.cache_write' AS cache_write
+FROM loops, json_each(loops.record, '$.turns') AS turn;
 
--- The ledger: one row for each turn whose provider said what it cost.
+-- The ledger: one row for each turn whose provider said what it cost, and one for each of a loop's
+-- summaries and judgements. Child sessions have rows of their own.
 CREATE VIEW usage AS
-SELECT loops.session_id, loop, turn, loops.config ->> 'provider' AS provider,
-       loops.config ->> 'model' AS model, coalesce(turns.ended_at, turns.started_at) AS at,
+SELECT turns.session_id, loop, 'turn' AS source, turn, loops.record ->> '$.config.provider' AS provider,
+       loops.record ->> '$.config.model' AS model, coalesce(turns.ended_at, turns.started_at) AS at,
        input, output, reasoning, cache_read, cache_write
-FROM turns JOIN loops USING (loop) WHERE input IS NOT NULL;
+FROM turns JOIN loops USING (loop) WHERE input IS NOT NULL
+UNION ALL
+SELECT session_id, loop, source, NULL,
+       iif(source = 'compaction', record ->> '$.config.provider', NULL),
+       iif(source = 'compaction', record ->> '$.config.model', NULL),
+       coalesce(ended_at, started_at), spent ->> 'input', spent ->> 'output', spent ->> 'reasoning',
+       spent ->> 'cache_read', spent ->> 'cache_write'
+FROM (SELECT *, 'compaction' AS source, record -> 'compaction_usage' AS spent FROM loops
+      UNION ALL
+      -- Each branch of a group says what the judge cost; zero without a judge.
+      SELECT *, 'evaluation', record -> '$.parallel_group.evaluation_usage' FROM loops
+      WHERE record ->> '$.parallel_group.is_selected')
+WHERE spent ->> 'input' + (spent ->> 'output') + (spent ->> 'cache_read') + (spent ->> 'cache_write') > 0;
 
-CREATE TABLE messages (
-    loop       INTEGER NOT NULL REFERENCES loops ON DELETE CASCADE,
-    place      INTEGER NOT NULL,             -- from 0, in the order of the conversation
-    message_id TEXT NOT NULL,
-    turn       INTEGER,                      -- NULL: outside any turn
-    turn_of    TEXT,                         -- the loop of that turn, if it is another one
-    body       TEXT NOT NULL,                -- JSON; the role is body ->> 'role'
-    PRIMARY KEY (loop, place)
-) STRICT, WITHOUT ROWID;
+CREATE VIEW messages AS
+SELECT loops.session_id, loops.loop,
+       message.key AS place,                                -- from 0, in the order of the conversation
+       message.value ->> 'message_id' AS message_id,
+       message.value ->> '$.turn_id.turn_index' AS turn,    -- NULL: outside any turn
+       nullif(message.value ->> '$.turn_id.loop_id', loops.loop_id) AS turn_of, -- if another loop's
+       message.value -> 'message' AS body                   -- JSON; the role is body ->> 'role'
+FROM loops, json_each(loops.messages) AS message;
 
--- A gap in seq is where the model's text streamed. A settled message is its place in `messages`.
+-- A gap in seq is where the model's text streamed. A settled message is its place in `messages`. A
+-- time is stored as nanoseconds since the loop began; what the record says, `start` and `end` leave out.
 CREATE VIEW events AS
-SELECT loops.session_id, loops.loop, event.value ->> 'seq' AS seq, event.value ->> 'turn' AS turn,
-       event.value ->> 'at' AS at, event.value ->> 'message' AS message,
-       event.value -> 'body' AS body,
-       coalesce(event.value ->> '$.body.event', 'message_end') AS event
-FROM loops, json_each(loops.log) AS event;
+SELECT session_id, loop, seq, turn,
+       strftime('%Y-%m-%dT%H:%M:%S', unixepoch(substr(started_at, 1, 19)) + (nanos - within) / 1000000000,
+                'unixepoch') || printf('.%09dZ', within) AS at,
+       message, body, coalesce(body ->> 'event', 'message_end') AS event
+FROM (SELECT *, (nanos % 1000000000 + 1000000000) % 1000000000 AS within
+      FROM (SELECT loops.session_id, loops.loop, loops.started_at,
+                   entry.value ->> 'seq' AS seq, entry.value ->> 'turn' AS turn,
+                   CAST(substr(loops.started_at, 21, 9) AS INTEGER) + (entry.value ->> 'at') AS nanos,
+                   entry.value ->> 'message' AS message,
+                   CASE WHEN entry.value -> 'start' IS NOT NULL
+                        THEN json_set(entry.value -> 'start', '$.config', loops.record -> 'config')
+                        WHEN entry.value -> 'end' IS NOT NULL
+                        THEN json_set(entry.value -> 'end', '$.outcome', loops.record -> 'outcome')
+                        ELSE entry.value -> 'body' END AS body
+            FROM loops, json_each(loops.log) AS entry));
 
 -- Events of loops that have not been committed: evidence against a crash, not history.
 CREATE TABLE journal (

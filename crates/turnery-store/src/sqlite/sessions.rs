@@ -12,8 +12,11 @@ use rusqlite::{Connection, Row, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
 use turnery_engine::SessionId;
 
-const COLUMNS: &str =
+pub(super) const COLUMNS: &str =
     "session_id, cwd, roots, title, model, mode, created_at, updated_at, head_version, tip_loop_id";
+
+/// How many columns that are.
+pub(super) const WIDTH: usize = 10;
 
 pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo, Fault> {
     let at = time_text(new.at);
@@ -157,7 +160,8 @@ impl SessionPatch {
     }
 }
 
-fn session(row: &Row<'_>) -> Result<SessionInfo, Fault> {
+/// Read [`COLUMNS`].
+pub(super) fn session(row: &Row<'_>) -> Result<SessionInfo, Fault> {
     Ok(SessionInfo {
         id: text(row, 0)?.into(),
         cwd: PathBuf::from(text(row, 1)?),

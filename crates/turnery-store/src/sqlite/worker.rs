@@ -6,14 +6,13 @@
 //! which take longer than the job.
 
 use super::{
-    fault::{Fault, PATIENCE},
-    journal::{self, Append},
-    open::open,
+    db::{Db, Promise},
+    fault::Fault,
+    journal::Append,
     queue::{Queue, Taken},
 };
 use crate::{Lane, StoreError};
 use futures_util::future::BoxFuture;
-use rusqlite::Connection;
 use std::{
     collections::VecDeque,
     path::{Path, PathBuf},
@@ -30,26 +29,19 @@ use turnery_engine::LoopId;
 /// After this long without a job the log is copied back into the database, so that no commit has to.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// What a job promises when it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Promise {
-    /// Other processes see it; it survives the end of this process.
-    Visible,
-    /// It survives a power cut.
-    Durable,
-}
-
 /// A disk that takes longer is waited for by the thread, not by whoever asks.
 const QUICK: Duration = Duration::from_millis(2);
 
-type Work = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
+type Work = Box<dyn FnOnce(Result<&mut Db, StoreError>) + Send>;
+
+/// The loops whose journals a job will drop, each for the holder of a lane.
+pub(super) type Settles = Vec<(Lane, LoopId)>;
 
 enum Job {
     Append(Append),
     Call {
         promise: Promise,
-        /// The loop whose journal this job will drop, for the holder of this lane.
-        settles: Option<(Lane, LoopId)>,
+        settles: Settles,
         work: Work,
     },
 }
@@ -92,8 +84,8 @@ impl Worker {
     pub(super) fn call<T: Send + 'static>(
         &self,
         promise: Promise,
-        settles: Option<(Lane, LoopId)>,
-        work: impl FnOnce(&mut Connection) -> Result<T, Fault> + Send + 'static,
+        settles: Settles,
+        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let (answer, answered) = oneshot::channel();
         let path = self.path.clone();
@@ -117,8 +109,8 @@ impl Worker {
     pub(super) fn soon<T: Send + 'static>(
         &self,
         promise: Promise,
-        settles: Option<(Lane, LoopId)>,
-        work: impl Fn(&mut Connection) -> Result<T, Fault> + Send + 'static,
+        settles: Settles,
+        work: impl Fn(&mut Db) -> Result<T, Fault> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         match self.here(promise, &work) {
             Some(done) => Box::pin(std::future::ready(
@@ -132,7 +124,7 @@ impl Worker {
     fn here<T>(
         &self,
         promise: Promise,
-        work: impl Fn(&mut Connection) -> Result<T, Fault>,
+        work: impl Fn(&mut Db) -> Result<T, Fault>,
     ) -> Option<Result<T, Fault>> {
         let running = self.running.get()?.as_ref().ok()?;
         if !running.desk.quick.load(Ordering::Relaxed) || !running.queue.is_done() {
@@ -150,7 +142,7 @@ impl Worker {
             // The thread is to copy the log back once nothing happens any more.
             let rouse = Job::Call {
                 promise: Promise::Visible,
-                settles: None,
+                settles: Settles::default(),
                 work: Box::new(|_| {}),
             };
             let _ = running.queue.push(rouse, true);
@@ -240,7 +232,7 @@ fn run(path: &Path, queue: &Queue<Job>, desk: &Desk) {
                     None => Db::open(path).map(|opened| db.insert(opened)),
                 };
                 match opened {
-                    Ok(db) => db.work(path, batch, &desk.quick),
+                    Ok(db) => work_off(db, path, batch, &desk.quick),
                     Err(error) => refuse(batch, &error),
                 }
             }
@@ -257,117 +249,32 @@ fn refuse(batch: VecDeque<Job>, error: &StoreError) {
     }
 }
 
-struct Db {
-    connection: Connection,
-    promise: Promise,
-    /// Something has been done since the last checkpoint.
-    dirty: bool,
-}
-
-impl Db {
-    fn open(path: &Path) -> Result<Self, StoreError> {
-        let mut db = Self {
-            connection: open(path)?,
-            promise: Promise::Visible,
-            dirty: false,
-        };
-        db.set("NORMAL").map_err(|fault| fault.at(path))?;
-        Ok(db)
-    }
-
-    fn work(&mut self, path: &Path, batch: VecDeque<Job>, quick: &AtomicBool) {
-        let mut appends: Vec<Append> = Vec::new();
-        for job in batch {
-            match job {
-                Job::Append(append) => appends.push(append),
-                Job::Call {
-                    promise,
-                    settles,
-                    work,
-                } => {
-                    // What the commit would only remove again need not be written.
-                    if let Some((lane, loop_id)) = &settles {
-                        appends.retain(|append| !append.is_of(lane, loop_id));
-                    }
-                    self.journal(path, &mut appends);
-                    let begun = Instant::now();
-                    match self.keep(promise) {
-                        Ok(()) => work(Ok(&mut self.connection)),
-                        Err(fault) => work(Err(fault.at(path))),
-                    }
-                    if promise == Promise::Durable {
-                        quick.store(begun.elapsed() < QUICK, Ordering::Relaxed);
-                    }
+fn work_off(db: &mut Db, path: &Path, batch: VecDeque<Job>, quick: &AtomicBool) {
+    let mut appends: Vec<Append> = Vec::new();
+    for job in batch {
+        match job {
+            Job::Append(append) => appends.push(append),
+            Job::Call {
+                promise,
+                settles,
+                work,
+            } => {
+                // What the commit would only remove again need not be written.
+                for (lane, loop_id) in &settles {
+                    appends.retain(|append| !append.is_of(lane, loop_id));
+                }
+                db.journal(path, &mut appends);
+                let begun = Instant::now();
+                match db.keep(promise) {
+                    Ok(()) => work(Ok(db)),
+                    Err(fault) => work(Err(fault.at(path))),
+                }
+                if promise == Promise::Durable {
+                    quick.store(begun.elapsed() < QUICK, Ordering::Relaxed);
                 }
             }
         }
-        self.journal(path, &mut appends);
-        self.dirty = true;
     }
-
-    fn journal(&mut self, path: &Path, appends: &mut Vec<Append>) {
-        if appends.is_empty() {
-            return;
-        }
-        let written = match self.keep(Promise::Visible) {
-            Ok(()) => journal::write(&mut self.connection, appends),
-            Err(fault) => Err(fault),
-        };
-        if let Err(fault) = written {
-            // Evidence is lost, nothing else: the commit will tell if the store is broken.
-            tracing::warn!(error = %fault.at(path), "failed to journal");
-        }
-        appends.clear();
-    }
-
-    /// Do it, unless another process is writing: then nothing is done.
-    fn impatiently<T>(
-        &mut self,
-        promise: Promise,
-        work: impl Fn(&mut Connection) -> Result<T, Fault>,
-    ) -> Option<Result<T, Fault>> {
-        if let Err(fault) = self.keep(promise) {
-            return Some(Err(fault));
-        }
-        let done = match self.connection.busy_timeout(Duration::ZERO) {
-            Ok(()) => work(&mut self.connection),
-            Err(error) => Err(error.into()),
-        };
-        if let Err(error) = self.connection.busy_timeout(PATIENCE) {
-            return Some(Err(error.into()));
-        }
-        match done {
-            Err(fault) if fault.is_busy() => None,
-            done => Some(done),
-        }
-    }
-
-    /// Switch between waiting for the disk and not, where the last job wanted it otherwise.
-    fn keep(&mut self, promise: Promise) -> Result<(), Fault> {
-        if self.promise == promise {
-            return Ok(());
-        }
-        self.set(match promise {
-            Promise::Visible => "NORMAL",
-            Promise::Durable => "FULL",
-        })?;
-        self.promise = promise;
-        Ok(())
-    }
-
-    fn set(&mut self, synchronous: &str) -> Result<(), Fault> {
-        Ok(self
-            .connection
-            .pragma_update(None, "synchronous", synchronous)?)
-    }
-
-    fn checkpoint(&mut self) {
-        let done = self
-            .connection
-            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        if let Err(error) = done {
-            tracing::debug!(%error, "failed to checkpoint");
-        }
-        self.dirty = false;
-    }
+    db.journal(path, &mut appends);
+    db.dirty = true;
 }

@@ -126,6 +126,10 @@ impl Store for Flawed {
         self.sound.loops(id, after)
     }
 
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        self.sound.history(id)
+    }
+
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
         let claimed = self.sound.claim(id, owner);
         Box::pin(async move {
@@ -178,9 +182,9 @@ impl Store for Flawed {
                 let known = self.sound.loops(&id, 0).await?;
                 if known
                     .iter()
-                    .any(|known| known.loop_id == commit.record.loop_id)
+                    .any(|known| known.loop_id == commit.records[0].loop_id)
                 {
-                    let again = Arc::make_mut(&mut commit.record);
+                    let again = Arc::make_mut(&mut commit.records[0]);
                     again.loop_id = format!("{}0", again.loop_id).into();
                 }
             }
@@ -193,7 +197,7 @@ impl Store for Flawed {
                 };
                 self.sound.patch(&id, patch).await?;
             }
-            let tip = commit.record.loop_id.clone();
+            let tip = commit.records[0].loop_id.clone();
             let version = self.sound.commit(commit).await?;
             self.see(|seen| seen.tips.insert(id, tip));
             Ok(version)

@@ -17,6 +17,11 @@ battery!(
     a_commit_can_give_the_lane_back,
     a_committed_loop_leaves_no_journal,
     only_newer_loops_are_asked_for,
+    the_history_is_the_chain_without_events,
+    a_group_commits_once,
+    a_retried_group_is_answered_like_the_first_time,
+    half_a_known_group_is_refused,
+    a_stray_loop_is_refused,
 );
 
 async fn opened(world: &World) -> Lane {
@@ -231,4 +236,121 @@ async fn only_newer_loops_are_asked_for(world: &World) {
         last.is_some_and(|event| matches!(event.kind, EventKind::LoopEnd { .. }))
     };
     assert!(all.iter().all(ends));
+}
+
+/// UP-12: a branch that was not taken, a loop off the chain and one without the tip above it are not
+/// in it.
+pub(crate) async fn the_history_is_the_chain_without_events(world: &World) {
+    let lane = opened(world).await;
+    let child = |number, parent: u32| LoopRecord {
+        parent_loop_id: Some(loop_id("s1", parent)),
+        ..record("s1", number, "How is it?")
+    };
+    let refused = LoopRecord {
+        status: LoopStatus::Rejected,
+        on_chain: false,
+        ..child(2, 1)
+    };
+    // The fourth goes on from the first, the fifth from the refused one.
+    for (head, record) in [
+        (0, record("s1", 1, "How is it?")),
+        (1, refused),
+        (2, child(3, 1)),
+        (3, child(4, 1)),
+        (4, child(5, 2)),
+    ] {
+        let done = world.store.commit(commit(&lane, head, &Arc::new(record)));
+        done.await.unwrap();
+        let history = world.store.history(&"s1".into()).await.unwrap();
+        let tip = history.last().map(|record| record.loop_id.clone());
+        let info = world.store.info(&"s1".into()).await.unwrap();
+        assert_eq!(tip, info.tip_loop_id);
+    }
+    let history = world.store.history(&"s1".into()).await.unwrap();
+    let bare = |record: LoopRecord| LoopRecord {
+        events: Vec::new(),
+        ..record
+    };
+    let expected = [bare(LoopRecord::clone(&sample(1))), bare(child(5, 2))];
+    let history: Vec<_> = history.into_iter().map(Arc::unwrap_or_clone).collect();
+    assert_eq!(history, expected);
+}
+
+/// Three branches of which the second is chosen; the group's first loop begins before the others.
+fn group(lane: &Lane, head: u64) -> Commit {
+    Commit {
+        records: (2..=4)
+            .map(|number| {
+                Arc::new(LoopRecord {
+                    parent_loop_id: Some(loop_id("s1", 1)),
+                    ..record("s1", number, "Which way?")
+                })
+            })
+            .collect(),
+        tip: 1,
+        ..commit(lane, head, &sample(1))
+    }
+}
+
+/// S3, S6.
+pub(crate) async fn a_group_commits_once(world: &World) {
+    let lane = opened(world).await;
+    let first = commit(&lane, 0, &sample(1));
+    world.store.commit(first).await.unwrap();
+    for record in &group(&lane, 1).records {
+        let half = record.events[..4].to_vec();
+        world.store.append(&lane, &record.loop_id, half);
+    }
+    assert_eq!(world.store.commit(group(&lane, 1)).await, Ok(2));
+    let again = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    assert_eq!((again.info.head_version, again.loop_count), (2, 4));
+    assert_eq!(again.info.tip_loop_id, Some(loop_id("s1", 3)));
+    assert_eq!(again.info.updated_at, at(408));
+    let loops = world.store.loops(&"s1".into(), 1).await.unwrap();
+    assert_eq!(loops, group(&lane, 1).records);
+    assert_eq!(world.store.loops(&"s1".into(), 2).await, Ok(Vec::new()));
+    let history = world.store.history(&"s1".into()).await.unwrap();
+    let ids: Vec<_> = history.iter().map(|record| &record.loop_id).collect();
+    assert_eq!(ids, [&loop_id("s1", 1), &loop_id("s1", 3)]);
+}
+
+/// S2, S6.
+pub(crate) async fn a_retried_group_is_answered_like_the_first_time(world: &World) {
+    let lane = opened(world).await;
+    assert_eq!(world.store.commit(group(&lane, 0)).await, Ok(1));
+    assert_eq!(world.store.commit(group(&lane, 0)).await, Ok(1));
+    let loops = world.store.loops(&"s1".into(), 0).await.unwrap();
+    assert_eq!(loops.len(), 3);
+}
+
+/// S2, S6: all or nothing.
+pub(crate) async fn half_a_known_group_is_refused(world: &World) {
+    let lane = opened(world).await;
+    let known = Commit {
+        records: group(&lane, 0).records[2..].to_vec(),
+        tip: 0,
+        ..group(&lane, 0)
+    };
+    assert_eq!(world.store.commit(known).await, Ok(1));
+    let mixed = Err(StoreError::CommitMismatch(loop_id("s1", 4)));
+    assert_eq!(world.store.commit(group(&lane, 1)).await, mixed);
+    let loops = world.store.loops(&"s1".into(), 0).await.unwrap();
+    assert_eq!(loops.len(), 1);
+}
+
+async fn a_stray_loop_is_refused(world: &World) {
+    let lane = opened(world).await;
+    let stray = Commit {
+        records: vec![sample(1), Arc::new(record("s2", 1, "Whose?"))],
+        ..commit(&lane, 0, &sample(1))
+    };
+    let refused = world.store.commit(stray).await;
+    assert!(matches!(refused, Err(StoreError::Broken(_))), "{refused:?}");
+    let empty = Commit {
+        records: Vec::new(),
+        ..commit(&lane, 0, &sample(1))
+    };
+    let refused = world.store.commit(empty).await;
+    assert!(matches!(refused, Err(StoreError::Broken(_))), "{refused:?}");
+    assert_eq!(world.store.loops(&"s1".into(), 0).await, Ok(Vec::new()));
 }

@@ -83,7 +83,7 @@ async fn a_torn_file_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_newer_version_and_another_program_are_refused() {
+async fn another_version_and_another_program_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let newer = folder.path().join("sessions.db");
     let store = SqliteStore::open(newer.clone());
@@ -95,6 +95,15 @@ async fn a_newer_version_and_another_program_are_refused() {
     let said = sentence(&newer).await;
     assert!(
         said.contains("version 99") && said.contains("update turnery"),
+        "{said}"
+    );
+
+    let db = rusqlite::Connection::open(&newer).unwrap();
+    db.pragma_update(None, "user_version", 1).unwrap();
+    drop(db);
+    let said = sentence(&newer).await;
+    assert!(
+        said.contains("version 1 ") && said.contains("choose another file"),
         "{said}"
     );
 

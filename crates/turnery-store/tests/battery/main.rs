@@ -12,6 +12,7 @@ mod processes;
 mod recovery;
 mod samples;
 mod sessions;
+mod sql;
 mod variants;
 
 use std::sync::{Arc, Mutex};

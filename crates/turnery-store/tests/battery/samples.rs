@@ -38,7 +38,8 @@ pub(crate) fn commit(lane: &Lane, expected_head: u64, record: &Arc<LoopRecord>) 
     Commit {
         lane: lane.clone(),
         expected_head,
-        record: record.clone(),
+        records: vec![record.clone()],
+        tip: 0,
         title: None,
         release: false,
     }
