@@ -7,6 +7,7 @@
 //! has happened, a **record** is kept.
 
 pub mod call;
+pub mod category;
 pub mod compaction;
 pub mod event;
 pub mod hook;
@@ -27,6 +28,7 @@ pub use call::{
     Artifact, CallDetail, CallKind, Disposition, FailureKind, Location, PlanEntry, PlanPriority,
     PlanStatus, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Verdict,
 };
+pub use category::{Category, RetryHint};
 pub use compaction::{CompactionBlock, ContextSize, Kept};
 pub use event::{Event, EventKind, StreamDelta};
 pub use hook::{Hook, HookSet, HookVerdict};
