@@ -13,6 +13,7 @@ mod recovery;
 mod samples;
 mod sessions;
 mod sql;
+mod torn;
 mod variants;
 
 use std::sync::{Arc, Mutex};

@@ -1,0 +1,89 @@
+//! Torn writes: whatever part of the latest writes reached the disk, whole commits are found there.
+
+use crate::samples::*;
+use std::{fs, path::Path, sync::Arc};
+use turnery_engine::LoopRecord;
+use turnery_store::{ListQuery, SqliteStore, Store};
+
+const COMMITS: u32 = 4;
+/// At so many places the log is cut off.
+const CUTS: u64 = 80;
+
+fn sample(number: u32) -> Arc<LoopRecord> {
+    Arc::new(record("s1", number, "How is it?"))
+}
+
+/// A database and its log as they are on disk while several commits are in the log only.
+async fn written(folder: &Path) -> [Vec<u8>; 2] {
+    let path = folder.join("sessions.db");
+    let store = SqliteStore::open(path.clone());
+    store.create(new_session("s1")).await.expect("made");
+    // A reader of the state before the commits: none of them may be copied out of the log.
+    let reader = rusqlite::Connection::open(&path).expect("opened");
+    reader.execute_batch("BEGIN").expect("begun");
+    let count = reader.query_row("SELECT count(*) FROM sqlite_schema", [], |row| {
+        row.get::<_, i64>(0)
+    });
+    assert!(count.expect("read") > 0);
+    let opened = store.claim(&"s1".into(), &owner("a")).await;
+    let lane = opened.expect("claimed").lane;
+    for number in 1..=COMMITS {
+        let done = store.commit(commit(&lane, (number - 1).into(), &sample(number)));
+        done.await.expect("committed");
+    }
+    ["sessions.db", "sessions.db-wal"].map(|name| fs::read(folder.join(name)).expect("read"))
+}
+
+/// How many whole commits are found, after the session itself; none if that is not there.
+async fn found(path: &Path) -> Option<u32> {
+    let store = SqliteStore::open(path.to_path_buf());
+    let page = store.list(ListQuery::default()).await.expect("readable");
+    let info = page.sessions.first()?;
+    let loops = store.loops(&info.id, 0).await.expect("readable");
+    let count = u32::try_from(loops.len()).expect("few");
+    let whole: Vec<_> = (1..=count).map(sample).collect();
+    assert_eq!(loops, whole);
+    assert_eq!(info.head_version, u64::from(count));
+    assert_eq!(info.tip_loop_id, (count > 0).then(|| loop_id("s1", count)));
+    Some(count)
+}
+
+// proves: S3, S4
+#[tokio::test]
+async fn a_log_cut_off_anywhere_gives_whole_commits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [file, log] = written(folder.path()).await;
+    let mut counts = Vec::new();
+    for cut in 0..=CUTS {
+        let length = usize::try_from(log.len() as u64 * cut / CUTS).expect("small");
+        let torn = tempfile::tempdir().expect("a folder");
+        let path = torn.path().join("sessions.db");
+        fs::write(&path, &file).expect("written");
+        fs::write(torn.path().join("sessions.db-wal"), &log[..length]).expect("written");
+        counts.push(found(&path).await);
+    }
+    assert_eq!(counts.last(), Some(&Some(COMMITS)));
+    assert!(
+        counts.is_sorted(),
+        "more of the log, more commits: {counts:?}"
+    );
+    counts.dedup();
+    let each: Vec<_> = (0..=COMMITS).map(Some).collect();
+    assert!(counts.ends_with(&each), "{counts:?}");
+}
+
+// proves: S4
+#[tokio::test]
+async fn a_log_that_ends_in_garbage_gives_whole_commits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [file, log] = written(folder.path()).await;
+    let torn = tempfile::tempdir().expect("a folder");
+    let path = torn.path().join("sessions.db");
+    // The last commit is a few pages: of the latest bytes it has some.
+    let mut spoilt = log.clone();
+    let tail = spoilt.len() - 100;
+    spoilt[tail..].fill(0xa5);
+    fs::write(&path, &file).expect("written");
+    fs::write(torn.path().join("sessions.db-wal"), &spoilt).expect("written");
+    assert_eq!(found(&path).await, Some(COMMITS - 1));
+}
