@@ -1,65 +1,129 @@
-//! Calls: the tools of a turn, one after the other in the order of the answer (C-6, JIDO-47).
+//! Calls: the tools of a turn, in the order of the answer (C-6, JIDO-47).
 //!
-//! Each call gets one Start/End pair and one result for the model, whatever becomes of it (R2).
+//! Each call gets one Start/End pair and one result for the model, whatever becomes of it (R2). It is
+//! decided for one call after the other whether it may run; those that may run beside each other do,
+//! the rest one by one. Brackets open in call order, and results are told in call order (R3).
 
 use super::closing::Closing;
 use super::{Announced, Effect, Halt, Loop, Stage};
 use crate::{
-    CallDetail, CallId, ChildUsage, EventKind, FailureKind, MessageId, PlanEntry, Timestamp,
-    ToolCall, ToolEnvelope, TurnTrigger, Usage, Verdict,
+    CallDetail, CallId, EventKind, FailureKind, Hook, HookVerdict, Message, MessageId, PlanEntry,
+    ToolCall, ToolControl, ToolEnvelope, Usage, Verdict,
 };
-use std::{mem, vec};
+use std::mem;
 
 /// The calls of one turn.
 #[derive(Clone, Debug)]
 pub(super) struct Batch {
     /// Of the answer that asked for them.
     usage: Option<Usage>,
-    /// The one whose turn it is; `None` before the first and after the last.
-    pub(super) current: Option<Current>,
-    waiting: vec::IntoIter<ToolCall>,
-    pub(super) results: Vec<MessageId>,
+    pub(super) slots: Vec<Slot>,
+    /// The first call of which nothing has been decided.
+    next: usize,
+    /// The first call whose result the model has not been told.
+    untold: usize,
+    results: Vec<MessageId>,
+    /// A hook is asked about this call: before it if it is cleared, else after it.
+    pub(super) hook: Option<usize>,
 }
 
-/// The call whose turn it is.
+/// One call.
 #[derive(Clone, Debug)]
-pub(super) struct Current {
+pub(super) struct Slot {
     pub(super) call: ToolCall,
+    parallel: bool,
     pub(super) phase: Phase,
+    /// What it decides about the loop, and what it told the model.
+    pub(super) control: Option<(ToolControl, String)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Phase {
+    /// Nothing is decided yet.
+    Waiting,
     /// It is being decided whether it may run.
     Gating,
     /// The same, and a person has been asked.
     Asked,
+    /// It may; only the hook has not said so.
+    Cleared,
     /// It runs.
     Running,
+    /// Its bracket is closed.
+    Ended {
+        /// What the model is told of it.
+        message: Box<Message>,
+        /// Who else is told.
+        hook: Option<Box<Hook>>,
+    },
+    /// The model has been told.
+    Told,
 }
 
 impl Batch {
-    pub(super) fn new(calls: Vec<ToolCall>, usage: Option<Usage>) -> Self {
+    pub(super) fn new(calls: Vec<ToolCall>, usage: Option<Usage>, known: &[Announced]) -> Self {
+        let slots: Vec<Slot> = calls
+            .into_iter()
+            .enumerate()
+            .map(|(at, call)| Slot {
+                call,
+                parallel: known.get(at).is_some_and(|known| known.parallel),
+                phase: Phase::Waiting,
+                control: None,
+            })
+            .collect();
         Self {
             usage,
-            current: None,
-            results: Vec::with_capacity(calls.len()),
-            waiting: calls.into_iter(),
+            next: 0,
+            untold: 0,
+            results: Vec::with_capacity(slots.len()),
+            slots,
+            hook: None,
         }
+    }
+
+    fn phase(&self, call_id: &CallId) -> Option<(usize, &Phase)> {
+        let mut slots = self.slots.iter().enumerate();
+        let (at, slot) = slots.find(|(_, slot)| slot.call.call_id == *call_id)?;
+        Some((at, &slot.phase))
+    }
+
+    /// The calls that run, in call order.
+    pub(super) fn running(&self) -> impl Iterator<Item = usize> {
+        let slots = self.slots.iter().enumerate();
+        slots
+            .filter(|(_, slot)| matches!(slot.phase, Phase::Running))
+            .map(|(at, _)| at)
+    }
+
+    /// The call that is being decided.
+    pub(super) fn undecided(&self) -> Option<usize> {
+        let slots = self.slots.iter();
+        slots
+            .enumerate()
+            .find(|(_, slot)| match slot.phase {
+                Phase::Gating | Phase::Asked | Phase::Cleared => true,
+                Phase::Waiting | Phase::Running | Phase::Ended { .. } | Phase::Told => false,
+            })
+            .map(|(at, _)| at)
+    }
+
+    /// Whether the next call may run beside those that run.
+    fn has_room(&self, most: usize) -> bool {
+        let mut beside = self.running().peekable();
+        beside.peek().is_none()
+            || (self.slots[self.next].parallel
+                && beside.all(|at| self.slots[at].parallel)
+                && self.running().count() < most)
     }
 }
 
 impl Loop {
     /// Announce all calls before any runs (ACP-22, C-25), then begin with the first.
-    pub(super) fn start_calls(
-        &mut self,
-        now: Timestamp,
-        batch: Batch,
-        announced: Vec<Announced>,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn start_calls(&mut self, batch: Batch, announced: Vec<Announced>) {
         let mut announced = announced.into_iter();
-        for call in batch.waiting.as_slice() {
+        for slot in &batch.slots {
+            let call = slot.call.clone();
             let detail = announced.next().map_or_else(
                 || CallDetail {
                     title: call.name.clone(),
@@ -67,250 +131,267 @@ impl Loop {
                 },
                 |announced| announced.detail,
             );
-            let call = call.clone();
             self.mint
-                .emit(now, EventKind::ToolCallRequested { call, detail }, out);
+                .emit(EventKind::ToolCallRequested { call, detail });
         }
-        self.next_call(now, batch, out);
+        self.advance(batch);
     }
 
-    /// Go on with the next call, or with the next turn. Once halted, nothing new starts.
-    pub(super) fn next_call(&mut self, now: Timestamp, mut batch: Batch, out: &mut Vec<Effect>) {
-        while let Some(call) = batch.waiting.next() {
-            let halt = if faulty!(self, RunAfterCancel) {
-                None
-            } else {
-                self.halt
-            };
-            let Some(halt) = halt else {
-                out.push(Effect::Gate(call.clone()));
-                if faulty!(self, RunBeforeVerdict) {
-                    out.push(Effect::Run(call.clone()));
-                }
-                batch.current = Some(Current {
-                    call,
-                    phase: Phase::Gating,
-                });
-                self.stage = Stage::Calling(batch);
+    /// Do all that can be done now: tell results, ask hooks, begin calls. When nothing is left, the
+    /// turn ends.
+    pub(super) fn advance(&mut self, mut batch: Batch) {
+        loop {
+            self.tell(&mut batch);
+            self.ask_about(&mut batch);
+            if !self.begin_next(&mut batch) {
+                break;
+            }
+        }
+        if batch.untold < batch.slots.len() || batch.hook.is_some() {
+            self.stage = Stage::Calling(batch);
+            return;
+        }
+        let next = self.decide(&mut batch);
+        self.close_turn(batch.usage, batch.results, next);
+    }
+
+    /// Tell the model what came of the calls, in call order (R3).
+    fn tell(&mut self, batch: &mut Batch) {
+        while batch.hook.is_none() {
+            let Some(slot) = batch.slots.get_mut(batch.untold) else {
                 return;
             };
-            self.close_call(
-                now,
-                &mut batch,
-                call,
-                Closing::unrun(halt.envelope(false)),
-                out,
-            );
+            match mem::replace(&mut slot.phase, Phase::Told) {
+                Phase::Ended { message, hook } => {
+                    let message_id = self.say(*message);
+                    batch.results.push(message_id);
+                    if let Some(hook) = hook.filter(|_| self.asks_after(true)) {
+                        batch.hook = Some(batch.untold);
+                        self.give(Effect::Hook(*hook));
+                        if self.halt.is_some() {
+                            self.start_grace();
+                        }
+                    }
+                }
+                Phase::Told => {}
+                phase => {
+                    slot.phase = phase;
+                    return;
+                }
+            }
+            batch.untold += 1;
         }
-        self.close_turn(now, batch.usage, batch.results, out);
-        match self.halt {
-            Some(halt) => self.conclude(now, halt, out),
-            None => self.next_turn(now, TurnTrigger::Continuation, Vec::new(), out),
+    }
+
+    /// Ask the hook about the call that may run, unless it is busy.
+    fn ask_about(&mut self, batch: &mut Batch) {
+        let cleared = batch
+            .undecided()
+            .filter(|at| matches!(batch.slots[*at].phase, Phase::Cleared));
+        if let Some(at) = cleared.filter(|_| batch.hook.is_none()) {
+            batch.hook = Some(at);
+            let call = batch.slots[at].call.clone();
+            self.give(Effect::Hook(Hook::BeforeTool(call)));
+        }
+    }
+
+    /// Decide about the next call, or begin to. False if it has to wait, or there is none.
+    fn begin_next(&mut self, batch: &mut Batch) -> bool {
+        let at = batch.next;
+        if at >= batch.slots.len() || batch.hook.is_some() || batch.undecided().is_some() {
+            return false;
+        }
+        if let Some(why) = self.unwanted() {
+            // What runs comes first: brackets that are never open together are read more easily.
+            if batch.running().next().is_some() {
+                return false;
+            }
+            batch.next += 1;
+            self.close_call(batch, at, Closing::unrun(why));
+            return true;
+        }
+        if !batch.has_room(self.spec.parallel) {
+            return false;
+        }
+        let call = batch.slots[at].call.clone();
+        self.give(Effect::Gate(call.clone()));
+        if faulty!(self, RunBeforeVerdict) {
+            self.give(Effect::Run(call));
+        }
+        batch.next += 1;
+        batch.slots[at].phase = Phase::Gating;
+        true
+    }
+
+    /// Why no more calls begin, as the model is told.
+    fn unwanted(&self) -> Option<ToolEnvelope> {
+        let skipped = |why: &str| Some(ToolEnvelope::failed(FailureKind::Skipped, why));
+        if let Some(halt) = self.halt.filter(|_| !faulty!(self, RunAfterCancel)) {
+            Some(halt.envelope(false))
+        } else if self.last_reply.is_some() {
+            skipped("skipped: no tool can be used any more")
+        } else if self.queues.is_steered() && !faulty!(self, RunWhenSteered) {
+            skipped(
+                "skipped: a new message of the user came first; read it, then call again if need be",
+            )
+        } else {
+            None
         }
     }
 
     /// A person is being asked.
-    pub(super) fn asking(
-        &mut self,
-        now: Timestamp,
-        call_id: CallId,
-        detail: CallDetail,
-        out: &mut Vec<Effect>,
-    ) {
-        if self.phase_of(&call_id) != Some(Phase::Gating) {
+    pub(super) fn asking(&mut self, call_id: CallId, detail: CallDetail) {
+        let Stage::Calling(batch) = &mut self.stage else {
             return;
-        }
-        if let Stage::Calling(Batch {
-            current: Some(current),
-            ..
-        }) = &mut self.stage
-        {
-            current.phase = Phase::Asked;
-            self.asked_at = Some(now);
-        }
-        let kind = EventKind::PermissionRequested { call_id, detail };
-        self.mint.emit(now, kind, out);
+        };
+        let Some((at, Phase::Gating)) = batch.phase(&call_id) else {
+            return;
+        };
+        batch.slots[at].phase = Phase::Asked;
+        self.asked_at = Some(self.mint.now);
+        self.mint
+            .emit(EventKind::PermissionRequested { call_id, detail });
     }
 
     /// The call may run, or not (PERM-3), or the whole prompt is cancelled (PERM-4).
-    pub(super) fn verdict(
-        &mut self,
-        now: Timestamp,
-        call_id: &CallId,
-        verdict: Verdict,
-        out: &mut Vec<Effect>,
-    ) {
-        let is_due = match self.phase_of(call_id) {
-            Some(Phase::Gating | Phase::Asked) => true,
-            Some(Phase::Running) | None => false,
-        };
-        if !is_due {
-            return;
-        }
-        let Some((mut batch, mut current)) = self.take_current() else {
+    pub(super) fn verdict(&mut self, call_id: &CallId, verdict: Verdict) {
+        let Some((mut batch, at)) = self.take_call(call_id, |phase| match phase {
+            Phase::Gating | Phase::Asked => true,
+            Phase::Waiting
+            | Phase::Cleared
+            | Phase::Running
+            | Phase::Ended { .. }
+            | Phase::Told => false,
+        }) else {
             return;
         };
-        self.resolve(now, &current, verdict.clone(), out);
-        let envelope = match verdict {
-            Verdict::Allow => {
-                self.open_bracket(now, &current.call, true, out);
-                out.push(Effect::Run(current.call.clone()));
-                current.phase = Phase::Running;
-                batch.current = Some(current);
-                self.stage = Stage::Calling(batch);
-                return;
+        self.resolve(&batch, at, verdict.clone());
+        match verdict {
+            Verdict::Allow if self.asks_before(self.spec.hooks.before_tool) => {
+                batch.slots[at].phase = Phase::Cleared;
             }
-            Verdict::Deny(why) => ToolEnvelope::failed(FailureKind::Denied, why),
+            Verdict::Allow => self.run(&mut batch, at),
+            Verdict::Deny(why) => {
+                let envelope = ToolEnvelope::failed(FailureKind::Denied, why);
+                self.close_call(&mut batch, at, Closing::unrun(envelope));
+            }
             Verdict::Cancelled => {
-                self.halt = Some(Halt::Cancelled);
-                Halt::Cancelled.envelope(false)
+                let envelope = Halt::Cancelled.envelope(false);
+                self.close_call(&mut batch, at, Closing::unrun(envelope));
+                self.stage = Stage::Calling(batch);
+                return self.halt(Halt::Cancelled);
             }
+        }
+        self.advance(batch);
+    }
+
+    fn run(&mut self, batch: &mut Batch, at: usize) {
+        self.open_bracket(batch, at, true);
+        let slot = &mut batch.slots[at];
+        slot.phase = Phase::Running;
+        let call = slot.call.clone();
+        self.give(Effect::Run(call));
+    }
+
+    /// A hook's answer about a call.
+    pub(super) fn hooked_call(&mut self, mut batch: Batch, verdict: HookVerdict) {
+        let Some(at) = batch.hook.take() else {
+            self.stage = Stage::Calling(batch);
+            return;
         };
-        self.close_call(now, &mut batch, current.call, Closing::unrun(envelope), out);
-        self.next_call(now, batch, out);
+        match (&batch.slots[at].phase, verdict) {
+            (Phase::Cleared, HookVerdict::Stop(why)) => {
+                let envelope = ToolEnvelope::failed(FailureKind::Skipped, why);
+                self.close_call(&mut batch, at, Closing::unrun(envelope));
+            }
+            (Phase::Cleared, HookVerdict::Go | HookVerdict::Warn(_) | HookVerdict::Inject(_)) => {
+                self.run(&mut batch, at)
+            }
+            (
+                Phase::Waiting
+                | Phase::Gating
+                | Phase::Asked
+                | Phase::Running
+                | Phase::Ended { .. }
+                | Phase::Told,
+                _,
+            ) => {}
+        }
+        self.advance(batch);
     }
 
     /// The call is over: it ran, or failed before it could.
-    pub(super) fn ended(
-        &mut self,
-        now: Timestamp,
-        call_id: &CallId,
-        envelope: ToolEnvelope,
-        out: &mut Vec<Effect>,
-    ) {
-        if self.phase_of(call_id).is_none() {
-            return;
-        }
-        let Some((mut batch, current)) = self.take_current() else {
+    pub(super) fn ended(&mut self, call_id: &CallId, envelope: ToolEnvelope) {
+        let Some((mut batch, at)) = self.take_call(call_id, |phase| match phase {
+            Phase::Gating | Phase::Asked | Phase::Running => true,
+            Phase::Waiting | Phase::Cleared | Phase::Ended { .. } | Phase::Told => false,
+        }) else {
             return;
         };
-        let closing = match current.phase {
-            Phase::Running => Closing::ran(envelope),
-            Phase::Gating | Phase::Asked => {
-                self.resolve(now, &current, Verdict::Cancelled, out);
-                Closing::unrun(envelope)
+        let closing = if matches!(batch.slots[at].phase, Phase::Running) {
+            Closing::ran(envelope)
+        } else {
+            self.resolve(&batch, at, Verdict::Cancelled);
+            Closing::unrun(envelope)
+        };
+        self.close_call(&mut batch, at, closing);
+        self.advance(batch);
+    }
+
+    /// Show what a running call says.
+    pub(super) fn said_by_call(&mut self, call_id: CallId, kind: impl FnOnce(CallId) -> EventKind) {
+        if self.is_running(&call_id) {
+            self.mint.emit(kind(call_id));
+        }
+    }
+
+    pub(super) fn planned(&mut self, call_id: &CallId, entries: Vec<PlanEntry>) {
+        if self.is_running(call_id) {
+            self.mint.emit(EventKind::PlanUpdated { entries });
+        }
+    }
+
+    fn is_running(&self, call_id: &CallId) -> bool {
+        match &self.stage {
+            Stage::Calling(batch) => {
+                faulty!(self, AcceptLateWords)
+                    || matches!(batch.phase(call_id), Some((_, Phase::Running)))
             }
-        };
-        self.close_call(now, &mut batch, current.call, closing, out);
-        self.next_call(now, batch, out);
-    }
-
-    pub(super) fn shows(
-        &mut self,
-        now: Timestamp,
-        call_id: CallId,
-        detail: CallDetail,
-        out: &mut Vec<Effect>,
-    ) {
-        if self.phase_of(&call_id) == Some(Phase::Running) {
-            let kind = EventKind::ToolExecutionUpdate { call_id, detail };
-            self.mint.emit(now, kind, out);
-        }
-    }
-
-    pub(super) fn printed(
-        &mut self,
-        now: Timestamp,
-        call_id: CallId,
-        text: String,
-        out: &mut Vec<Effect>,
-    ) {
-        if self.phase_of(&call_id) == Some(Phase::Running) {
-            let kind = EventKind::ToolExecutionOutput { call_id, text };
-            self.mint.emit(now, kind, out);
-        }
-    }
-
-    pub(super) fn planned(
-        &mut self,
-        now: Timestamp,
-        call_id: &CallId,
-        entries: Vec<PlanEntry>,
-        out: &mut Vec<Effect>,
-    ) {
-        if self.phase_of(call_id) == Some(Phase::Running) {
-            self.mint.emit(now, EventKind::PlanUpdated { entries }, out);
-        }
-    }
-
-    pub(super) fn progressed(
-        &mut self,
-        now: Timestamp,
-        call_id: CallId,
-        text: String,
-        out: &mut Vec<Effect>,
-    ) {
-        if self.phase_of(&call_id) == Some(Phase::Running) {
-            let kind = EventKind::ToolProgress { call_id, text };
-            self.mint.emit(now, kind, out);
-        }
-    }
-
-    pub(super) fn child_spent(
-        &mut self,
-        now: Timestamp,
-        call_id: CallId,
-        child: ChildUsage,
-        out: &mut Vec<Effect>,
-    ) {
-        if self.phase_of(&call_id) == Some(Phase::Running) {
-            let kind = EventKind::ChildUsageReported { call_id, child };
-            self.mint.emit(now, kind, out);
+            Stage::Asking(_)
+            | Stage::Compacting(_)
+            | Stage::Modelling(_)
+            | Stage::Committing(_)
+            | Stage::Over => false,
         }
     }
 
     /// Settle the question that was put to a person, if there was one.
-    pub(super) fn resolve(
+    pub(super) fn resolve(&mut self, batch: &Batch, at: usize, verdict: Verdict) {
+        let slot = &batch.slots[at];
+        if matches!(slot.phase, Phase::Asked) {
+            if let Some(asked_at) = self.asked_at.take() {
+                self.counts_from += self.mint.now - asked_at;
+            }
+            let call_id = slot.call.call_id.clone();
+            self.mint
+                .emit(EventKind::PermissionResolved { call_id, verdict });
+        }
+    }
+
+    /// The batch, if it has this call in a phase that fits. The caller sets the next stage.
+    fn take_call(
         &mut self,
-        now: Timestamp,
-        current: &Current,
-        verdict: Verdict,
-        out: &mut Vec<Effect>,
-    ) {
-        match current.phase {
-            Phase::Asked => {
-                if let Some(asked_at) = self.asked_at.take() {
-                    self.counts_from += now - asked_at;
-                }
-                let call_id = current.call.call_id.clone();
-                let kind = EventKind::PermissionResolved { call_id, verdict };
-                self.mint.emit(now, kind, out);
-            }
-            Phase::Gating | Phase::Running => {}
-        }
-    }
-
-    /// The phase of this call, if it is its turn.
-    fn phase_of(&self, call_id: &CallId) -> Option<Phase> {
-        match &self.stage {
-            Stage::Calling(batch) => batch
-                .current
-                .as_ref()
-                .filter(|current| {
-                    current.call.call_id == *call_id || faulty!(self, AcceptLateWords)
-                })
-                .map(|current| current.phase),
-            Stage::Modelling(_) | Stage::Committing(_) | Stage::Over => None,
-        }
-    }
-
-    /// The call whose turn it is, taken out of its batch. The caller sets the next stage.
-    pub(super) fn take_current(&mut self) -> Option<(Batch, Current)> {
+        call_id: &CallId,
+        fits: impl Fn(&Phase) -> bool,
+    ) -> Option<(Batch, usize)> {
         match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Calling(Batch {
-                usage,
-                current: Some(current),
-                waiting,
-                results,
-            }) => {
-                let batch = Batch {
-                    usage,
-                    current: None,
-                    waiting,
-                    results,
-                };
-                Some((batch, current))
-            }
+            Stage::Calling(batch) => match batch.phase(call_id) {
+                Some((at, phase)) if fits(phase) => Some((batch, at)),
+                _ => {
+                    self.stage = Stage::Calling(batch);
+                    None
+                }
+            },
             other => {
                 self.stage = other;
                 None

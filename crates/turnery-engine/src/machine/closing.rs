@@ -1,8 +1,8 @@
 //! Closing: how the bracket of a call opens and closes, and what the model is told (R2).
 
-use super::calls::Batch;
-use super::{Effect, Loop};
-use crate::{Disposition, EventKind, FailureKind, Timestamp, ToolCall, ToolEnvelope, tool_message};
+use super::Loop;
+use super::calls::{Batch, Phase};
+use crate::{Disposition, EventKind, FailureKind, Hook, ToolEnvelope, tool_message};
 
 /// What is known of a call at its end.
 pub(super) struct Closing {
@@ -45,47 +45,48 @@ impl Closing {
 }
 
 impl Loop {
-    pub(super) fn open_bracket(
-        &mut self,
-        now: Timestamp,
-        call: &ToolCall,
-        runs: bool,
-        out: &mut Vec<Effect>,
-    ) {
-        let kind = EventKind::ToolExecutionStart {
+    pub(super) fn open_bracket(&mut self, batch: &Batch, at: usize, runs: bool) {
+        let call = &batch.slots[at].call;
+        self.mint.emit(EventKind::ToolExecutionStart {
             call_id: call.call_id.clone(),
             tool_name: call.name.clone(),
             runs,
-        };
-        self.mint.emit(now, kind, out);
+        });
     }
 
-    /// The only place where a call ends: its bracket, then its result for the model.
-    pub(super) fn close_call(
-        &mut self,
-        now: Timestamp,
-        batch: &mut Batch,
-        call: ToolCall,
-        closing: Closing,
-        out: &mut Vec<Effect>,
-    ) {
-        if !closing.ran {
-            self.open_bracket(now, &call, false, out);
+    /// The only place where a call ends. Its result waits for those of the calls before it (R3).
+    pub(super) fn close_call(&mut self, batch: &mut Batch, at: usize, closing: Closing) {
+        if !closing.ran && !faulty!(self, SkipWithoutBracket) {
+            self.open_bracket(batch, at, false);
         }
         let disposition = closing.disposition();
-        let result = tool_message(call.call_id.clone(), call.name.clone(), &closing.envelope);
-        let kind = EventKind::ToolExecutionEnd {
-            call_id: call.call_id,
-            tool_name: call.name,
+        let slot = &mut batch.slots[at];
+        let call_id = slot.call.call_id.clone();
+        let tool_name = slot.call.name.clone();
+        let message = tool_message(call_id.clone(), tool_name.clone(), &closing.envelope);
+        if let Some(control) = &closing.envelope.control {
+            slot.control = Some((control.as_ref().clone(), message.text()));
+        }
+        let told = closing.ran && self.spec.hooks.after_tool;
+        slot.phase = Phase::Ended {
+            hook: told.then(|| {
+                Box::new(Hook::AfterTool {
+                    call_id: call_id.clone(),
+                    tool_name: tool_name.clone(),
+                    envelope: Box::new(closing.envelope.clone()),
+                })
+            }),
+            message: Box::new(message),
+        };
+        if faulty!(self, DropResultOnDeny) && disposition == Disposition::Denied {
+            slot.phase = Phase::Told;
+        }
+        self.mint.emit(EventKind::ToolExecutionEnd {
+            call_id,
+            tool_name,
             child_loop_id: closing.envelope.child_loop_id.clone(),
             envelope: closing.envelope,
             disposition,
-        };
-        self.mint.emit(now, kind, out);
-        if faulty!(self, DropResultOnDeny) && disposition == Disposition::Denied {
-            return;
-        }
-        let message_id = self.mint.say(now, result, out);
-        batch.results.push(message_id);
+        });
     }
 }

@@ -3,9 +3,10 @@
 use crate::{Content, MessageId, ModelDelta};
 
 /// What the client has been shown of an answer so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
-    pub(super) message_id: MessageId,
+    /// The message, once something of it was shown.
+    pub(super) message_id: Option<MessageId>,
     blocks: Vec<Block>,
 }
 
@@ -17,18 +18,6 @@ struct Block {
 }
 
 impl Draft {
-    pub(super) fn new(message_id: MessageId) -> Self {
-        Self {
-            message_id,
-            blocks: Vec::new(),
-        }
-    }
-
-    /// True while nothing of it has been shown.
-    pub(super) fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
-    }
-
     /// Fragments of a call's arguments leave no trace: an unfinished call is dropped (C-34).
     pub(super) fn add(&mut self, delta: &ModelDelta) {
         let (number, thinking, fragment) = match delta {

@@ -1,36 +1,48 @@
 //! Ending: the outcome is sealed, stored, and only then published (C-11, R4).
 
 use super::{CommitFault, Effect, Finish, Loop, Stage};
-use crate::{Detail, EventKind, Outcome, Timestamp};
+use crate::{Detail, EventKind, Outcome};
 use std::mem;
 
 impl Loop {
     /// Seal the outcome. A cancel seen before this has won already; one seen later comes too late.
-    pub(super) fn commit(
-        &mut self,
-        now: Timestamp,
-        outcome: Outcome,
-        detail: Option<Detail>,
-        out: &mut Vec<Effect>,
-    ) {
-        let kind = EventKind::LoopEnd {
+    pub(super) fn commit(&mut self, outcome: Outcome, detail: Option<Detail>) {
+        self.return_unheard();
+        let rejection = match &detail {
+            Some(Detail::Rejection { reason }) => Some(reason.clone()),
+            Some(
+                Detail::Limit { .. }
+                | Detail::Provider { .. }
+                | Detail::Refusal
+                | Detail::Runtime { .. }
+                | Detail::Continued { .. },
+            )
+            | None => None,
+        };
+        let event = self.mint.event(EventKind::LoopEnd {
             outcome,
             detail,
             usage: self.usage,
-            rejection: None,
-        };
-        let event = self.mint.event(now, kind);
-        out.push(Effect::Commit(event.clone()));
+            rejection,
+        });
+        self.give(Effect::Commit(event.clone()));
         if faulty!(self, CommitTwice) {
-            out.push(Effect::Commit(event.clone()));
+            self.give(Effect::Commit(event.clone()));
         }
         if faulty!(self, PublishBeforeCommit) {
-            out.push(Effect::Publish(event.clone()));
+            self.give(Effect::Publish(event.clone()));
         }
         self.stage = Stage::Committing(Box::new(event));
     }
 
-    pub(super) fn committed(&mut self, out: &mut Vec<Effect>) {
+    /// Nothing may be stored any more: there is no outcome (LASH-33).
+    pub(super) fn lose(&mut self, fault: CommitFault) {
+        self.return_unheard();
+        self.stage = Stage::Over;
+        self.give(Effect::Finish(Finish::Lost(fault)));
+    }
+
+    pub(super) fn committed(&mut self) {
         match mem::replace(&mut self.stage, Stage::Over) {
             Stage::Committing(event) => {
                 if let EventKind::LoopEnd {
@@ -42,16 +54,13 @@ impl Loop {
                         detail: detail.clone(),
                         usage: self.usage,
                     };
-                    out.push(Effect::Publish(*event));
+                    self.give(Effect::Publish(*event));
                     if faulty!(self, EventAfterLoopEnd) {
-                        out.push(Effect::Publish(self.mint.event(
-                            Timestamp::default(),
-                            EventKind::TurnStart {
-                                trigger: crate::TurnTrigger::User,
-                            },
-                        )));
+                        let trigger = crate::TurnTrigger::User;
+                        let late = self.mint.event(EventKind::TurnStart { trigger });
+                        self.give(Effect::Publish(late));
                     }
-                    out.push(Effect::Finish(finish));
+                    self.give(Effect::Finish(finish));
                 }
             }
             other => self.stage = other,
@@ -59,9 +68,9 @@ impl Loop {
     }
 
     /// Nothing was stored, so no `LoopEnd` is published.
-    pub(super) fn commit_failed(&mut self, fault: CommitFault, out: &mut Vec<Effect>) {
+    pub(super) fn commit_failed(&mut self, fault: CommitFault) {
         match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Committing(_) => out.push(Effect::Finish(Finish::Lost(fault))),
+            Stage::Committing(_) => self.lose(fault),
             other => self.stage = other,
         }
     }

@@ -1,12 +1,13 @@
 //! Halt: how a loop is stopped from outside, in two tiers: ask, then force (section 6.5).
 
-use super::calls::Phase;
+use super::calls::{Batch, Phase};
 use super::closing::Closing;
-use super::{Effect, Finish, Loop, Stage};
+use super::opening::{Next, Opening};
+use super::{Draft, Effect, Loop, Stage};
 use crate::{
-    CommitFault, FailureKind, LimitKind, MessageStop, Outcome, Timestamp, ToolEnvelope, TurnStop,
-    Verdict,
+    CommitFault, FailureKind, LimitKind, MessageStop, Outcome, ToolEnvelope, TurnStop, Verdict,
 };
+use std::mem;
 
 /// Why a loop is stopped from outside. A later one outranks an earlier one, never the reverse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,13 +18,17 @@ pub(super) enum Halt {
 }
 
 impl Halt {
-    /// What the model is told of a call that this cut short.
-    pub(super) fn envelope(self, ran: bool) -> ToolEnvelope {
-        let cause = match self {
+    fn cause(self) -> &'static str {
+        match self {
             Self::TimeUp => "the time limit was reached",
             Self::Cancelled => "the prompt was cancelled",
             Self::LaneLost => "another process took over the session",
-        };
+        }
+    }
+
+    /// What the model is told of a call that this cut short.
+    pub(super) fn envelope(self, ran: bool) -> ToolEnvelope {
+        let cause = self.cause();
         let when = if ran {
             "while this call ran; part of its work may be done"
         } else {
@@ -31,91 +36,155 @@ impl Halt {
         };
         ToolEnvelope::failed(FailureKind::Cancelled, format!("cancelled: {cause} {when}"))
     }
+
+    pub(super) fn is_time_up(self) -> bool {
+        match self {
+            Self::TimeUp => true,
+            Self::Cancelled | Self::LaneLost => false,
+        }
+    }
 }
 
 impl Loop {
     /// The first tier: nothing new starts, what runs is asked to stop. Once the outcome is sealed,
     /// this changes nothing; whether the record was stored is then the store's to say.
-    pub(super) fn halt(&mut self, now: Timestamp, why: Halt, out: &mut Vec<Effect>) {
+    pub(super) fn halt(&mut self, why: Halt) {
         let outranked = self.halt >= Some(why) && !faulty!(self, LastHaltWins);
         if outranked || self.is_sealed() {
             return;
         }
-        let earlier = self.halt.replace(why);
-        if let Some(draft) = self.take_draft() {
-            if !faulty!(self, ForgetStopModel) {
-                out.push(Effect::StopModel);
+        self.halt = Some(why);
+        self.killed |= why == Halt::LaneLost;
+        match mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Asking(question) => {
+                self.stop_hook();
+                self.unasked(*question);
             }
-            self.settle_draft(now, draft, MessageStop::Aborted, None, out);
-            return self.conclude(now, why, out);
+            Stage::Compacting(_) => {
+                self.stop_compaction(why.cause().to_owned());
+                self.cut_short();
+            }
+            Stage::Modelling(draft) => {
+                if !faulty!(self, ForgetStopModel) {
+                    self.give(Effect::StopModel);
+                }
+                self.cut_off(draft);
+            }
+            Stage::Calling(batch) => self.stop_calls(batch, why),
+            sealed @ (Stage::Committing(_) | Stage::Over) => self.stage = sealed,
         }
-        let Some((mut batch, current)) = self.take_current() else {
-            return;
-        };
-        match current.phase {
-            Phase::Gating | Phase::Asked => {
-                if !faulty!(self, ForgetWithdraw) {
-                    out.push(Effect::Withdraw(current.call.call_id.clone()));
-                }
-                self.resolve(now, &current, Verdict::Cancelled, out);
-                let closing = Closing::unrun(why.envelope(false));
-                self.close_call(now, &mut batch, current.call, closing, out);
-                self.next_call(now, batch, out);
+    }
+
+    /// What runs is asked to stop, what does not yet run never will.
+    fn stop_calls(&mut self, mut batch: Batch, why: Halt) {
+        if batch.hook.take().is_some() {
+            self.stop_hook();
+        }
+        if let Some(at) = batch.undecided() {
+            if !matches!(batch.slots[at].phase, Phase::Cleared) && !faulty!(self, ForgetWithdraw) {
+                self.give(Effect::Withdraw(batch.slots[at].call.call_id.clone()));
             }
-            Phase::Running => {
-                if earlier.is_none() {
-                    out.push(Effect::StopTool(current.call.call_id.clone()));
-                    if why != Halt::LaneLost {
-                        out.push(Effect::StartGrace);
-                    }
-                }
-                batch.current = Some(current);
-                self.stage = Stage::Calling(batch);
-                if why == Halt::LaneLost {
-                    self.grace_over(now, out);
-                }
+            self.resolve(&batch, at, Verdict::Cancelled);
+            self.close_call(&mut batch, at, Closing::unrun(why.envelope(false)));
+        }
+        if !self.grace {
+            for at in batch.running() {
+                self.give(Effect::StopTool(batch.slots[at].call.call_id.clone()));
             }
         }
+        if self.killed {
+            return self.kill_calls(batch, why);
+        }
+        if batch.running().next().is_some() {
+            self.start_grace();
+        }
+        self.advance(batch);
     }
 
     /// The second tier: what still runs is killed, and closed at once.
-    pub(super) fn grace_over(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+    pub(super) fn grace_over(&mut self) {
         let Some(halt) = self.halt else {
             return;
         };
-        if faulty!(self, IgnoreGraceOver) {
+        if self.is_sealed() || faulty!(self, IgnoreGraceOver) {
             return;
         }
-        let Some((mut batch, current)) = self.take_current() else {
-            return;
-        };
-        if !faulty!(self, ForgetAbort) {
-            out.push(Effect::AbortTool(current.call.call_id.clone()));
+        self.killed = true;
+        match mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Asking(question) => {
+                self.stop_hook();
+                self.unasked(*question);
+            }
+            Stage::Calling(mut batch) => {
+                if batch.hook.take().is_some() {
+                    self.stop_hook();
+                }
+                self.kill_calls(batch, halt);
+            }
+            other @ (Stage::Compacting(_)
+            | Stage::Modelling(_)
+            | Stage::Committing(_)
+            | Stage::Over) => self.stage = other,
         }
-        let closing = Closing::ran(halt.envelope(true));
-        if !faulty!(self, NoEndOnAbort) {
-            self.close_call(now, &mut batch, current.call, closing, out);
+    }
+
+    fn kill_calls(&mut self, mut batch: Batch, halt: Halt) {
+        let running: Vec<usize> = batch.running().collect();
+        for at in running {
+            if !faulty!(self, ForgetAbort) {
+                self.give(Effect::AbortTool(batch.slots[at].call.call_id.clone()));
+            }
+            if faulty!(self, NoEndOnAbort) {
+                batch.slots[at].phase = Phase::Told;
+            } else {
+                self.close_call(&mut batch, at, Closing::ran(halt.envelope(true)));
+            }
         }
-        self.next_call(now, batch, out);
+        self.advance(batch);
+    }
+
+    pub(super) fn start_grace(&mut self) {
+        if !self.grace && !self.killed {
+            self.grace = true;
+            self.give(Effect::StartGrace);
+        }
+    }
+
+    fn stop_hook(&mut self) {
+        if !faulty!(self, ForgetStopHook) {
+            self.give(Effect::StopHook);
+        }
+    }
+
+    /// There will be no answer, or no more of it: what was shown stays.
+    fn cut_off(&mut self, draft: Draft) {
+        self.settle_draft(draft, MessageStop::Aborted, None);
+        self.close_turn(None, Vec::new(), Next::Turn(Opening::continuation(None)));
+    }
+
+    /// Room was being made for an answer that will not be asked for.
+    pub(super) fn cut_short(&mut self) {
+        if self.mint.turn_index.is_some() {
+            self.cut_off(Draft::default());
+        } else {
+            self.go_on_halted();
+        }
     }
 
     /// The end of a loop that was halted. All its brackets are closed by now.
-    pub(super) fn conclude(&mut self, now: Timestamp, halt: Halt, out: &mut Vec<Effect>) {
+    pub(super) fn conclude(&mut self, halt: Halt) {
         match halt {
             Halt::Cancelled if faulty!(self, CancelReportsEndTurn) => {
                 let text = String::new();
                 let finish = crate::TurnFinish::AssistantMessage { text };
-                self.commit(now, Outcome::Finished(finish), None, out);
+                self.commit(Outcome::Finished(finish), None);
             }
             Halt::LaneLost if faulty!(self, CommitAfterLaneLost) => {
-                self.commit(now, Outcome::Stopped(TurnStop::Cancelled), None, out);
+                self.commit(Outcome::Stopped(TurnStop::Cancelled), None);
             }
-            Halt::TimeUp => self.stop_at_limit(now, LimitKind::Duration, out),
-            Halt::Cancelled => self.commit(now, Outcome::Stopped(TurnStop::Cancelled), None, out),
-            Halt::LaneLost => {
-                self.stage = Stage::Over;
-                out.push(Effect::Finish(Finish::Lost(CommitFault::LaneLost)));
-            }
+            Halt::TimeUp => self.stop_at_limit(LimitKind::Duration),
+            Halt::Cancelled => self.commit(Outcome::Stopped(TurnStop::Cancelled), None),
+            Halt::LaneLost => self.lose(CommitFault::LaneLost),
         }
     }
 }

@@ -1,18 +1,25 @@
-//! Limits: when a loop stops by itself, and what it says then (UP-1, UP-2).
+//! Limits: when a loop stops by itself, and what it says then (UP-1, UP-2, C-4).
 
-use super::{Effect, Loop};
-use crate::{Detail, LimitKind, Message, Outcome, Timestamp, TurnStop};
+use super::Loop;
+use super::opening::{Next, Opening};
+use crate::{Detail, LimitKind, Message, Outcome, TurnFinish, TurnStop};
 use std::time::Duration;
 
 impl Loop {
     /// The limit that forbids another turn, if any (TURN-68).
-    pub(super) fn limit_reached(&self, now: Timestamp) -> Option<LimitKind> {
+    pub(super) fn limit_reached(&self) -> Option<LimitKind> {
+        if self.turns >= self.spec.limits.turns {
+            return Some(LimitKind::Turns);
+        }
+        self.spent()
+    }
+
+    /// The same, whatever the number of turns.
+    fn spent(&self) -> Option<LimitKind> {
         let limits = &self.spec.limits;
-        if self.turns >= limits.turns {
-            Some(LimitKind::Turns)
-        } else if self.usage.fresh() >= limits.tokens {
+        if self.usage.fresh() >= limits.tokens {
             Some(LimitKind::Tokens)
-        } else if self.elapsed(now) >= limits.duration {
+        } else if self.elapsed() >= limits.duration {
             Some(LimitKind::Duration)
         } else if limits.cost.is_some_and(|most| self.cost() >= most) {
             Some(LimitKind::Cost)
@@ -21,8 +28,9 @@ impl Loop {
         }
     }
 
-    /// Say so in a message outside any turn (TURN-69, D-12), and stop (TURN-70).
-    pub(super) fn stop_at_limit(&mut self, now: Timestamp, kind: LimitKind, out: &mut Vec<Effect>) {
+    /// Say so in a message outside any turn (TURN-69, D-12), and stop (TURN-70), but for one last
+    /// reply where the host wants one.
+    pub(super) fn stop_at_limit(&mut self, kind: LimitKind) {
         let limits = &self.spec.limits;
         let text = match kind {
             LimitKind::Turns => format!("Max turns reached ({}/{})", self.turns, limits.turns),
@@ -33,7 +41,7 @@ impl Loop {
             ),
             LimitKind::Duration => format!(
                 "Max duration reached ({}s/{}s)",
-                self.elapsed(now).as_secs(),
+                self.elapsed().as_secs(),
                 limits.duration.as_secs()
             ),
             LimitKind::Cost => format!(
@@ -42,12 +50,31 @@ impl Loop {
                 money(limits.cost.unwrap_or_default())
             ),
         };
-        let notice = Message::System {
+        self.say(Message::System {
             text: format!("[Agent stopped: {text}]"),
+        });
+        let detail = Detail::Limit { kind, text };
+        if kind == LimitKind::Turns && self.spec.forced_reply && self.spent().is_none() {
+            self.last_reply = Some(detail);
+            return self.before_turn(Opening::continuation(None));
+        }
+        self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(detail));
+    }
+
+    /// After the last reply there is nothing more: prose is a finish, all else is the limit (C-4).
+    pub(super) fn after_last_reply(&mut self, next: Next) -> Next {
+        let Some(limit) = self.last_reply.take() else {
+            return next;
         };
-        self.mint.say(now, notice, out);
-        let outcome = Outcome::Stopped(TurnStop::MaxTurns);
-        self.commit(now, outcome, Some(Detail::Limit { kind, text }), out);
+        match next {
+            Next::Rest { text, .. } if !text.is_empty() => Next::End(
+                Outcome::Finished(TurnFinish::AssistantMessage { text }),
+                None,
+            ),
+            Next::Rest { .. } | Next::Turn(_) | Next::End(..) => {
+                Next::End(Outcome::Stopped(TurnStop::MaxTurns), Some(limit))
+            }
+        }
     }
 
     /// What all turns so far cost, in millionths; 0 without a price.
@@ -56,8 +83,10 @@ impl Loop {
     }
 
     /// Without the time that a person took to answer. Zero when the wall clock was set back.
-    fn elapsed(&self, now: Timestamp) -> Duration {
-        (now - self.counts_from).to_std().unwrap_or_default()
+    fn elapsed(&self) -> Duration {
+        (self.mint.now - self.counts_from)
+            .to_std()
+            .unwrap_or_default()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Mint: numbers the events and the messages of one loop.
+//! Mint: numbers the events and the messages of one loop, and collects its effects.
 
 use super::Effect;
 use crate::{
@@ -15,21 +15,27 @@ pub(super) struct Mint {
     messages: u64,
     /// The turn under way; `None` before, between and after turns.
     pub(super) turn_index: Option<u32>,
+    /// When the input came that is being answered.
+    pub(super) now: Timestamp,
+    /// What it is answered with, so far.
+    pub(super) out: Vec<Effect>,
 }
 
 impl Mint {
-    pub(super) fn new(session_id: SessionId, loop_id: LoopId) -> Self {
+    pub(super) fn new(session_id: SessionId, loop_id: LoopId, now: Timestamp) -> Self {
         Self {
             session_id,
             loop_id,
             seq: 0,
             messages: 0,
             turn_index: None,
+            now,
+            out: Vec::new(),
         }
     }
 
     /// The next event. Every one takes a number, streaming fragments too (LOOP-80).
-    pub(super) fn event(&mut self, at: Timestamp, kind: EventKind) -> Event {
+    pub(super) fn event(&mut self, kind: EventKind) -> Event {
         let seq = self.seq;
         self.seq += 1;
         Event {
@@ -37,35 +43,28 @@ impl Mint {
             loop_id: self.loop_id.clone(),
             seq,
             turn_index: self.turn_index,
-            at,
+            at: self.now,
             kind,
         }
     }
 
-    pub(super) fn emit(&mut self, at: Timestamp, kind: EventKind, out: &mut Vec<Effect>) {
-        let event = self.event(at, kind);
-        out.push(Effect::Emit(event));
+    pub(super) fn emit(&mut self, kind: EventKind) {
+        let event = self.event(kind);
+        self.out.push(Effect::Emit(event));
     }
 
     /// Open a message. The id follows from the loop's own, so a rerun of the machine mints the same.
-    pub(super) fn open_message(&mut self, at: Timestamp, out: &mut Vec<Effect>) -> MessageId {
+    pub(super) fn open_message(&mut self) -> MessageId {
         let message_id = MessageId::from(format!("{}.m{}", self.loop_id, self.messages));
         self.messages += 1;
-        let kind = EventKind::MessageStart {
+        self.emit(EventKind::MessageStart {
             message_id: message_id.clone(),
-        };
-        self.emit(at, kind, out);
+        });
         message_id
     }
 
     /// Settle a message; it belongs to the turn under way (TURN-7), or to none (UP-2).
-    pub(super) fn settle(
-        &mut self,
-        at: Timestamp,
-        message_id: MessageId,
-        message: Message,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn settle(&mut self, message_id: MessageId, message: Message) {
         let turn_id = self.turn_index.map(|turn_index| TurnId {
             loop_id: self.loop_id.clone(),
             turn_index,
@@ -75,18 +74,6 @@ impl Mint {
             turn_id,
             message,
         });
-        self.emit(at, EventKind::MessageEnd { message }, out);
-    }
-
-    /// A message that is whole from the start.
-    pub(super) fn say(
-        &mut self,
-        at: Timestamp,
-        message: Message,
-        out: &mut Vec<Effect>,
-    ) -> MessageId {
-        let message_id = self.open_message(at, out);
-        self.settle(at, message_id.clone(), message, out);
-        message_id
+        self.emit(EventKind::MessageEnd { message });
     }
 }

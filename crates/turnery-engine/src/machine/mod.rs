@@ -4,10 +4,10 @@
 //! It has no way to fail: an input that does not fit the state is ignored, so a late word from
 //! an aborted tool or a dropped model stream changes nothing (R5).
 //!
-//! A loop goes from stage to stage: the model answers, its calls are made one after the other, the
-//! model answers again, and so on, until there is nothing more to do or something halts it; then it
-//! commits. Every way out of a turn passes through `close_turn`, and every way out of the loop
-//! through `conclude`, so no bracket stays open (R1).
+//! A loop goes from stage to stage: the model answers, its calls are made, the model answers again,
+//! and so on, until there is nothing more to do or something halts it; then it commits. Between
+//! stages hooks may be asked. Every way out of a turn passes through `close_turn`, and every way
+//! out of the loop through `seal`, so no bracket stays open (R1) and no word is lost.
 
 #[cfg(test)]
 mod explorer;
@@ -16,26 +16,34 @@ mod fault;
 
 mod calls;
 mod closing;
+mod compacting;
+mod control;
 mod draft;
 mod effect;
 mod ending;
 mod halt;
+mod hooks;
 mod input;
 mod limits;
 mod mint;
+mod opening;
 mod spec;
+mod steering;
 mod turn;
 
 pub use effect::{CommitFault, Effect, Finish};
 pub use input::{Announced, Input};
 pub use spec::{Context, Limits, LoopSpec, Price, QueueMode};
 
-use crate::{Event, EventKind, Timestamp, Usage};
+use crate::{ContinuationKind, Detail, Event, EventKind, Timestamp, Usage};
 use calls::Batch;
+use compacting::{Gauge, Reason};
 use draft::Draft;
 use halt::Halt;
+use hooks::Question;
 use mint::Mint;
 use std::mem;
+use steering::Queues;
 
 /// One engine execution.
 #[derive(Clone, Debug)]
@@ -47,8 +55,20 @@ pub struct Loop {
     asked_at: Option<Timestamp>,
     mint: Mint,
     turns: u32,
+    /// Calls of the model in this turn that failed.
+    attempts: u32,
+    /// The last message was a tool's result.
+    after_result: bool,
     usage: Usage,
+    gauge: Gauge,
+    queues: Queues,
     halt: Option<Halt>,
+    /// The grace after a halt has begun.
+    grace: bool,
+    /// The grace is over: nothing is waited for any more.
+    killed: bool,
+    /// The limit that was reached, once the model may reply to it for the last time (C-4).
+    last_reply: Option<Detail>,
     stage: Stage,
     #[cfg(test)]
     fault: Option<fault::Fault>,
@@ -57,9 +77,13 @@ pub struct Loop {
 /// What a loop waits for.
 #[derive(Clone, Debug)]
 enum Stage {
+    /// A hook's answer. Hooks around a call are asked while others run: those are in `Calling`.
+    Asking(Box<Question>),
+    /// The summary of history.
+    Compacting(Box<Reason>),
     /// The model's answer.
     Modelling(Draft),
-    /// The verdict on a call, or its end.
+    /// The verdict on a call, its end, or a hook's answer about it.
     Calling(Batch),
     /// The store's answer. The outcome is sealed: it is in this `LoopEnd`.
     Committing(Box<Event>),
@@ -69,21 +93,28 @@ enum Stage {
 
 impl Loop {
     /// Begin. The first effects go to `out`.
-    pub fn start(mut spec: LoopSpec, now: Timestamp, out: &mut Vec<Effect>) -> Self {
-        let input = mem::take(&mut spec.input);
+    pub fn start(spec: LoopSpec, now: Timestamp, out: &mut Vec<Effect>) -> Self {
         let mut this = Self {
-            mint: Mint::new(spec.session_id.clone(), spec.loop_id.clone()),
+            mint: Mint::new(spec.session_id.clone(), spec.loop_id.clone(), now),
             counts_from: now,
             asked_at: None,
             turns: 0,
+            attempts: 0,
+            after_result: false,
             usage: Usage::default(),
+            gauge: Gauge::new(&spec.context),
+            queues: Queues::default(),
             halt: None,
+            grace: false,
+            killed: false,
+            last_reply: None,
             stage: Stage::Over,
             spec,
             #[cfg(test)]
             fault: None,
         };
-        let kind = EventKind::LoopStart {
+        mem::swap(&mut this.mint.out, out);
+        this.mint.emit(EventKind::LoopStart {
             agent_id: this.spec.agent_id.clone(),
             prompt_id: this.spec.prompt_id.clone(),
             parent_loop_id: this.spec.parent_loop_id.clone(),
@@ -93,41 +124,64 @@ impl Loop {
             metadata: this.spec.metadata.clone(),
             frame_id: this.spec.frame_id.clone(),
             frame: this.spec.frame.clone().map(Box::new),
-        };
-        this.mint.emit(now, kind, out);
-        let trigger = this.spec.trigger;
-        this.next_turn(now, trigger, input, out);
+        });
+        match this.spec.continuation_kind {
+            ContinuationKind::Compaction => this.compact(Reason::Standalone),
+            ContinuationKind::Initial
+            | ContinuationKind::Default
+            | ContinuationKind::Rerun
+            | ContinuationKind::Branch => this.take_prompt(),
+        }
+        mem::swap(&mut this.mint.out, out);
         this
     }
 
     /// Take in one input at the time `now`; effects are appended to `out`.
     pub fn on(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>) {
+        self.mint.now = now;
+        mem::swap(&mut self.mint.out, out);
         match input {
-            Input::Delta(delta) => self.delta(now, delta, out),
-            Input::Answered { response, calls } => self.answered(now, response, calls, out),
-            Input::ModelFailed(fault) => self.model_failed(now, fault, out),
-            Input::Asking { call_id, detail } => self.asking(now, call_id, detail, out),
-            Input::Verdict { call_id, verdict } => self.verdict(now, &call_id, verdict, out),
-            Input::Shows { call_id, detail } => self.shows(now, call_id, detail, out),
-            Input::Printed { call_id, text } => self.printed(now, call_id, text, out),
-            Input::Planned { call_id, entries } => self.planned(now, &call_id, entries, out),
-            Input::Ended { call_id, envelope } => self.ended(now, &call_id, envelope, out),
-            Input::Progressed { call_id, text } => self.progressed(now, call_id, text, out),
-            Input::ChildSpent { call_id, child } => self.child_spent(now, call_id, child, out),
+            Input::Delta(delta) => self.delta(delta),
+            Input::Answered { response, calls } => self.answered(response, calls),
+            Input::ModelFailed(fault) => self.model_failed(fault),
             Input::Retried {
                 attempt,
                 fault,
                 wait_ms,
-            } => self.retried(now, attempt, fault, wait_ms, out),
-            Input::Noticed(text) => self.noticed(now, text, out),
-            Input::Steer(_) | Input::FollowUp(_) | Input::Hooked(_) | Input::Compacted { .. } => {}
-            Input::Cancel => self.halt(now, Halt::Cancelled, out),
-            Input::GraceOver => self.grace_over(now, out),
-            Input::TimeUp => self.halt(now, Halt::TimeUp, out),
-            Input::Committed => self.committed(out),
-            Input::CommitFailed(fault) => self.commit_failed(fault, out),
-            Input::LaneLost => self.halt(now, Halt::LaneLost, out),
+            } => self.retried(attempt, fault, wait_ms),
+            Input::Steer(words) => self.steer(words),
+            Input::FollowUp(words) => self.follow_up(words),
+            Input::Hooked(verdict) => self.hooked(verdict),
+            Input::Compacted {
+                block,
+                after,
+                usage,
+            } => self.compacted(block, after, usage),
+            Input::Asking { call_id, detail } => self.asking(call_id, detail),
+            Input::Verdict { call_id, verdict } => self.verdict(&call_id, verdict),
+            Input::Shows { call_id, detail } => self.said_by_call(call_id, |call_id| {
+                EventKind::ToolExecutionUpdate { call_id, detail }
+            }),
+            Input::Printed { call_id, text } => self.said_by_call(call_id, |call_id| {
+                EventKind::ToolExecutionOutput { call_id, text }
+            }),
+            Input::Progressed { call_id, text } => {
+                self.said_by_call(call_id, |call_id| EventKind::ToolProgress { call_id, text });
+            }
+            Input::ChildSpent { call_id, child } => self.said_by_call(call_id, |call_id| {
+                EventKind::ChildUsageReported { call_id, child }
+            }),
+            Input::Planned { call_id, entries } => self.planned(&call_id, entries),
+            Input::Ended { call_id, envelope } => self.ended(&call_id, envelope),
+            Input::Noticed(text) => self.noticed(text),
+            Input::Cancel => self.halt(Halt::Cancelled),
+            Input::GraceOver => self.grace_over(),
+            Input::TimeUp => self.halt(Halt::TimeUp),
+            Input::Committed => self.committed(),
+            Input::CommitFailed(fault) => self.commit_failed(fault),
+            Input::LaneLost => self.halt(Halt::LaneLost),
         }
+        mem::swap(&mut self.mint.out, out);
     }
 
     /// What the loop was started with; its input has moved into the first message.
@@ -152,7 +206,9 @@ impl Loop {
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         match self.stage {
-            Stage::Modelling(_) | Stage::Calling(_) => false,
+            Stage::Asking(_) | Stage::Compacting(_) | Stage::Modelling(_) | Stage::Calling(_) => {
+                false
+            }
             Stage::Committing(_) | Stage::Over => true,
         }
     }
@@ -161,19 +217,23 @@ impl Loop {
     #[must_use]
     pub fn is_over(&self) -> bool {
         match self.stage {
-            Stage::Modelling(_) | Stage::Calling(_) | Stage::Committing(_) => false,
+            Stage::Asking(_)
+            | Stage::Compacting(_)
+            | Stage::Modelling(_)
+            | Stage::Calling(_)
+            | Stage::Committing(_) => false,
             Stage::Over => true,
         }
     }
 
-    /// The draft, if the model is answering. The caller sets the next stage.
-    fn take_draft(&mut self) -> Option<Draft> {
-        match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Modelling(draft) => Some(draft),
-            other => {
-                self.stage = other;
-                None
-            }
+    fn give(&mut self, effect: Effect) {
+        self.mint.out.push(effect);
+    }
+
+    /// Tell a person, while there is somewhere to tell it.
+    fn noticed(&mut self, text: String) {
+        if !self.is_sealed() {
+            self.mint.emit(EventKind::Issue { text });
         }
     }
 }

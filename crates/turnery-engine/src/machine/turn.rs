@@ -1,178 +1,182 @@
 //! Turn: one call of the model and what came of it.
 
+use super::hooks::{Failed, Question};
+use super::opening::{Next, Opening};
 use super::{Announced, Batch, Draft, Effect, Loop, Stage};
 use crate::{
-    Content, Detail, EventKind, FaultKind, Message, MessageId, MessageStop, ModelDelta, ModelFault,
-    ModelStop, Outcome, Response, Timestamp, TurnFinish, TurnStop, TurnTrigger, Usage,
+    Detail, EventKind, FaultKind, Hook, Message, MessageId, MessageStop, ModelDelta, ModelFault,
+    ModelStop, Outcome, Response, TurnStop, Usage,
 };
+use std::mem;
 
 const EMPTY_ANSWER: &str =
     "the model gave an empty answer; send the prompt again, or choose another model";
 
+const LAST_REPLY: &str =
+    "No tool can be used any more. Reply now in prose, from what you know so far.";
+
 impl Loop {
-    /// Begin a turn, unless a limit forbids it: a turn that cannot run leaves no trace (TURN-68).
-    pub(super) fn next_turn(
-        &mut self,
-        now: Timestamp,
-        trigger: TurnTrigger,
-        input: Vec<Content>,
-        out: &mut Vec<Effect>,
-    ) {
-        if let Some(limit) = self.limit_reached(now) {
-            return self.stop_at_limit(now, limit, out);
-        }
-        let turn_index = self.turns;
+    /// All that could forbid it has been asked: begin.
+    pub(super) fn begin_turn(&mut self, opening: Opening) {
+        self.mint.turn_index = Some(self.turns);
         self.turns += 1;
-        self.mint.turn_index = Some(turn_index);
-        self.mint.emit(now, EventKind::TurnStart { trigger }, out);
-        if !input.is_empty() {
-            self.mint.say(now, Message::User { content: input }, out);
-        }
-        let message_id = self.mint.open_message(now, out);
-        out.push(Effect::CallModel {
-            turn_index,
-            tools: true,
+        self.attempts = 0;
+        self.gauge.begin_turn();
+        self.mint.emit(EventKind::TurnStart {
+            trigger: opening.trigger,
         });
-        self.stage = Stage::Modelling(Draft::new(message_id));
+        if self.last_reply.is_some() {
+            let text = LAST_REPLY.to_owned();
+            self.say(Message::System { text });
+        }
+        let is_first = self.turns == 1;
+        let counted = self.gauge.clone();
+        if let Some(words) = opening.given {
+            let content = words.into_content();
+            self.say(Message::User { content });
+        }
+        if is_first {
+            // The host has counted the prompt already.
+            self.gauge = counted;
+        }
+        for words in opening.heard {
+            let content = words.into_content();
+            self.say(Message::User { content });
+        }
+        self.make_room();
     }
 
-    /// Show a fragment at once (D-1).
-    pub(super) fn delta(&mut self, now: Timestamp, delta: ModelDelta, out: &mut Vec<Effect>) {
+    pub(super) fn call_model(&mut self) {
+        if let Some(turn_index) = self.mint.turn_index {
+            let tools = self.last_reply.is_none();
+            self.give(Effect::CallModel { turn_index, tools });
+            self.stage = Stage::Modelling(Draft::default());
+        }
+    }
+
+    /// Show a fragment at once (D-1). The message begins with the first.
+    pub(super) fn delta(&mut self, delta: ModelDelta) {
         let Stage::Modelling(draft) = &mut self.stage else {
             return;
         };
         draft.add(&delta);
-        let message_id = draft.message_id.clone();
-        self.mint
-            .emit(now, EventKind::Delta { message_id, delta }, out);
+        let message_id = draft
+            .message_id
+            .get_or_insert_with(|| self.mint.open_message())
+            .clone();
+        self.mint.emit(EventKind::Delta { message_id, delta });
     }
 
     /// Say that an attempt failed; nothing of it was shown (R9).
-    pub(super) fn retried(
-        &mut self,
-        now: Timestamp,
-        attempt: u32,
-        fault: ModelFault,
-        wait_ms: u64,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn retried(&mut self, attempt: u32, fault: ModelFault, wait_ms: u64) {
         match &self.stage {
-            Stage::Modelling(draft) if draft.is_empty() => {
-                let kind = EventKind::ModelRetried {
+            Stage::Modelling(Draft {
+                message_id: None, ..
+            }) => {
+                self.attempts = attempt;
+                self.mint.emit(EventKind::ModelRetried {
                     attempt,
                     fault,
                     wait_ms,
-                };
-                self.mint.emit(now, kind, out);
+                });
             }
-            Stage::Modelling(_) | Stage::Calling(_) | Stage::Committing(_) | Stage::Over => {}
-        }
-    }
-
-    /// Tell a person, while there is somewhere to tell it.
-    pub(super) fn noticed(&mut self, now: Timestamp, text: String, out: &mut Vec<Effect>) {
-        if !self.is_sealed() {
-            self.mint.emit(now, EventKind::Issue { text }, out);
+            Stage::Modelling(_)
+            | Stage::Asking(_)
+            | Stage::Compacting(_)
+            | Stage::Calling(_)
+            | Stage::Committing(_)
+            | Stage::Over => {}
         }
     }
 
     /// The settled answer replaces the draft.
-    pub(super) fn answered(
-        &mut self,
-        now: Timestamp,
-        mut response: Response,
-        announced: Vec<Announced>,
-        out: &mut Vec<Effect>,
-    ) {
-        let Some(Draft { message_id, .. }) = self.take_draft() else {
+    pub(super) fn answered(&mut self, mut response: Response, announced: Vec<Announced>) {
+        let Some(draft) = self.take_draft() else {
             return;
         };
         if !faulty!(self, KeepBrokenCalls) {
             response = response.settled();
         }
         let usage = response.usage;
-        let (outcome, detail) = match response.stop {
-            ModelStop::Length => (Outcome::Stopped(TurnStop::Incomplete), None),
+        let next = match response.stop {
+            ModelStop::Length => Next::End(Outcome::Stopped(TurnStop::Incomplete), None),
             ModelStop::Refusal => {
                 let outcome = Outcome::Stopped(TurnStop::ProviderError);
-                (outcome, Some(Detail::Refusal))
+                Next::End(outcome, Some(Detail::Refusal))
             }
             ModelStop::EndTurn | ModelStop::ToolUse if response.needs_tools() => {
                 let calls = response.calls().cloned().collect();
-                self.settle_answer(now, message_id, response.into_assistant_message(), out);
-                return self.start_calls(now, Batch::new(calls, usage), announced, out);
+                self.settle(draft.message_id, response.into_assistant_message());
+                return self.start_calls(Batch::new(calls, usage, &announced), announced);
             }
             ModelStop::EndTurn | ModelStop::ToolUse => {
                 let text = response.text();
                 // After a tool round trip, silence is an answer (UP-34).
-                if text.is_empty() && self.turns == 1 {
-                    return self.empty_answer(now, message_id, response, out);
+                if text.is_empty() && !self.after_result {
+                    return self.empty_answer(draft, response);
                 }
-                let finish = TurnFinish::AssistantMessage { text };
-                (Outcome::Finished(finish), None)
+                let checked = false;
+                Next::Rest { text, checked }
             }
         };
-        self.settle_answer(now, message_id, response.into_assistant_message(), out);
-        self.close_turn(now, usage, Vec::new(), out);
-        self.commit(now, outcome, detail, out);
+        self.settle(draft.message_id, response.into_assistant_message());
+        self.close_turn(usage, Vec::new(), next);
     }
 
     /// An answer that says nothing is the provider's failure.
-    fn empty_answer(
-        &mut self,
-        now: Timestamp,
-        message_id: MessageId,
-        response: Response,
-        out: &mut Vec<Effect>,
-    ) {
-        let usage = response.usage;
+    fn empty_answer(&mut self, draft: Draft, response: Response) {
+        let failed = Failed {
+            usage: response.usage,
+            outcome: Outcome::Stopped(TurnStop::ProviderError),
+            detail: Detail::Provider {
+                kind: FaultKind::Protocol,
+                message: EMPTY_ANSWER.to_owned(),
+            },
+        };
         let message = Message::Assistant {
             content: response.content,
             stop: MessageStop::Error,
             model: response.model,
             provider: response.provider,
-            usage,
+            usage: response.usage,
             error: Some(EMPTY_ANSWER.to_owned()),
         };
-        self.settle_answer(now, message_id, message, out);
-        self.close_turn(now, usage, Vec::new(), out);
-        let detail = Detail::Provider {
-            kind: FaultKind::Protocol,
-            message: EMPTY_ANSWER.to_owned(),
-        };
-        let outcome = Outcome::Stopped(TurnStop::ProviderError);
-        self.commit(now, outcome, Some(detail), out);
+        self.settle(draft.message_id, message);
+        self.fail(failed, EMPTY_ANSWER.to_owned());
     }
 
-    /// What the client has seen stays; the loop stops.
-    pub(super) fn model_failed(
-        &mut self,
-        now: Timestamp,
-        fault: ModelFault,
-        out: &mut Vec<Effect>,
-    ) {
+    /// A model call failed for good.
+    pub(super) fn model_failed(&mut self, fault: ModelFault) {
         let Some(draft) = self.take_draft() else {
             return;
         };
-        let error = Some(fault.message.clone());
-        self.settle_draft(now, draft, MessageStop::Error, error, out);
-        let detail = Detail::Provider {
-            kind: fault.kind,
-            message: fault.message,
-        };
-        let outcome = Outcome::Stopped(TurnStop::ProviderError);
-        self.commit(now, outcome, Some(detail), out);
+        if fault.kind == FaultKind::ContextOverflow && draft.message_id.is_none() {
+            return self.overflowed(fault);
+        }
+        self.draft_failed(draft, fault);
     }
 
-    /// Settle an answer that broke off, and end its turn: no call of it was whole.
-    pub(super) fn settle_draft(
-        &mut self,
-        now: Timestamp,
-        draft: Draft,
-        stop: MessageStop,
-        error: Option<String>,
-        out: &mut Vec<Effect>,
-    ) {
+    /// The same when nothing of the answer was shown.
+    pub(super) fn answer_failed(&mut self, fault: ModelFault) {
+        self.draft_failed(Draft::default(), fault);
+    }
+
+    /// What the client has seen stays; the loop stops.
+    fn draft_failed(&mut self, draft: Draft, fault: ModelFault) {
+        self.settle_draft(draft, MessageStop::Error, Some(fault.message.clone()));
+        let failed = Failed {
+            usage: None,
+            outcome: Outcome::Stopped(TurnStop::ProviderError),
+            detail: Detail::Provider {
+                kind: fault.kind,
+                message: fault.message.clone(),
+            },
+        };
+        self.fail(failed, fault.message);
+    }
+
+    /// Settle an answer that broke off: no call of it was whole.
+    pub(super) fn settle_draft(&mut self, draft: Draft, stop: MessageStop, error: Option<String>) {
         let message_id = draft.message_id.clone();
         let message = Message::Assistant {
             content: draft.into_content(),
@@ -182,22 +186,18 @@ impl Loop {
             usage: None,
             error,
         };
-        self.settle_answer(now, message_id, message, out);
-        self.close_turn(now, None, Vec::new(), out);
+        self.settle(message_id, message);
     }
 
     /// `MessageEnd` and the turn's only `UsageReported` (I4).
-    fn settle_answer(
-        &mut self,
-        now: Timestamp,
-        message_id: MessageId,
-        message: Message,
-        out: &mut Vec<Effect>,
-    ) {
+    fn settle(&mut self, message_id: Option<MessageId>, message: Message) {
+        let message_id = message_id.unwrap_or_else(|| self.mint.open_message());
         let usage = message.usage();
-        self.mint.settle(now, message_id, message, out);
+        self.gauge.add(&message);
+        self.mint.settle(message_id, message);
         if let Some(usage) = usage {
             self.usage += usage;
+            self.gauge.measured(&usage);
         }
         let kind = EventKind::UsageReported {
             usage: if faulty!(self, UsageZeroForUnknown) {
@@ -207,22 +207,47 @@ impl Loop {
             },
             cumulative: self.usage,
         };
-        self.mint.emit(now, kind, out);
+        self.mint.emit(kind);
+    }
+
+    /// A message that is whole from the start.
+    pub(super) fn say(&mut self, message: Message) -> MessageId {
+        self.after_result = matches!(message, Message::ToolResult { .. });
+        self.gauge.add(&message);
+        let message_id = self.mint.open_message();
+        self.mint.settle(message_id.clone(), message);
+        message_id
     }
 
     /// The only place where a turn ends.
     pub(super) fn close_turn(
         &mut self,
-        now: Timestamp,
         usage: Option<Usage>,
         tool_results: Vec<MessageId>,
-        out: &mut Vec<Effect>,
+        next: Next,
     ) {
-        let kind = EventKind::TurnEnd {
+        self.mint.emit(EventKind::TurnEnd {
             usage,
             tool_results,
-        };
-        self.mint.emit(now, kind, out);
-        self.mint.turn_index = None;
+        });
+        let turn_index = self.mint.turn_index.take().unwrap_or_default();
+        let next = self.after_last_reply(next);
+        if self.asks_after(self.spec.hooks.after_turn) {
+            let hook = Hook::AfterTurn { turn_index, usage };
+            self.ask(hook, Question::AfterTurn(next));
+        } else {
+            self.go_on(next);
+        }
+    }
+
+    /// The draft, if the model is answering. The caller sets the next stage.
+    pub(super) fn take_draft(&mut self) -> Option<Draft> {
+        match mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Modelling(draft) => Some(draft),
+            other => {
+                self.stage = other;
+                None
+            }
+        }
     }
 }

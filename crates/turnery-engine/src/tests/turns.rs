@@ -48,8 +48,8 @@ fn a_prompt_with_tools_keeps_the_order() {
         "turn begins User",
         "s.cfg.1.m0 begins",
         "s.cfg.1.m0 user: hello",
-        "s.cfg.1.m1 begins",
         "> call model 0",
+        "s.cfg.1.m1 begins",
         "delta 0",
         "s.cfg.1.m1 assistant ToolUse: ",
         "usage Some(13) of 13",
@@ -79,8 +79,8 @@ fn a_prompt_with_tools_keeps_the_order() {
         "s.cfg.1.m4 result c error true: no such tool",
         "turn ends [\"s.cfg.1.m2\", \"s.cfg.1.m3\", \"s.cfg.1.m4\"]",
         "turn begins Continuation",
-        "s.cfg.1.m5 begins",
         "> call model 1",
+        "s.cfg.1.m5 begins",
         "s.cfg.1.m5 assistant Stop: done",
         "usage Some(7) of 20",
         "turn ends []",
@@ -104,7 +104,7 @@ fn the_first_turn_has_the_cause_that_it_was_given() {
         spec.trigger = trigger;
         spec.input = Vec::new();
         let mut script = Script::start(spec);
-        let expected = ["loop begins", line, "s.cfg.1.m0 begins", "> call model 0"];
+        let expected = ["loop begins", line, "> call model 0"];
         assert_eq!(script.lines(), expected, "TURN-30: no input, no message");
         script.feed_all([calls(&["a"]), allow("a")]);
         script.feed_all([ended("a", ToolEnvelope::text("x")), prose("y")]);
@@ -137,8 +137,9 @@ fn every_message_of_a_turn_carries_its_id() {
 #[test]
 fn fragments_are_shown_as_they_come() {
     let mut script = Script::start(prompt());
-    script.lines();
-    for (seq, fragment) in [(5, "a"), (6, "b"), (7, "c")] {
+    script.feed(text(0, "it "));
+    assert_eq!(script.lines().last().unwrap(), "delta 0");
+    for (seq, fragment) in [(6, "a"), (7, "b"), (8, "c")] {
         script.feed(text(0, fragment));
         assert_eq!(script.lines(), ["delta 0"]);
         assert_eq!(script.shown.last().map(|event| event.seq), Some(seq));

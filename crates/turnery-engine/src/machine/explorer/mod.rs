@@ -74,15 +74,7 @@ impl Node {
 
     fn fingerprint(&self) -> u64 {
         let mut fingerprint = Fingerprint(DefaultHasher::new());
-        let Loop {
-            mint,
-            turns,
-            usage,
-            halt,
-            stage,
-            ..
-        } = &self.machine;
-        write!(fingerprint, "{mint:?}{turns}{usage:?}{halt:?}{stage:?}").unwrap();
+        self.machine.mark(&mut fingerprint).unwrap();
         write!(fingerprint, "{:?}{:?}", self.world, self.judge).unwrap();
         fingerprint.0.finish()
     }
@@ -143,6 +135,33 @@ impl Node {
     }
 }
 
+impl Loop {
+    /// All that tells one state of the machine from another.
+    fn mark(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        let Self {
+            mint,
+            turns,
+            attempts,
+            after_result,
+            usage,
+            gauge,
+            queues,
+            halt,
+            grace,
+            killed,
+            last_reply,
+            stage,
+            spec: _,
+            counts_from: _,
+            asked_at: _,
+            fault: _,
+        } = self;
+        write!(out, "{mint:?}{turns}{attempts}{after_result}{usage:?}")?;
+        write!(out, "{gauge:?}{queues:?}{halt:?}{grace}{killed}")?;
+        write!(out, "{last_reply:?}{stage:?}")
+    }
+}
+
 fn now() -> Timestamp {
     Timestamp::default()
 }
@@ -159,14 +178,14 @@ fn explore(fault: Option<Fault>) -> Result<Explored, String> {
         if node.world.over {
             endings.insert(node.world.ending.clone());
         }
-        node.ignores_misfits()?;
-        node.can_be_cancelled()?;
-        node.can_finish()?;
         for input in node.world.moves() {
             let mut next = node.clone();
             next.on(input)?;
             stack.push(next);
         }
+        node.ignores_misfits()?;
+        node.can_be_cancelled()?;
+        node.can_finish()?;
     }
     let states = seen.len();
     Ok(Explored { states, endings })

@@ -1,0 +1,55 @@
+//! Control: a tool decides about the loop that called it (UP-21, C-5).
+
+use super::Loop;
+use super::calls::Batch;
+use super::opening::{Next, Opening};
+use crate::{Detail, EventKind, FrameId, LoopId, Outcome, ToolControl, TurnFinish, TurnStop};
+
+/// The frame that a loop opens; it can open no more than one. The id follows from the loop's own.
+fn frame_of(loop_id: &LoopId) -> FrameId {
+    FrameId::from(format!("{loop_id}.f"))
+}
+
+impl Loop {
+    /// All calls of the turn have ended: what comes next? The first in call order decides; without
+    /// any the model is called again. A value is shown inside the turn (LASH-10, LASH-11).
+    pub(super) fn decide(&mut self, batch: &mut Batch) -> Next {
+        let outranked = self.halt.is_some_and(|halt| !halt.is_time_up());
+        let deciding = batch
+            .slots
+            .iter_mut()
+            .find_map(|slot| Some((slot.call.name.clone(), slot.control.take()?)));
+        let Some((tool_name, (control, message))) = deciding.filter(|_| !outranked) else {
+            return Next::Turn(Opening::continuation(None));
+        };
+        let stopped = |stop| Next::End(Outcome::Stopped(stop), None);
+        match control {
+            ToolControl::Finish(value) => {
+                self.mint.emit(EventKind::ToolValue {
+                    tool_name: tool_name.clone(),
+                    value: value.clone(),
+                });
+                let finish = TurnFinish::ToolValue { tool_name, value };
+                Next::End(Outcome::Finished(finish), None)
+            }
+            ToolControl::Submit(value) => {
+                if !faulty!(self, ForgetValue) {
+                    let value = value.clone();
+                    self.mint.emit(EventKind::FinalValue { value });
+                }
+                Next::End(Outcome::Finished(TurnFinish::FinalValue { value }), None)
+            }
+            ToolControl::Fail => {
+                let message = format!("{tool_name}: {message}");
+                let detail = Some(Detail::Runtime { message });
+                Next::End(Outcome::Stopped(TurnStop::ToolFailure), detail)
+            }
+            ToolControl::SubmitError(value) => stopped(TurnStop::SubmittedError { value }),
+            ToolControl::FailWith(value) => stopped(TurnStop::ToolError { tool_name, value }),
+            ToolControl::SwitchFrame { task } => {
+                let frame_id = frame_of(&self.spec.loop_id).to_string();
+                Next::End(Outcome::FrameSwitch { frame_id, task }, None)
+            }
+        }
+    }
+}
