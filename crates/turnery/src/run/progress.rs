@@ -94,6 +94,33 @@ impl Progress {
             EventKind::InputRejected { reason } => {
                 writeln!(err, "{} {}", self.paint.red("✗"), line(reason, 4 * WIDTH))
             }
+            EventKind::Issue { text } => {
+                writeln!(err, "{} {}", self.paint.red("!"), line(text, 4 * WIDTH))
+            }
+            EventKind::ToolProgress { text, .. } => {
+                let text = format!("  {}", line(text, WIDTH));
+                writeln!(err, "{}", self.paint.dim(&text))
+            }
+            EventKind::ModelRetried { fault, wait_ms, .. } => {
+                let wait = format!("{}.{} s", wait_ms / 1000, wait_ms % 1000 / 100);
+                let why = line(&fault.message, 2 * WIDTH);
+                let text = format!("• Call the model again in {wait}: {why}");
+                writeln!(err, "{}", self.paint.dim(&text))
+            }
+            EventKind::CompactionStarted { before } => {
+                let text = format!(
+                    "• Summarise older messages ({} with about {} tokens)",
+                    before.messages, before.tokens
+                );
+                writeln!(err, "{}", self.paint.dim(&text))
+            }
+            EventKind::CompactionEnded {
+                failure: Some(failure),
+                ..
+            } => {
+                let mark = self.paint.red("✗");
+                writeln!(err, "{mark} no summary: {}", line(failure, 4 * WIDTH))
+            }
             EventKind::ToolExecutionStart { .. }
             | EventKind::LoopStart { .. }
             | EventKind::TurnStart { .. }
@@ -105,11 +132,7 @@ impl Progress {
             | EventKind::PermissionResolved { .. }
             | EventKind::ToolExecutionUpdate { .. }
             | EventKind::ToolExecutionOutput { .. }
-            | EventKind::CompactionStarted { .. }
-            | EventKind::CompactionEnded { .. }
-            | EventKind::ModelRetried { .. }
-            | EventKind::Issue { .. }
-            | EventKind::ToolProgress { .. }
+            | EventKind::CompactionEnded { failure: None, .. }
             | EventKind::ChildUsageReported { .. }
             | EventKind::FinalValue { .. }
             | EventKind::ToolValue { .. }
@@ -130,7 +153,10 @@ impl Progress {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use turnery_engine::{CallDetail, FailureKind, PlanPriority, ToolCall, ToolEnvelope};
+    use turnery_engine::{
+        CallDetail, ContextSize, FailureKind, FaultKind, ModelFault, PlanPriority, ToolCall,
+        ToolEnvelope,
+    };
 
     fn requested(id: &str, title: &str) -> EventKind {
         EventKind::ToolCallRequested {
@@ -185,6 +211,54 @@ mod tests {
              ✗ denied: Run rm\u{fffd}[8m -rf: no --allow for it\n"
         );
     }
+
+    #[test]
+    fn what_happens_beside_the_calls_has_a_line_of_its_own() {
+        let mut progress = Progress::new(false);
+        let mut err = Vec::new();
+        let size = |tokens, messages| ContextSize { tokens, messages };
+        let ended = |failure: Option<&str>| EventKind::CompactionEnded {
+            block: None,
+            after: size(1, 1),
+            failure: failure.map(str::to_owned),
+            usage: None,
+        };
+        for event in [
+            EventKind::CompactionStarted {
+                before: size(180_000, 40),
+            },
+            ended(None),
+            ended(Some("the model was cut off")),
+            EventKind::ModelRetried {
+                attempt: 1,
+                fault: ModelFault {
+                    kind: FaultKind::Overloaded,
+                    message: "529\u{1b}[2J overloaded".to_owned(),
+                    status: None,
+                    retry_after: None,
+                },
+                wait_ms: 2_340,
+            },
+            EventKind::ToolProgress {
+                call_id: "a".into(),
+                text: "3 of 7 crates".to_owned(),
+            },
+            EventKind::Issue {
+                text: "A hook failed.".to_owned(),
+            },
+        ] {
+            progress.show(&event, &mut err).unwrap();
+        }
+        assert_eq!(
+            String::from_utf8(err).unwrap(),
+            "• Summarise older messages (40 with about 180000 tokens)\n\
+             ✗ no summary: the model was cut off\n\
+             • Call the model again in 2.3 s: 529\u{fffd}[2J overloaded\n  \
+             3 of 7 crates\n\
+             ! A hook failed.\n"
+        );
+    }
+
     #[test]
     fn of_a_plan_only_what_is_new_is_shown() {
         let entry = |content: &str, status| PlanEntry {

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::PollSender;
 use turnery_agent::{CancellationToken, Item, Outbox};
-use turnery_engine::{Event, EventKind, LlmMessage, Message};
+use turnery_engine::{Event, EventKind, LlmMessage, Message, render};
 
 /// Items that wait to be written. When it is full, the session waits.
 const QUEUE: usize = 256;
@@ -26,7 +26,7 @@ enum Shown {
 /// What the screen has seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// The text of the model's last message.
+    /// The text of the model's last message, or the value that the prompt ended with.
     pub(crate) text: String,
     /// Turns that ended.
     pub(crate) turns: u32,
@@ -150,6 +150,11 @@ impl Seen {
                     self.text = text;
                 }
             }
+            EventKind::LoopEnd { outcome, .. } => {
+                if let Some(value) = outcome.value() {
+                    self.text = render(value);
+                }
+            }
             EventKind::LoopStart { .. }
             | EventKind::InputRejected { .. }
             | EventKind::TurnStart { .. }
@@ -171,8 +176,7 @@ impl Seen {
             | EventKind::ToolProgress { .. }
             | EventKind::ChildUsageReported { .. }
             | EventKind::FinalValue { .. }
-            | EventKind::ToolValue { .. }
-            | EventKind::LoopEnd { .. } => {}
+            | EventKind::ToolValue { .. } => {}
         }
     }
 }

@@ -1,8 +1,10 @@
-//! Text: the model's words on stdout, as they come. Every message ends with a newline.
+//! Text: the model's words on stdout, as they come, and the value that a prompt may end with. Every
+//! message ends with a newline.
 
 use crate::show::plain;
+use serde_json::Value;
 use std::io::{self, Write};
-use turnery_engine::{EventKind, MessageId, ModelDelta};
+use turnery_engine::{EventKind, MessageId, ModelDelta, render};
 
 /// Writes the model's text.
 #[derive(Debug)]
@@ -10,6 +12,8 @@ pub(crate) struct Text {
     terminal: bool,
     /// The message of which fragments were written, its block, and whether the last one ended a line.
     open: Option<(MessageId, u32, bool)>,
+    /// The running loop's value was written; its end repeats nothing.
+    value: bool,
 }
 
 impl Text {
@@ -18,6 +22,7 @@ impl Text {
         Self {
             terminal,
             open: None,
+            value: false,
         }
     }
 
@@ -51,12 +56,23 @@ impl Text {
                 }
                 self.close(out)
             }
-            EventKind::LoopEnd { .. } => self.close(out),
+            EventKind::FinalValue { value } | EventKind::ToolValue { value, .. } => {
+                self.value(value, out)
+            }
+            EventKind::LoopEnd { outcome, .. } => {
+                self.close(out)?;
+                outcome
+                    .value()
+                    .map_or(Ok(()), |value| self.value(value, out))
+            }
+            EventKind::LoopStart { .. } => {
+                self.value = false;
+                Ok(())
+            }
             EventKind::Delta {
                 delta: ModelDelta::Thinking { .. } | ModelDelta::ToolCallArgs { .. },
                 ..
             }
-            | EventKind::LoopStart { .. }
             | EventKind::InputRejected { .. }
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }
@@ -75,9 +91,21 @@ impl Text {
             | EventKind::Issue { .. }
             | EventKind::ToolProgress { .. }
             | EventKind::ChildUsageReported { .. }
-            | EventKind::FinalValue { .. }
-            | EventKind::ToolValue { .. }
             | EventKind::TurnEnd { .. } => Ok(()),
+        }
+    }
+
+    /// The value that ends a loop, once (LASH-68).
+    fn value(&mut self, value: &Value, out: &mut impl Write) -> io::Result<()> {
+        let text = render(value);
+        if std::mem::replace(&mut self.value, true) || text.is_empty() {
+            return Ok(());
+        }
+        self.close(out)?;
+        self.put(&text, out)?;
+        match text.ends_with('\n') {
+            true => Ok(()),
+            false => out.write_all(b"\n"),
         }
     }
 
@@ -100,7 +128,9 @@ impl Text {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use turnery_engine::{Content, LlmMessage, Message, MessageStop};
+    use turnery_engine::{
+        Content, LlmMessage, Message, MessageStop, Outcome, TurnFinish, TurnStop, Usage,
+    };
 
     fn delta(message: &str, block: u32, text: &str) -> EventKind {
         EventKind::Delta {
@@ -155,6 +185,26 @@ mod tests {
             ),
             "Hello\nagain\nbye\nnever streamed\n"
         );
+    }
+
+    // proves: LASH-68
+    #[test]
+    fn a_value_is_written_once() {
+        let value = || serde_json::json!({"n": 1});
+        let ended = |outcome| EventKind::LoopEnd {
+            outcome,
+            detail: None,
+            usage: Usage::default(),
+            rejection: None,
+        };
+        let told = EventKind::FinalValue { value: value() };
+        let finish = ended(Outcome::Finished(TurnFinish::FinalValue { value: value() }));
+        let text = "{\n  \"n\": 1\n}\n";
+        assert_eq!(shown(&[told, finish.clone()], false), text);
+        assert_eq!(shown(&[finish], false), text);
+        let error = |value| ended(Outcome::Stopped(TurnStop::SubmittedError { value }));
+        assert_eq!(shown(&[error("no\n".into())], false), "no\n");
+        assert_eq!(shown(&[error(Value::Null)], false), "");
     }
 
     #[test]
