@@ -11,7 +11,6 @@ mod peer;
 mod permission;
 mod plan;
 mod reader;
-mod reasons;
 mod stop;
 mod table;
 mod translate;

@@ -293,6 +293,7 @@ fn group(lane: &Lane, head: u64) -> Commit {
 }
 
 /// S3, S6.
+// proves: S3, S6
 pub(crate) async fn a_group_commits_once(world: &World) {
     let lane = opened(world).await;
     let first = commit(&lane, 0, &sample(1));
@@ -315,6 +316,7 @@ pub(crate) async fn a_group_commits_once(world: &World) {
 }
 
 /// S2, S6.
+// proves: S2, S6
 pub(crate) async fn a_retried_group_is_answered_like_the_first_time(world: &World) {
     let lane = opened(world).await;
     assert_eq!(world.store.commit(group(&lane, 0)).await, Ok(1));
@@ -324,6 +326,7 @@ pub(crate) async fn a_retried_group_is_answered_like_the_first_time(world: &Worl
 }
 
 /// S2, S6: all or nothing.
+// proves: S2, S6
 pub(crate) async fn half_a_known_group_is_refused(world: &World) {
     let lane = opened(world).await;
     let known = Commit {
