@@ -1,7 +1,10 @@
 //! Compaction: what stands for older messages once history outgrows the context window. History itself never changes.
 
+mod plan;
+mod shorten;
 mod size;
 
+pub use plan::{CompactionSettings, Plan, plan};
 pub use size::{ContextSize, content_tokens, text_tokens};
 
 use crate::{LlmMessage, MessageId, Timestamp};

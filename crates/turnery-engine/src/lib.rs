@@ -9,6 +9,7 @@
 pub mod call;
 pub mod category;
 pub mod compaction;
+pub mod context;
 pub mod event;
 pub mod hook;
 pub mod ids;
@@ -29,7 +30,7 @@ pub use call::{
     PlanStatus, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Verdict,
 };
 pub use category::{Category, RetryHint};
-pub use compaction::{CompactionBlock, ContextSize, Kept};
+pub use compaction::{CompactionBlock, CompactionSettings, ContextSize, Kept};
 pub use event::{Event, EventKind, StreamDelta};
 pub use hook::{Hook, HookSet, HookVerdict};
 pub use ids::{CallId, FrameId, LoopId, MessageId, PromptId, SessionId, TurnId};

@@ -1,61 +1,36 @@
-//! History: the messages that the next model call sees, shared and never copied.
+//! History: the messages that the next model call sees, and the ids that its calls may not have.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
-use turnery_engine::{CallId, Content, LlmMessage, LoopId, LoopRecord, Message, Response};
+use std::{collections::HashSet, sync::Arc};
+pub(crate) use turnery_engine::context::chain;
+use turnery_engine::{CallId, Content, LlmMessage, LoopRecord, Message, Response, context::View};
 
-/// The messages of a session, in order.
+/// What is seen of a session, and all calls that were ever made in it.
 #[derive(Default)]
 pub(crate) struct History {
-    messages: Arc<Vec<Arc<LlmMessage>>>,
+    /// What is seen. Blocks are laid and frames are entered here.
+    pub(crate) view: View,
     calls: HashSet<CallId>,
-    /// Where the running loop began.
-    mark: usize,
-}
-
-/// The loops that lead to `tip`, oldest first (UP-12).
-pub(crate) fn chain(loops: &[Arc<LoopRecord>], tip: Option<&LoopId>) -> Vec<Arc<LoopRecord>> {
-    let by_id: HashMap<&LoopId, &Arc<LoopRecord>> = loops
-        .iter()
-        .map(|record| (&record.loop_id, record))
-        .collect();
-    let mut chain = Vec::new();
-    let mut next = tip;
-    while let Some(record) = next.and_then(|id| by_id.get(id)) {
-        // A damaged store may hold a circle of parents; a chain is never longer than all loops.
-        if chain.len() >= loops.len() {
-            break;
-        }
-        if record.on_chain {
-            chain.push(Arc::clone(record));
-        }
-        next = record.parent_loop_id.as_ref();
-    }
-    chain.reverse();
-    chain
 }
 
 impl History {
-    /// The messages of these loops.
+    /// What is seen after these loops.
     pub(crate) fn of(chain: &[Arc<LoopRecord>]) -> Self {
-        let mut history = Self::default();
-        for message in chain.iter().flat_map(|record| &record.messages) {
-            history.push(Arc::clone(message));
+        let messages = chain.iter().flat_map(|record| &record.messages);
+        let calls = messages.flat_map(|message| message.message.calls());
+        Self {
+            view: View::of(chain),
+            calls: calls.map(|call| call.call_id.clone()).collect(),
         }
-        history.mark();
-        history
     }
 
     /// A loop begins here.
     pub(crate) fn mark(&mut self) {
-        self.mark = self.messages.len();
+        self.view.mark();
     }
 
     /// Forget all since the mark: the loop was refused or lost.
     pub(crate) fn rewind(&mut self) {
-        Arc::make_mut(&mut self.messages).truncate(self.mark);
+        self.view.rewind();
     }
 
     /// A message is settled. Copies nothing once the model has let go of the last request.
@@ -63,12 +38,12 @@ impl History {
         for call in message.message.calls() {
             self.calls.insert(call.call_id.clone());
         }
-        Arc::make_mut(&mut self.messages).push(message);
+        self.view.push(message);
     }
 
     /// All messages, shared.
     pub(crate) fn messages(&self) -> Arc<Vec<Arc<LlmMessage>>> {
-        Arc::clone(&self.messages)
+        Arc::clone(self.view.messages())
     }
 
     /// Some servers number their calls anew in every answer, but a call's id is unique in the

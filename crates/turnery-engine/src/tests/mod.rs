@@ -2,6 +2,7 @@
 
 mod cancels;
 mod compaction;
+mod context;
 mod ends;
 pub(crate) mod fixture;
 mod judged;
