@@ -9,6 +9,7 @@ pub mod faults;
 pub mod activity;
 pub mod agent;
 pub mod client;
+pub mod converse;
 pub mod session;
 pub mod settings;
 pub mod sink;
@@ -20,6 +21,7 @@ pub mod usage_report;
 pub use activity::{ActivityId, CorrelationId, Projection, ToolOutput, TurnActivity, TurnEvent};
 pub use agent::{Agent, OpenError, OpenRequest};
 pub use client::{Answer, Ask, AskOption, Client, Item, OptionKind, Outbox, Ports, Silent};
+pub use converse::{ConverseError, ConverseOptions, Conversed, ask, converse, generate};
 pub use session::{
     PROMPTS_WAITING, PromptError, PromptResult, Session, SessionOptions, SetError, StartError,
     Ticket,

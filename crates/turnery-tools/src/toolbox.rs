@@ -143,14 +143,16 @@ impl Toolbox {
     /// Look up, normalise, and find out what the call is going to touch. Unknown tool:
     /// `NotFound` with the names there are; bad arguments: `Validation`, naming the field.
     pub async fn prepare(&self, call: &ToolCall, cx: &ToolCx) -> Result<Prepared, ToolFailure> {
-        let (tool, args) = self.look_up(call)?;
-        let limit = tool.timeout(&args);
-        let work = async { tool.prepare(&args, cx).await };
-        bounded(&call.name, cx, limit, work).await?
+        let prepared = self.prepared(call, cx).await;
+        if let Err(failure) = &prepared {
+            // The call is over, though it never ran.
+            execute::never_ran(self, call, cx, failure);
+        }
+        prepared
     }
 
-    /// Run the call, bounded by the tool's timeout (JIDO-68, JIDO-69). Does not ask for permission. This is the seam of
-    /// [`crate::execute`]: it is observed, and effects pass the policies.
+    /// Run the call, bounded by the tool's timeout (JIDO-68, JIDO-69). Does not ask for permission.
+    /// This is the seam of [`crate::execute`]: it is observed, and effects pass the policies.
     pub async fn run(&self, call: &ToolCall, cx: &ToolCx) -> ToolEnvelope {
         self.run_within(call, cx, None).await
     }
@@ -175,6 +177,13 @@ impl Toolbox {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| tool.spec().name == name)
+    }
+
+    async fn prepared(&self, call: &ToolCall, cx: &ToolCx) -> Result<Prepared, ToolFailure> {
+        let (tool, args) = self.look_up(call)?;
+        let limit = tool.timeout(&args);
+        let work = async { tool.prepare(&args, cx).await };
+        bounded(&call.name, cx, limit, work).await?
     }
 
     /// The tool that a call names, and its arguments as that tool's schema wants them (JIDO-66).

@@ -3,8 +3,10 @@
 
 mod asking;
 mod cancelling;
+mod conversing;
 mod failing_store;
 mod handles;
+mod observing;
 mod opening;
 mod prompting;
 mod records;

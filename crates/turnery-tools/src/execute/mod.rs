@@ -16,7 +16,7 @@ pub use effects::{EffectKind, EffectMode, EffectPolicies, EffectPolicy, EmitLimi
 pub use scope::{Options, Origin, Scope};
 
 pub(crate) use bounds::{bounded, failure};
-pub(crate) use seam::run;
+pub(crate) use seam::{never_ran, run};
 
 use crate::{Tool, Toolbox};
 use serde_json::Value;

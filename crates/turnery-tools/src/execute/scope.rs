@@ -71,7 +71,8 @@ impl Scope {
 
     /// The tools of a call: of the options, else of the scope, its tool calling, or its agent. Its
     /// policy narrows that of the tools.
-    pub(super) fn toolbox(&self, options: &Options) -> Toolbox {
+    #[must_use]
+    pub fn toolbox(&self, options: &Options) -> Toolbox {
         let tools = [&options.tools, &self.tools, &self.tool_calling, &self.agent];
         let found = tools.into_iter().find_map(Option::clone);
         let toolbox = found.unwrap_or_else(|| Toolbox::new(Vec::new()));

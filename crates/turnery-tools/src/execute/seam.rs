@@ -3,7 +3,7 @@
 use super::bounded;
 use crate::{ToolCx, Toolbox, observe::Watch, tool::end};
 use std::time::Duration;
-use turnery_engine::{ToolCall, ToolEnvelope};
+use turnery_engine::{ToolCall, ToolEnvelope, ToolFailure};
 
 /// Run a call: bounded by `limit`, or by what its tool says (JIDO-69, JIDO-70). Whatever comes of
 /// it, an unknown tool and bad arguments included, is observed, and has passed the effect policies.
@@ -29,4 +29,10 @@ pub(crate) async fn run(
         .retain(|effect| toolbox.effects().allow(effect));
     watch.end(&envelope);
     envelope
+}
+
+/// A call that failed before it could run, and never will, is observed like any other (UP-23).
+pub(crate) fn never_ran(toolbox: &Toolbox, call: &ToolCall, cx: &ToolCx, failure: &ToolFailure) {
+    let watch = Watch::start(toolbox.observe(), call, &cx.origin);
+    watch.end(&failure.clone().into());
 }
