@@ -2,6 +2,7 @@
 //! what they prove in comments (see [`marks`]).
 
 mod marks;
+mod modules;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ mod tests;
 use crate::steps::root;
 use anyhow::{Context, Result, bail, ensure};
 use marks::{Fault, Proof};
+use modules::Modules;
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -70,6 +72,7 @@ fn read() -> Result<Trace> {
     let table = table::parse(&text).with_context(|| format!("failed to read {TABLE}"))?;
     let mut proofs = Vec::new();
     let mut faults = Vec::new();
+    let mut modules = Modules::default();
     for path in tracked()? {
         let Some(read) = marks::reader(&path) else {
             continue;
@@ -78,10 +81,13 @@ fn read() -> Result<Trace> {
         let Ok(text) = fs::read_to_string(root().join(&path)) else {
             continue;
         };
+        modules.read(&path, &text);
         let (found, wrong) = read(&path, &text);
         proofs.extend(found);
         faults.extend(wrong);
     }
+    let never_run = proofs.iter().filter(|proof| !modules.reach(&proof.file));
+    faults.extend(never_run.map(|proof| proof.fault("nothing runs this file".to_owned())));
     join(table, proofs, faults)
 }
 

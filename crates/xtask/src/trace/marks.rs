@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, fmt, path::Path};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Proof {
     pub(super) id: Id,
-    file: String,
+    pub(super) file: String,
     /// Where the mark is; 1-based.
     line: usize,
     /// The test's function; nothing for a case file.

@@ -2,6 +2,7 @@
 
 use super::{
     Standing, join, marks,
+    modules::Modules,
     table::{self, Id},
 };
 
@@ -282,6 +283,37 @@ fn a_mark_must_fit_the_table() {
         let table = table::parse(SMALL).expect("a table");
         let error = join(table, marked(ids), Vec::new()).err().expect(ids);
         assert!(error.to_string().contains(what), "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_nothing_names_never_runs() {
+    let mut modules = Modules::default();
+    modules.read(
+        "crates/a/src/lib.rs",
+        "mod one;\npub(crate) mod two;\n#[cfg(test)]\n#[path = \"odd_tests.rs\"]\nmod tests;\n\
+         // mod three\nmod here {\n}\n",
+    );
+    for path in [
+        "crates/a/src/lib.rs",
+        "crates/a/src/one.rs",
+        "crates/a/src/two/mod.rs",
+        "crates/a/src/odd_tests.rs",
+        "crates/a/tests/any.rs",
+        "crates/a/tests/it/main.rs",
+        "conformance/cases/x.case",
+    ] {
+        assert!(modules.reach(path), "{path}");
+    }
+    for path in [
+        "crates/a/src/three.rs",
+        "crates/a/src/here.rs",
+        "crates/a/tests/it/one_more.rs",
+        "crates/b/src/one.rs",
+        "elsewhere/x.case",
+        "x.rs",
+    ] {
+        assert!(!modules.reach(path), "{path}");
     }
 }
 

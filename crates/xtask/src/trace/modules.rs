@@ -1,0 +1,52 @@
+//! Modules: which files are compiled. A test in a file that no module names never runs.
+
+use std::collections::BTreeSet;
+
+/// The modules that each crate names, and the roots that need no name.
+#[derive(Default)]
+pub(super) struct Modules(BTreeSet<(String, String)>);
+
+impl Modules {
+    /// Take note of what this file names.
+    pub(super) fn read(&mut self, path: &str, text: &str) {
+        for line in text.lines() {
+            let line = line.trim();
+            let words = line.split([' ', '(', ')', ';', '"']);
+            let named = match line.split_once("mod ") {
+                Some((_, name)) if line.ends_with(';') => name.strip_suffix(';'),
+                _ if line.starts_with("#[path") => {
+                    words.clone().find_map(|w| w.strip_suffix(".rs"))
+                }
+                _ => None,
+            };
+            if let Some(name) = named {
+                self.0.insert((owner(path).to_owned(), name.to_owned()));
+            }
+        }
+    }
+
+    /// Whether this file is compiled, or played if it is a case.
+    pub(super) fn reach(&self, path: &str) -> bool {
+        if path.ends_with(".case") {
+            return path.starts_with("conformance/cases/");
+        }
+        let owner = owner(path);
+        let inside = path[owner.len()..].trim_start_matches('/');
+        let parts: Vec<&str> = inside.split('/').collect();
+        let name = match parts[..] {
+            ["src", "lib.rs" | "main.rs"]
+            | ["tests" | "examples" | "benches", _]
+            | ["tests" | "examples" | "benches", _, "main.rs"] => return true,
+            [.., folder, "mod.rs"] => folder,
+            [.., file] => file.strip_suffix(".rs").unwrap_or(file),
+            [] => return false,
+        };
+        self.0.contains(&(owner.to_owned(), name.to_owned()))
+    }
+}
+
+/// The folder of the crate that a file belongs to: `crates/NAME`.
+fn owner(path: &str) -> &str {
+    let end = path.match_indices('/').nth(1).map_or(0, |(at, _)| at);
+    &path[..end]
+}
