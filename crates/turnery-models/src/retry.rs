@@ -124,6 +124,7 @@ mod tests {
         .into()
     }
 
+    // proves: UP-8
     #[test]
     fn waits_double_up_to_the_cap_and_swing_by_a_fifth() {
         let policy = RetryPolicy::default();
@@ -140,6 +141,7 @@ mod tests {
         }
     }
 
+    // proves: UP-8
     #[test]
     fn the_provider_says_how_long() {
         let policy = RetryPolicy::default();
@@ -152,6 +154,7 @@ mod tests {
         );
     }
 
+    // proves: UP-8
     #[test]
     fn three_retries_then_the_fault() {
         let policy = RetryPolicy::default();

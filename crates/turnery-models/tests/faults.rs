@@ -100,7 +100,7 @@ async fn long_texts_are_cut() {
 }
 
 /// UP-8.
-// proves: R9
+// proves: R9, UP-8
 #[tokio::test]
 async fn what_may_pass_is_tried_again() {
     let server = serve(vec![

@@ -113,7 +113,7 @@ fn a_call_is_announced_runs_and_completes() {
 }
 
 /// TOOL-3, TOOL-11, CANCEL-10: in_progress only for what runs, and failed is the only other end.
-// proves: R2, C-24
+// proves: R2, C-24, UP-36
 #[test]
 fn a_call_that_did_not_run_fails_without_having_been_in_progress() {
     let no = || vec![text("no")];

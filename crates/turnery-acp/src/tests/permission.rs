@@ -54,7 +54,7 @@ async fn answer_to(reply: impl FnOnce(&FakeClient, &Value)) -> (Value, Answer) {
     (asked, asking.await.unwrap())
 }
 
-// proves: ACP-31
+// proves: ACP-31, UP-38
 #[tokio::test]
 async fn the_question_shows_the_diff_first() {
     let (asked, _) = answer_to(|client, asked| client.refuse(asked, -1)).await;

@@ -183,7 +183,7 @@ fn a_replay_says_all_that_was_said() {
 }
 
 /// PLAN-2.
-// proves: ACP-14, ACP-15, ACP-16, ACP-17, ACP-18
+// proves: ACP-14, ACP-15, ACP-16, ACP-17, ACP-18, UP-40
 #[test]
 fn a_plan_is_whole() {
     let entry = |content: &str, priority, status| PlanEntry {

@@ -85,6 +85,7 @@ fn a_cancel_while_the_model_talks() {
 }
 
 /// G-18, REQC-2: the answer to a prompt that is taken back is `cancelled`; ids are told apart.
+// proves: UP-39
 #[test]
 fn a_prompt_can_be_taken_back_by_its_id() {
     let world = World::new(hangs());

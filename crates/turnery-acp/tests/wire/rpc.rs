@@ -52,6 +52,7 @@ fn ids_come_back_as_they_were() {
 }
 
 /// RPC-3, RPC-6, RPC-7, RPC-8: one error each, and the connection lives.
+// proves: UP-39
 #[test]
 fn malformed_lines_are_answered_once_and_nothing_breaks() {
     let table: [(&[u8], i64); 11] = [
@@ -159,6 +160,7 @@ fn lines_may_be_large_but_not_endless() {
 }
 
 /// RPC-9, EXT-4.
+// proves: UP-39
 #[test]
 fn methods_that_are_not_there() {
     let world = World::silent();

@@ -144,6 +144,7 @@ fn sessions_that_are_not_open() {
 }
 
 /// LOAD-1 to LOAD-5, RES-1, RES-2: in a new process, all of it before the answer, or nothing.
+// proves: UP-37
 #[test]
 fn a_session_is_loaded_with_all_that_was_said_or_resumed_in_silence() {
     let world = World::new(json!([

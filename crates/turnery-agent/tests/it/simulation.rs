@@ -143,7 +143,7 @@ async fn simulate(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // proves: LOOP-82, R1, R2, R5, D-16
+    // proves: LOOP-82, R1, R2, R5, D-16, UP-30
     #[test]
     fn every_random_world_ends_with_what_was_shown_stored_and_told_in_agreement(
         prompts in prop::collection::vec(planned(), 1..4),

@@ -31,6 +31,7 @@ pub(crate) async fn a_prompt_that_could_not_be_stored_is_forgotten() {
 }
 
 /// PROMPT-9.
+// proves: UP-35
 #[tokio::test(start_paused = true)]
 pub(crate) async fn a_refused_prompt_is_not_in_the_next_context() {
     let world = World::new(&[&[Act::Say("no"), Act::Refuse], &[Act::Say("yes")]]);

@@ -42,7 +42,7 @@ fn finished(text: &str) -> Outcome {
 }
 
 /// LASH-4, LASH-17 to 20, C-19, D-16, UP-34: how the model's answer decides.
-// proves: LOOP-52, LASH-4, LASH-17, LASH-18, LASH-19, LASH-20, D-16, C-19
+// proves: LOOP-52, LASH-4, LASH-17, LASH-18, LASH-19, LASH-20, D-16, C-19, UP-34, UP-35
 #[test]
 fn the_answer_decides_the_outcome() {
     let empty = "the model gave an empty answer; send the prompt again, or choose another model";
@@ -128,7 +128,7 @@ fn a_failed_answer_keeps_what_was_shown() {
 }
 
 /// UP-1, UP-2, TURN-68 to 70, D-12, C-4: limits are reached with `>=`, before a turn.
-// proves: TURN-68, TURN-69, TURN-70, D-12
+// proves: TURN-68, TURN-69, TURN-70, D-12, UP-1, UP-2
 #[test]
 fn limits() {
     let all = Limits::default();

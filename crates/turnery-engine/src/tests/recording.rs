@@ -93,7 +93,7 @@ fn a_flushed_record_is_aborted() {
 }
 
 /// LOOP-27, LOOP-53, C-7, row 6a and row 11: off the chain.
-// proves: LOOP-27, LOOP-53
+// proves: LOOP-27, LOOP-53, UP-35
 #[test]
 fn refused_loops_are_off_the_chain() {
     let script = two_turns();

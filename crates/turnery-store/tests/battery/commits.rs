@@ -70,7 +70,7 @@ async fn the_history_comes_back_equal(world: &World) {
 }
 
 /// S2, also when the first try gave the lane back.
-// proves: S2
+// proves: S2, UP-28
 pub(crate) async fn a_retry_is_answered_like_the_first_time(world: &World) {
     let lane = opened(world).await;
     let giving = Commit {
@@ -83,7 +83,7 @@ pub(crate) async fn a_retry_is_answered_like_the_first_time(world: &World) {
 }
 
 /// S2.
-// proves: S2
+// proves: S2, UP-28
 async fn other_content_under_the_same_id_is_refused(world: &World) {
     let lane = opened(world).await;
     world
@@ -240,6 +240,7 @@ async fn only_newer_loops_are_asked_for(world: &World) {
 
 /// UP-12: a branch that was not taken, a loop off the chain and one without the tip above it are not
 /// in it.
+// proves: UP-12
 pub(crate) async fn the_history_is_the_chain_without_events(world: &World) {
     let lane = opened(world).await;
     let child = |number, parent: u32| LoopRecord {

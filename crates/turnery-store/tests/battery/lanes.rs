@@ -14,7 +14,7 @@ battery!(
     a_lost_lane_is_not_renewed,
 );
 
-// proves: LASH-33
+// proves: LASH-33, UP-27
 async fn a_lane_has_one_holder(world: &World) {
     let store = &world.store;
     let id = "s1".into();
@@ -29,6 +29,7 @@ async fn a_lane_has_one_holder(world: &World) {
     assert_eq!(store.claim(&id, &owner("b")).await, Err(busy));
 }
 
+// proves: UP-27
 async fn a_free_lane_gets_a_higher_fence(world: &World) {
     let store = &world.store;
     let id = "s1".into();
@@ -70,6 +71,7 @@ async fn a_late_holder_that_nobody_replaced_keeps_its_right(world: &World) {
     assert_eq!(store.commit(commit(&lane, 0, &record)).await, Ok(1));
 }
 
+// proves: UP-27
 async fn a_dead_holder_is_replaced_at_once(world: &World) {
     let store = &world.store;
     let id = "s1".into();
@@ -86,6 +88,7 @@ async fn a_dead_holder_is_replaced_at_once(world: &World) {
     assert_eq!(store.renew(&old).await, Err(StoreError::LaneLost(id)));
 }
 
+// proves: UP-27
 async fn a_release_spares_a_newer_holder(world: &World) {
     let store = &world.store;
     let id = "s1".into();

@@ -99,6 +99,7 @@ async fn a_signal_ends_it_well() {
     }
 }
 
+// proves: UP-37
 #[tokio::test]
 async fn the_loudest_logs_leave_stdout_to_the_protocol() {
     let home = Home::new();

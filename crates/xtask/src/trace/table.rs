@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt};
 
 /// What an id may begin with, in the order of the table.
 pub(super) const GROUPS: &[&str] = &[
-    "TURN", "LOOP", "JIDO", "ACP", "LASH", "I", "R", "S", "D", "C",
+    "TURN", "LOOP", "JIDO", "ACP", "LASH", "I", "R", "S", "D", "C", "UP",
 ];
 
 /// Groups whose numbers follow the letters without a hyphen.

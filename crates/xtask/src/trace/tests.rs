@@ -44,7 +44,7 @@ fn ids_are_written_in_one_way() {
         "I-3",
         "R",
         "D4",
-        "UP-1",
+        "PERM-1",
         "TURN-+8",
         "TURN-99999999999",
         "8",
@@ -335,7 +335,8 @@ fn this_repository_is_well_formed() {
             ("R", 9),
             ("S", 8),
             ("D", 18),
-            ("C", 34)
+            ("C", 34),
+            ("UP", 41)
         ]
     );
 }

@@ -34,7 +34,7 @@ impl Scene {
 }
 
 /// UP-27: the one that comes second learns who is there, in both directions.
-// proves: LASH-33
+// proves: LASH-33, UP-27
 #[tokio::test]
 async fn busy_names_the_process() {
     let mut scene = scene().await;
@@ -56,6 +56,7 @@ async fn busy_names_the_process() {
 }
 
 /// UP-27: the dead holder's time has not run out, and need not.
+// proves: UP-27
 #[tokio::test]
 async fn a_killed_process_holds_nothing() {
     let mut scene = scene().await;
