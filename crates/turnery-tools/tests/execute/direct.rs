@@ -108,7 +108,7 @@ fn from(place: &'static str) -> Toolbox {
     .into()
 }
 
-// proves: JIDO-25, JIDO-26, JIDO-27
+// proves: JIDO-25, JIDO-26, JIDO-27, UP-24
 #[tokio::test]
 async fn tools_come_from_options_then_scope_then_tool_calling_then_agent() {
     let mut scope = scope();

@@ -97,7 +97,7 @@ fn kept(policy: &EffectPolicy) -> Vec<&'static str> {
         .collect()
 }
 
-// proves: JIDO-45, JIDO-46
+// proves: JIDO-45, JIDO-46, UP-22
 #[test]
 fn modes_lists_and_denials() {
     assert_eq!(kept(&EffectPolicy::deny_all()), [""; 0]);
@@ -123,6 +123,7 @@ fn limited(limits: Value) -> EffectPolicy {
     }
 }
 
+// proves: UP-22
 #[test]
 fn an_emit_fits_types_prefixes_and_ways_of_dispatch() {
     let sent = |way: Value| json!({"kind": "emit", "type": "order.placed", "dispatch": way});
@@ -189,6 +190,7 @@ fn an_emit_fits_types_prefixes_and_ways_of_dispatch() {
     }
 }
 
+// proves: UP-22
 #[test]
 fn a_schedule_may_lie_only_so_far_ahead() {
     let policy = EffectPolicy {
@@ -233,6 +235,7 @@ prop_compose! {
 }
 
 proptest! {
+    // proves: UP-22
     #[test]
     fn one_policy_more_only_narrows(policies in vec(policy(), 0..4), more in policy()) {
         let before = policies

@@ -139,7 +139,7 @@ async fn a_stop_says_how_long_and_what_came_of_it() {
     assert_eq!(told(&exceptions), []);
 }
 
-// proves: JIDO-60, JIDO-61
+// proves: JIDO-60, JIDO-61, UP-23
 #[tokio::test(start_paused = true)]
 async fn a_timeout_is_an_exception() {
     let tools = sleeping();
@@ -182,7 +182,7 @@ async fn a_timeout_is_an_exception() {
     );
 }
 
-// proves: JIDO-59
+// proves: JIDO-59, UP-23
 #[tokio::test]
 async fn every_other_failure_is_a_stop_whose_result_is_an_error() {
     let broken = Action::new("broken", "", async |_: Value, _| {

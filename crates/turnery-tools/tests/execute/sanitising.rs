@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use turnery_tools::observe::sanitise;
 
-// proves: JIDO-64
+// proves: JIDO-64, UP-25
 #[test]
 fn whatever_is_named_like_a_secret_is_redacted() {
     for name in [
@@ -63,7 +63,7 @@ fn other_names_are_left_alone() {
     assert_eq!(sanitise(&value), value);
 }
 
-// proves: JIDO-64
+// proves: JIDO-64, UP-25
 #[test]
 fn secrets_are_found_at_every_depth() {
     let value = json!({"servers": [{"name": "a", "token": "t"}, {"auth": {"password": "p"}}]});
