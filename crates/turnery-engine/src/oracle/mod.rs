@@ -3,12 +3,15 @@
 //! Written from the rules, not from the machine. Every complaint begins with the rule that it
 //! is about: R1 to R5, I2 to I4, or a requirement's id.
 
+mod call;
+mod end;
 mod turn;
 
 use crate::{
-    CallId, Event, EventKind, LlmMessage, LoopId, Message, MessageId, MessageStop, Outcome,
-    TurnFinish, TurnId, TurnStop, TurnTrigger, Usage,
+    CallId, ContinuationKind, Event, EventKind, LlmMessage, LoopId, Message, MessageId,
+    MessageStop, TurnId, TurnTrigger, Usage,
 };
+use end::Value;
 use std::{collections::BTreeSet, sync::Arc};
 use turn::Turn;
 
@@ -57,10 +60,18 @@ pub struct Oracle {
     dense: bool,
     next_seq: u64,
     loop_id: Option<LoopId>,
+    kind: ContinuationKind,
     place: Place,
     turns: u32,
     usage: Usage,
     last_stop: Option<MessageStop>,
+    /// What the last turn showed as final.
+    value: Option<Value>,
+    /// The last refusal of an input.
+    refused: Option<String>,
+    limit: Limit,
+    /// A compaction of its own has succeeded, or not (UP-13).
+    compacted: Option<bool>,
     message_ids: BTreeSet<MessageId>,
     call_ids: BTreeSet<CallId>,
 }
@@ -70,8 +81,20 @@ enum Place {
     Before,
     Between,
     Notice(MessageId),
+    Compacting,
     Turn(Turn),
     After,
+}
+
+/// What is left after a limit (C-4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    /// None was reached.
+    Far,
+    /// It was told of: one reply, or the end.
+    Told,
+    /// The reply has been made: the end.
+    Replied,
 }
 
 fn ensure(holds: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
@@ -86,10 +109,15 @@ impl Oracle {
             dense: true,
             next_seq: 0,
             loop_id: None,
+            kind: ContinuationKind::Initial,
             place: Place::Before,
             turns: 0,
             usage: Usage::default(),
             last_stop: None,
+            value: None,
+            refused: None,
+            limit: Limit::Far,
+            compacted: None,
             message_ids: BTreeSet::new(),
             call_ids: BTreeSet::new(),
         }
@@ -126,7 +154,16 @@ impl Oracle {
         ensure(*loop_id == event.loop_id, || {
             format!("LOOP-82: an event of {:?}", event.loop_id)
         })?;
+        let issue = matches!(event.kind, EventKind::Issue { .. });
         match std::mem::replace(&mut self.place, Place::After) {
+            Place::Turn(turn) if issue && event.turn_index == Some(self.turns - 1) => {
+                self.place = Place::Turn(turn);
+            }
+            place @ (Place::Between | Place::Notice(_) | Place::Compacting)
+                if issue && event.turn_index.is_none() =>
+            {
+                self.place = place;
+            }
             Place::Turn(turn) => {
                 ensure(event.turn_index == Some(self.turns - 1), || {
                     format!(
@@ -152,8 +189,19 @@ impl Oracle {
             format!("TURN-66: turn_index {:?} outside a turn", event.turn_index)
         })?;
         match (place, &event.kind) {
-            (Place::Before, EventKind::LoopStart { .. })
-            | (Place::Between, EventKind::InputRejected { .. }) => Ok(Place::Between),
+            (
+                Place::Before,
+                EventKind::LoopStart {
+                    continuation_kind, ..
+                },
+            ) => {
+                self.kind = *continuation_kind;
+                Ok(Place::Between)
+            }
+            (Place::Between, EventKind::InputRejected { reason }) => {
+                self.refused = Some(reason.clone());
+                Ok(Place::Between)
+            }
             (Place::Between, EventKind::TurnStart { trigger }) => {
                 ensure(event.turn_index == Some(self.turns), || {
                     format!(
@@ -161,32 +209,80 @@ impl Oracle {
                         event.turn_index, self.turns
                     )
                 })?;
-                ensure(
-                    self.turns == 0 || *trigger == TurnTrigger::Continuation,
-                    || format!("TURN-22: a later turn triggered by {trigger:?}"),
-                )?;
+                self.may_begin(*trigger)?;
                 self.turns += 1;
+                self.value = None;
                 Ok(Place::Turn(Turn::new()))
+            }
+            (Place::Between, EventKind::CompactionStarted { .. }) => {
+                let alone = self.kind == ContinuationKind::Compaction && self.compacted.is_none();
+                ensure(alone, || "UP-13: a compaction outside a turn".to_owned())?;
+                Ok(Place::Compacting)
+            }
+            (Place::Compacting, EventKind::CompactionEnded { block, failure, .. }) => {
+                ensure(block.is_some() != failure.is_some(), || {
+                    format!("UP-10: a block and a failure, or neither: {:?}", event.kind)
+                })?;
+                self.compacted = Some(block.is_some());
+                Ok(Place::Between)
             }
             (Place::Between, EventKind::MessageStart { message_id }) => {
                 self.new_message(message_id)?;
+                ensure(self.limit == Limit::Far, || {
+                    "UP-2: a second limit".to_owned()
+                })?;
                 Ok(Place::Notice(message_id.clone()))
             }
             (Place::Notice(id), EventKind::MessageEnd { message }) => {
                 self.settled(message, &id, false)?;
                 let is_system = matches!(message.message, Message::System { .. });
                 ensure(is_system, || format!("UP-2: {message:?} outside a turn"))?;
+                self.limit = Limit::Told;
                 Ok(Place::Between)
             }
-            (Place::Between, EventKind::LoopEnd { outcome, usage, .. }) => {
+            (
+                Place::Between,
+                EventKind::LoopEnd {
+                    outcome,
+                    usage,
+                    rejection,
+                    ..
+                },
+            ) => {
                 ensure(*usage == self.usage, || {
                     format!("I3: LoopEnd has {usage:?}, the turns {:?}", self.usage)
                 })?;
-                self.fits(outcome)?;
+                self.fits(outcome, rejection.as_ref())?;
                 Ok(Place::After)
             }
             (place, kind) => Err(format!("R1: in {place:?} came {kind:?}")),
         }
+    }
+
+    /// TURN-15 to TURN-22, UP-13, C-4.
+    fn may_begin(&mut self, trigger: TurnTrigger) -> Result<(), String> {
+        use TurnTrigger::{Branch, Continuation};
+        let fits = match self.kind {
+            _ if self.turns > 0 => trigger == Continuation,
+            ContinuationKind::Initial => trigger != Branch,
+            ContinuationKind::Default | ContinuationKind::Rerun => trigger == Continuation,
+            ContinuationKind::Branch => trigger == Branch,
+            ContinuationKind::Compaction => {
+                return Err("UP-13: a turn in a compaction".to_owned());
+            }
+        };
+        ensure(fits, || {
+            format!(
+                "TURN-22: turn {} of {:?} triggered by {trigger:?}",
+                self.turns, self.kind
+            )
+        })?;
+        self.limit = match self.limit {
+            Limit::Far => Limit::Far,
+            Limit::Told => Limit::Replied,
+            Limit::Replied => return Err("C-4: a second reply after the limit".to_owned()),
+        };
+        Ok(())
     }
 
     fn new_message(&mut self, id: &MessageId) -> Result<(), String> {
@@ -212,39 +308,6 @@ impl Oracle {
         };
         ensure(is_in_turn, || {
             format!("TURN-7: {id:?} says {:?}", message.turn_id)
-        })
-    }
-
-    /// Rows of section 7 that the last answer decides.
-    fn fits(&self, outcome: &Outcome) -> Result<(), String> {
-        use MessageStop::{Aborted, Error, GuardRail, Length, Stop, ToolUse};
-        let fits = match outcome {
-            Outcome::Finished(TurnFinish::AssistantMessage { .. }) => self.last_stop == Some(Stop),
-            Outcome::Stopped(TurnStop::Incomplete) => self.last_stop == Some(Length),
-            Outcome::Stopped(TurnStop::ProviderError) => {
-                matches!(self.last_stop, Some(Error | GuardRail))
-            }
-            Outcome::Stopped(TurnStop::Cancelled | TurnStop::MaxTurns) => {
-                matches!(self.last_stop, None | Some(Aborted | ToolUse))
-            }
-            Outcome::Stopped(
-                TurnStop::InvalidInput
-                | TurnStop::ToolFailure
-                | TurnStop::PluginAbort
-                | TurnStop::RuntimeError
-                | TurnStop::SubmittedError { .. }
-                | TurnStop::ToolError { .. },
-            )
-            | Outcome::FrameSwitch { .. }
-            | Outcome::Finished(TurnFinish::FinalValue { .. } | TurnFinish::ToolValue { .. }) => {
-                true
-            }
-        };
-        ensure(fits, || {
-            format!(
-                "C-2: {outcome:?} after a message that stopped with {:?}",
-                self.last_stop
-            )
         })
     }
 }

@@ -1,14 +1,20 @@
 //! Tests of the engine: a loop is fed inputs, and what it said is read as lines.
 
 mod cancels;
+mod compacting;
 mod compaction;
 mod context;
+mod control;
 mod ends;
 pub(crate) mod fixture;
+mod hooks;
 mod judged;
+mod kinds;
 mod laws;
+mod parallel;
 mod recording;
 mod script;
 mod shapes;
+mod steering;
 mod told;
 mod turns;

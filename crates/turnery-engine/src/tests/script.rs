@@ -1,9 +1,10 @@
 //! Script: feeds a loop, keeps what it said, and writes it down one line each.
 
 use crate::{
-    Announced, CallDetail, Content, Effect, Event, EventKind, FaultKind, Finish, Input, LlmMessage,
-    Loop, LoopSpec, Message, ModelDelta, ModelFault, ModelStop, Recorder, Response, Timestamp,
-    ToolCall, ToolEnvelope, Usage, Verdict, message::joined_text, oracle,
+    Announced, CallDetail, Content, Effect, Event, EventKind, FaultKind, Finish, Hook, HookVerdict,
+    Input, LlmMessage, Loop, LoopSpec, Message, ModelDelta, ModelFault, ModelStop, Recorder,
+    Response, Timestamp, ToolCall, ToolControl, ToolEnvelope, Usage, Verdict, message::joined_text,
+    oracle,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -105,7 +106,7 @@ fn line(effect: &Effect) -> String {
         Effect::StopTool(id) => format!("> stop {id}"),
         Effect::AbortTool(id) => format!("> abort {id}"),
         Effect::StartGrace => "> grace".to_owned(),
-        Effect::Hook(hook) => format!("> hook {hook:?}"),
+        Effect::Hook(hook) => format!("> hook {}", asked(hook)),
         Effect::StopHook => "> stop hook".to_owned(),
         Effect::Compact(size) => format!("> compact {}", size.messages),
         Effect::Unheard(content) => format!("> unheard {}", joined_text(content)),
@@ -113,6 +114,24 @@ fn line(effect: &Effect) -> String {
         Effect::Commit(event) => format!("> commit {}", word(&event.kind)),
         Effect::Finish(Finish::Done { .. }) => "> done".to_owned(),
         Effect::Finish(Finish::Lost(fault)) => format!("> lost {fault:?}"),
+    }
+}
+
+fn asked(hook: &Hook) -> String {
+    match hook {
+        Hook::Input { text } => format!("input {text}"),
+        Hook::BeforeTurn { turn_index } => format!("before turn {turn_index}"),
+        Hook::AfterTurn { turn_index, usage } => {
+            format!("after turn {turn_index}, {:?}", usage.map(|it| it.total()))
+        }
+        Hook::BeforeTool(call) => format!("before tool {}", call.call_id),
+        Hook::AfterTool { call_id, .. } => format!("after tool {call_id}"),
+        Hook::BeforeCompaction(size) => format!("before compaction of {}", size.tokens),
+        Hook::AfterCompaction { before, after } => {
+            format!("after compaction of {} to {}", before.tokens, after.tokens)
+        }
+        Hook::OnError { message } => format!("error {message}"),
+        Hook::Checkpoint => "checkpoint".to_owned(),
     }
 }
 
@@ -189,22 +208,26 @@ pub(crate) fn call(id: &str) -> Content {
     })
 }
 
-/// An answer that says `content`; it costs `input` and `output` tokens, or nobody knows.
-pub(crate) fn answer(content: Vec<Content>, stop: ModelStop, cost: Option<(u64, u64)>) -> Input {
+fn announced(content: &[Content], parallel: impl Fn(&ToolCall) -> bool) -> Vec<Announced> {
     let calls = content.iter().filter_map(|item| match item {
         Content::ToolCall(call) => Some(Announced {
             detail: CallDetail {
                 title: format!("Use {}", call.name),
                 ..CallDetail::default()
             },
-            parallel: false,
+            parallel: parallel(call),
         }),
         Content::Text { .. }
         | Content::Image(_)
         | Content::Thinking { .. }
         | Content::Opaque { .. } => None,
     });
-    let calls = calls.collect();
+    calls.collect()
+}
+
+/// An answer that says `content`; it costs `input` and `output` tokens, or nobody knows.
+pub(crate) fn answer(content: Vec<Content>, stop: ModelStop, cost: Option<(u64, u64)>) -> Input {
+    let calls = announced(&content, |_| false);
     let response = Response {
         content,
         stop,
@@ -262,4 +285,46 @@ pub(crate) fn failed(kind: FaultKind) -> Input {
         status: None,
         retry_after: None,
     })
+}
+
+/// An answer with these calls; those in `beside` may run at the same time.
+pub(crate) fn parallel_calls(ids: &[&str], beside: &[&str]) -> Input {
+    let Input::Answered { response, .. } = calls(ids) else {
+        unreachable!("an answer");
+    };
+    let calls = announced(&response.content, |call| {
+        beside.contains(&call.call_id.as_str())
+    });
+    Input::Answered { response, calls }
+}
+
+/// What a call comes to that decides about its loop.
+pub(crate) fn deciding(text: &str, control: ToolControl) -> ToolEnvelope {
+    ToolEnvelope {
+        control: Some(Box::new(control)),
+        ..ToolEnvelope::text(text)
+    }
+}
+
+pub(crate) fn printed(id: &str, text: &str) -> Input {
+    Input::Printed {
+        call_id: id.into(),
+        text: text.to_owned(),
+    }
+}
+
+pub(crate) fn steer(text: &str) -> Input {
+    Input::Steer(vec![Content::text(text)])
+}
+
+pub(crate) fn follow_up(text: &str) -> Input {
+    Input::FollowUp(vec![Content::text(text)])
+}
+
+pub(crate) fn go() -> Input {
+    Input::Hooked(HookVerdict::Go)
+}
+
+pub(crate) fn no(reason: &str) -> Input {
+    Input::Hooked(HookVerdict::Stop(reason.to_owned()))
 }

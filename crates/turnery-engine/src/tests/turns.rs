@@ -3,8 +3,7 @@
 use super::fixture::prompt;
 use super::script::{Script, allow, asking, calls, ended, prose, text, verdict};
 use crate::{
-    CallDetail, FailureKind, Input, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, TurnTrigger,
-    Verdict,
+    CallDetail, FailureKind, Input, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, Verdict,
 };
 
 /// TURN-2, 8, 16, 18, 29, 33 to 35, 39 to 43, 47, 49, 56, 57, 59, 67; ACP-22; ACP-32; JIDO-47; C-25; R2.
@@ -89,28 +88,6 @@ fn a_prompt_with_tools_keeps_the_order() {
         "> done",
     ];
     assert_eq!(script.lines(), expected);
-}
-
-/// TURN-17, 20, 21: the first turn is caused by what the host says.
-// proves: TURN-10, TURN-22
-#[test]
-fn the_first_turn_has_the_cause_that_it_was_given() {
-    for (trigger, line) in [
-        (TurnTrigger::SubAgent, "turn begins SubAgent"),
-        (TurnTrigger::Branch, "turn begins Branch"),
-        (TurnTrigger::Continuation, "turn begins Continuation"),
-    ] {
-        let mut spec = prompt();
-        spec.trigger = trigger;
-        spec.input = Vec::new();
-        let mut script = Script::start(spec);
-        let expected = ["loop begins", line, "> call model 0"];
-        assert_eq!(script.lines(), expected, "TURN-30: no input, no message");
-        script.feed_all([calls(&["a"]), allow("a")]);
-        script.feed_all([ended("a", ToolEnvelope::text("x")), prose("y")]);
-        let later = "turn begins Continuation".to_owned();
-        assert!(script.lines().contains(&later), "TURN-22");
-    }
 }
 
 /// TURN-7, TURN-34, D-2: prompt, answer and results all say which turn they belong to.
