@@ -113,6 +113,7 @@ impl Agent {
             model: settings.model.to_string(),
             mode: settings.mode.as_str().to_owned(),
             at: chrono::Utc::now(),
+            spawned_by: None,
         };
         let info = self.store.create(new).await?;
         let mode = settings.mode;

@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, sync::Arc};
-use turnery_engine::{Event, LoopId, LoopRecord, SessionId, Timestamp};
+use turnery_engine::{CallId, Event, LoopId, LoopRecord, SessionId, Timestamp};
 
 /// A store of sessions. Cheap to clone behind an `Arc`; all methods may be called at once.
 pub trait Store: Send + Sync + 'static {
@@ -16,7 +16,7 @@ pub trait Store: Send + Sync + 'static {
     /// Sessions, the one last active first, in pages with stable cursors.
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>>;
 
-    /// Remove a session and all that belongs to it. True if there was one.
+    /// Remove a session and all that belongs to it, its child sessions too. True if there was one.
     fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>>;
 
     /// The history of a session: its loops, oldest first, with the messages and events of each.
@@ -73,6 +73,19 @@ pub struct NewSession {
     pub mode: String,
     /// When.
     pub at: Timestamp,
+    /// The call that makes it; none if a person does.
+    pub spawned_by: Option<SpawnRef>,
+}
+
+/// The call of a tool that made a child session (S7). Its loop may never be committed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpawnRef {
+    /// The parent session.
+    pub session_id: SessionId,
+    /// The loop that asked for the call.
+    pub loop_id: LoopId,
+    /// The call.
+    pub call_id: CallId,
 }
 
 /// A session without its history.
@@ -101,6 +114,9 @@ pub struct SessionInfo {
     /// The loop that the next prompt follows.
     #[serde(default)]
     pub tip_loop_id: Option<LoopId>,
+    /// The call that made it; none if a person did. Such a session goes with its parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawned_by: Option<SpawnRef>,
 }
 
 /// Which sessions to list.
@@ -108,6 +124,8 @@ pub struct SessionInfo {
 pub struct ListQuery {
     /// Only those of exactly this folder.
     pub cwd: Option<PathBuf>,
+    /// Also those that calls of tools made.
+    pub spawned: bool,
     /// From an earlier page.
     pub cursor: Option<String>,
     /// At most this many; 0 means the store's page size.

@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod contract;
 mod cursor;
+pub mod lineage;
 pub mod memory;
 pub mod owner;
 mod recovery;
@@ -10,8 +11,8 @@ pub mod sqlite;
 
 pub use clock::Clock;
 pub use contract::{
-    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch, Store,
-    StoreError,
+    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch,
+    SpawnRef, Store, StoreError,
 };
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;

@@ -219,6 +219,7 @@ impl Store for MemoryStore {
             updated_at: new.at,
             head_version: 0,
             tip_loop_id: None,
+            spawned_by: new.spawned_by,
         };
         Box::pin(ready(self.all(|sessions| {
             if sessions.contains_key(&new.id) {
@@ -248,8 +249,8 @@ impl Store for MemoryStore {
     }
 
     fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
-        let removed = self.all(|sessions| sessions.remove(id));
-        Box::pin(ready(Ok(removed.is_some())))
+        let removed = self.all(|sessions| remove(sessions, id));
+        Box::pin(ready(Ok(removed)))
     }
 
     fn loops(
@@ -323,6 +324,23 @@ impl Store for MemoryStore {
     }
 }
 
+/// Parents first, so that a circle of them has an end.
+fn remove(sessions: &mut HashMap<SessionId, Held>, id: &SessionId) -> bool {
+    let removed = sessions.remove(id).is_some();
+    let of = |held: &Held| {
+        held.info
+            .spawned_by
+            .as_ref()
+            .is_some_and(|by| by.session_id == *id)
+    };
+    let children = sessions.iter().filter(|(_, held)| of(held));
+    let children: Vec<SessionId> = children.map(|(child, _)| child.clone()).collect();
+    for child in &children {
+        remove(sessions, child);
+    }
+    removed
+}
+
 fn page(
     sessions: &HashMap<SessionId, Held>,
     query: &ListQuery,
@@ -334,6 +352,7 @@ fn page(
     };
     let infos = sessions.values().map(|held| &held.info);
     let mut found: Vec<(String, &SessionInfo)> = infos
+        .filter(|info| query.spawned || info.spawned_by.is_none())
         .filter(|info| query.cwd.as_ref().is_none_or(|cwd| info.cwd == *cwd))
         .map(|info| (time_text(info.updated_at), info))
         .filter(|(at, info)| {

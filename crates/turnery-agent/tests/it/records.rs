@@ -175,6 +175,7 @@ async fn a_session_without_turns_is_gone_on_with() {
         model: "puppet/one".to_owned(),
         mode: "ask".to_owned(),
         at: old.started_at,
+        spawned_by: None,
     };
     world.store.create(new).await.unwrap();
     let opened = world.store.claim(&id, &Owner::this_process()).await;

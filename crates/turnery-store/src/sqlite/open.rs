@@ -12,9 +12,12 @@ const APPLICATION_ID: i64 = 0x7475_726e;
 const SCHEMA: &str = include_str!("schema.sql");
 const VERSION: i64 = 2;
 
+/// So large that most loops fit in one: a commit then writes few of them. Unit: bytes.
+const PAGE: u32 = 8192;
+
 /// Pages in the log before a commit copies them back itself; an idle writer does it sooner. So few that
 /// the log soon is overwritten in place: a flush that need not make the file longer is a quarter quicker.
-const LOG_PAGES: u32 = 100;
+const LOG_PAGES: u32 = 50;
 
 /// Open the database, and make it if need be.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
@@ -64,6 +67,7 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     // Else a statement may be made anew whenever its parameters change.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     if version(&db)? != VERSION {
+        db.pragma_update(None, "page_size", PAGE)?;
         make(&mut db)?;
     }
     let mode = switch_to_log(&db)?;

@@ -12,17 +12,19 @@ use rusqlite::{Connection, Row, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
 use turnery_engine::SessionId;
 
-pub(super) const COLUMNS: &str =
-    "session_id, cwd, roots, title, model, mode, created_at, updated_at, head_version, tip_loop_id";
+pub(super) const COLUMNS: &str = "session_id, cwd, roots, title, model, mode, created_at, updated_at, head_version, tip_loop_id, \
+     spawned_by";
 
 /// How many columns that are.
-pub(super) const WIDTH: usize = 10;
+pub(super) const WIDTH: usize = 11;
 
 pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo, Fault> {
     let at = time_text(new.at);
+    let spawned_by = new.spawned_by.as_ref().map(serde_json::to_string);
+    let spawned_by = spawned_by.transpose()?;
     let mut insert = db.prepare_cached(
-        "INSERT INTO sessions (session_id, cwd, roots, model, mode, created_at, updated_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6) ON CONFLICT (session_id) DO NOTHING",
+        "INSERT INTO sessions (session_id, cwd, roots, model, mode, created_at, updated_at, spawned_by) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (session_id) DO NOTHING",
     )?;
     let made = insert.execute(params![
         new.id.as_str(),
@@ -30,7 +32,8 @@ pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo
         serde_json::to_string(&new.roots)?,
         new.model,
         new.mode,
-        at
+        at,
+        spawned_by
     ])?;
     if made == 0 {
         return Err(StoreError::Exists(new.id).into());
@@ -46,6 +49,7 @@ pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo
         updated_at: new.at,
         head_version: 0,
         tip_loop_id: None,
+        spawned_by: new.spawned_by,
     })
 }
 
@@ -88,9 +92,19 @@ pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, F
     } else {
         "?4 IS NULL"
     };
+    let whose = if query.spawned {
+        "TRUE"
+    } else {
+        "spawned_by IS NULL"
+    };
+    // The ids first: there is no index by time, since each commit would have to write it, and to sort
+    // whole rows takes longer.
     let mut select = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM sessions WHERE (updated_at, session_id) < (?1, ?2) AND {folder} \
-         ORDER BY updated_at DESC, session_id DESC LIMIT ?3"
+        "WITH page AS MATERIALIZED (SELECT session_id FROM sessions \
+             WHERE (updated_at, session_id) < (?1, ?2) AND {folder} AND {whose} \
+             ORDER BY updated_at DESC, session_id DESC LIMIT ?3) \
+         SELECT {COLUMNS} FROM page JOIN sessions USING (session_id) \
+         ORDER BY updated_at DESC, session_id DESC"
     ))?;
     let one_more = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
     let mut rows = select.query(params![before, below, one_more, here])?;
@@ -108,10 +122,19 @@ pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, F
     })
 }
 
-/// What belongs to it goes with it: each table says so itself.
+/// What belongs to a session goes with it: each table says so itself. Its children go by name.
 pub(super) fn delete(db: &mut Connection, id: &SessionId) -> Result<bool, Fault> {
-    let mut delete = db.prepare_cached("DELETE FROM sessions WHERE session_id = ?1")?;
-    Ok(delete.execute((id.as_str(),))? > 0)
+    let mut delete = db.prepare_cached(
+        "WITH RECURSIVE gone (id) AS (VALUES (?1) UNION SELECT session_id FROM sessions \
+             JOIN gone ON spawned_by ->> 'session_id' = gone.id) \
+         DELETE FROM sessions WHERE session_id IN gone RETURNING session_id",
+    )?;
+    let mut gone = delete.query((id.as_str(),))?;
+    let mut found = false;
+    while let Some(row) = gone.next()? {
+        found |= text(row, 0)? == id.as_str();
+    }
+    Ok(found)
 }
 
 pub(super) fn patch(
@@ -173,6 +196,7 @@ pub(super) fn session(row: &Row<'_>) -> Result<SessionInfo, Fault> {
         updated_at: time(text(row, 7)?)?,
         head_version: row.get(8)?,
         tip_loop_id: maybe(row, 9)?.map(Into::into),
+        spawned_by: maybe(row, 10)?.map(serde_json::from_str).transpose()?,
     })
 }
 

@@ -104,6 +104,7 @@ impl Store for Flawed {
                 cursor: None,
                 limit: 1000,
                 cwd: query.cwd,
+                spawned: query.spawned,
             };
             let mut page = self.sound.list(whole).await?;
             let end = (skip + query.limit).min(page.sessions.len());

@@ -107,6 +107,7 @@ pub(crate) async fn pages_show_each_session_once(world: &World) {
     let mut cursor = None;
     loop {
         let query = ListQuery {
+            spawned: false,
             cursor,
             limit: 4,
             cwd: Some("/home/ann/project".into()),

@@ -7,6 +7,7 @@ mod commits;
 mod files;
 mod lanes;
 mod laws;
+mod lineage;
 mod listing;
 mod processes;
 mod recovery;

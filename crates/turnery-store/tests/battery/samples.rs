@@ -23,6 +23,7 @@ pub(crate) fn new_session(id: &str) -> NewSession {
         model: "offline/echo".into(),
         mode: "ask".into(),
         at: at(0),
+        spawned_by: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{World, battery, samples::*};
 use std::path::PathBuf;
-use turnery_store::{SessionInfo, SessionPatch, StoreError};
+use turnery_store::{ListQuery, NewSession, SessionInfo, SessionPatch, SpawnRef, StoreError};
 
 battery!(
     a_session_is_found_as_it_was_made,
@@ -10,7 +10,22 @@ battery!(
     an_unknown_session_is_named,
     a_patch_changes_what_it_names,
     deleting_takes_all_and_twice_is_fine,
+    a_child_session_says_who_made_it_and_is_hidden,
+    deleting_takes_the_children_too,
+    deleting_ends_in_a_circle,
 );
+
+/// A session that a call in the first loop of `parent` makes.
+fn child_session(id: &str, parent: &str) -> NewSession {
+    NewSession {
+        spawned_by: Some(SpawnRef {
+            session_id: parent.into(),
+            loop_id: loop_id(parent, 1),
+            call_id: "c1".into(),
+        }),
+        ..new_session(id)
+    }
+}
 
 async fn a_session_is_found_as_it_was_made(world: &World) {
     let made = world.store.create(new_session("s1")).await;
@@ -25,6 +40,7 @@ async fn a_session_is_found_as_it_was_made(world: &World) {
         updated_at: at(0),
         head_version: 0,
         tip_loop_id: None,
+        spawned_by: None,
     };
     assert_eq!(made, Ok(expected.clone()));
     assert_eq!(world.store.info(&"s1".into()).await, Ok(expected));
@@ -109,4 +125,58 @@ async fn deleting_takes_all_and_twice_is_fine(world: &World) {
     let opened = store.claim(&id, &owner("b")).await.unwrap();
     assert_eq!(opened.info.head_version, 0);
     assert_eq!(store.loops(&id, 0).await, Ok(Vec::new()));
+}
+
+/// S7: it is there before its parent's loop, and is found by its name.
+// proves: LOOP-88
+pub(crate) async fn a_child_session_says_who_made_it_and_is_hidden(world: &World) {
+    let store = &world.store;
+    store.create(new_session("s1")).await.unwrap();
+    let made = store.create(child_session("s2", "s1")).await.unwrap();
+    let spawned_by = Some(SpawnRef {
+        session_id: "s1".into(),
+        loop_id: "s1.cfg.1".into(),
+        call_id: "c1".into(),
+    });
+    assert_eq!(made.spawned_by, spawned_by);
+    assert_eq!(store.info(&"s2".into()).await.unwrap(), made);
+    let lane = store.claim(&"s2".into(), &owner("a")).await.unwrap();
+    assert_eq!(lane.info.spawned_by, spawned_by);
+
+    let ids = async |query| {
+        let page = store.list(query).await.unwrap();
+        let ids = page.sessions.iter().map(|info| info.id.to_string());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(ids(ListQuery::default()).await, ["s1"]);
+    let all = ListQuery {
+        spawned: true,
+        ..ListQuery::default()
+    };
+    assert_eq!(ids(all).await, ["s2", "s1"]);
+}
+
+async fn deleting_takes_the_children_too(world: &World) {
+    let store = &world.store;
+    for (id, parent) in [("s2", "s1"), ("s3", "s2"), ("s4", "s1"), ("s5", "s9")] {
+        store.create(child_session(id, parent)).await.unwrap();
+    }
+    store.create(new_session("s1")).await.unwrap();
+    assert_eq!(store.delete(&"s1".into()).await, Ok(true));
+    for id in ["s1", "s2", "s3", "s4"] {
+        let missing = Err(StoreError::NotFound(id.into()));
+        assert_eq!(store.info(&id.into()).await, missing);
+    }
+    // Whose parent is not here stays, and so may be called up by itself.
+    assert!(store.info(&"s5".into()).await.is_ok());
+    assert_eq!(store.delete(&"s5".into()).await, Ok(true));
+}
+
+/// Nobody makes one, but an imported document may hold it.
+async fn deleting_ends_in_a_circle(world: &World) {
+    let store = &world.store;
+    store.create(child_session("s1", "s2")).await.unwrap();
+    store.create(child_session("s2", "s1")).await.unwrap();
+    assert_eq!(store.delete(&"s1".into()).await, Ok(true));
+    assert_eq!(store.delete(&"s2".into()).await, Ok(false));
 }
