@@ -4,22 +4,19 @@
 //! its results.
 
 use crate::{
-    CallId, CompactionBlock, Content, ContextSize, FrameId, LlmMessage, LoopId, LoopRecord,
-    Message, MessageId, Outcome,
+    CallId, CompactionBlock, ContextSize, ContinuationKind, LlmMessage, LoopId, LoopRecord,
+    Message, MessageId,
 };
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
-/// The loops that lead to `tip`, oldest first (UP-12): branches that were not chosen, runs that were
-/// tried again, refused and aborted loops are none of them.
+/// The loops that lead to `tip`, oldest first (UP-12): branches that were not chosen, loops that were run
+/// again, refused and aborted ones are none of them.
 #[must_use]
 pub fn chain(loops: &[Arc<LoopRecord>], tip: Option<&LoopId>) -> Vec<Arc<LoopRecord>> {
-    let by_id: HashMap<&LoopId, &Arc<LoopRecord>> = loops
-        .iter()
-        .map(|record| (&record.loop_id, record))
-        .collect();
+    let by_id = by_id(loops);
     let mut chain = Vec::new();
     let mut next = tip;
     // A damaged store may hold a circle of parents; a chain has no more links than there are loops.
@@ -30,10 +27,37 @@ pub fn chain(loops: &[Arc<LoopRecord>], tip: Option<&LoopId>) -> Vec<Arc<LoopRec
         if record.on_chain {
             chain.push(Arc::clone(record));
         }
-        next = record.parent_loop_id.as_ref();
+        next = followed(&by_id, record);
     }
     chain.reverse();
     chain
+}
+
+/// The loop before this one in the conversation: its parent, or if it runs a loop again, what came
+/// before that (LOOP-86).
+#[must_use]
+pub fn before<'l>(loops: &'l [Arc<LoopRecord>], record: &'l LoopRecord) -> Option<&'l LoopId> {
+    followed(&by_id(loops), record)
+}
+
+type ById<'l> = HashMap<&'l LoopId, &'l Arc<LoopRecord>>;
+
+fn by_id(loops: &[Arc<LoopRecord>]) -> ById<'_> {
+    loops
+        .iter()
+        .map(|record| (&record.loop_id, record))
+        .collect()
+}
+
+fn followed<'l>(by_id: &ById<'l>, record: &'l LoopRecord) -> Option<&'l LoopId> {
+    let mut record = record;
+    for _ in 0..by_id.len() {
+        if record.continuation_kind != ContinuationKind::Rerun {
+            break;
+        }
+        record = by_id.get(record.parent_loop_id.as_ref()?)?;
+    }
+    record.parent_loop_id.as_ref()
 }
 
 /// The messages that the model sees, shared and never copied: those of the current frame, the oldest
@@ -57,33 +81,29 @@ struct Mark {
 }
 
 impl View {
-    /// What is seen after these loops.
+    /// What is seen after these loops, which lead to the tip; those that were run again may be among
+    /// them. A frame begins with its first loop, whose input is its task: what was said before is not
+    /// seen in it (LASH-12, C-14).
     #[must_use]
     pub fn of(chain: &[Arc<LoopRecord>]) -> Self {
+        let frame = chain.last().and_then(|record| record.frame_id.as_ref());
+        let outside = |record: &Arc<LoopRecord>| record.frame_id.as_ref() != frame;
+        let first = chain.iter().rposition(outside).map_or(0, |at| at + 1);
+        let is_rerun =
+            |record: &&Arc<LoopRecord>| record.continuation_kind == ContinuationKind::Rerun;
+        let reruns = chain.iter().filter(is_rerun);
+        let replaced: HashSet<_> = reruns.filter_map(|it| it.parent_loop_id.as_ref()).collect();
+        let stands = |record: &&Arc<LoopRecord>| !replaced.contains(&record.loop_id);
+        let loops = chain[first..].iter().filter(stands);
         let mut view = Self::default();
-        let mut frame = None;
-        let mut blocks = Vec::new();
-        for record in chain {
-            if let Some(opened) = &record.frame
-                && frame.as_ref() != Some(&opened.frame_id)
-            {
-                view.enter(&opened.frame_id, &opened.task);
-                frame = Some(opened.frame_id.clone());
-                blocks.clear();
-            }
-            for message in &record.messages {
-                view.push(Arc::clone(message));
-            }
-            blocks.extend(&record.compaction_block);
-            if let Some(Outcome::FrameSwitch { frame_id, task }) = &record.outcome {
-                let frame_id = FrameId::from(frame_id.as_str());
-                view.enter(&frame_id, task);
-                frame = Some(frame_id);
-                blocks.clear();
-            }
+        for message in loops.clone().flat_map(|record| &record.messages) {
+            view.push(Arc::clone(message));
         }
-        // The newest that fits; the messages are still there should none of them (LOOP-48).
-        let _ = blocks.into_iter().rev().any(|block| view.lay(block));
+        let mut blocks = loops
+            .rev()
+            .filter_map(|record| record.compaction_block.as_ref());
+        // The newest that fits; if none does, the messages are still there (LOOP-48).
+        let _ = blocks.any(|block| view.lay(block));
         view.mark();
         view
     }
@@ -110,20 +130,6 @@ impl View {
     pub fn push(&mut self, message: Arc<LlmMessage>) {
         self.size += ContextSize::of(&message.message);
         Arc::make_mut(&mut self.messages).push(message);
-    }
-
-    /// A frame begins: of all that was said before, only its task is seen (LASH-12, C-14). Its first
-    /// loop need not say the task again.
-    pub fn enter(&mut self, frame_id: &FrameId, task: &str) {
-        *self = Self::default();
-        self.push(Arc::new(LlmMessage {
-            message_id: MessageId::from(format!("{frame_id}.task")),
-            turn_id: None,
-            message: Message::User {
-                content: vec![Content::text(task)],
-            },
-        }));
-        self.mark();
     }
 
     /// Lay a block over the messages that it stands for (LOOP-47). Costs as much as there are

@@ -2,8 +2,8 @@
 
 use super::{exchange, record};
 use crate::{
-    LoopRecord, LoopStatus, Outcome, TurnStop,
-    context::{View, chain},
+    ContinuationKind, LoopRecord, LoopStatus, Outcome, TurnStop,
+    context::{View, before, chain},
     tests::compaction::talk::{Talk, words},
 };
 use std::sync::Arc;
@@ -30,21 +30,39 @@ fn the_chain_follows_parents_from_the_tip() {
     assert!(chain(&loops, Some(&"9".into())).is_empty());
 }
 
+fn again(id: &str, which: &str, prompt: &str, answer: &str) -> Arc<LoopRecord> {
+    Arc::new(LoopRecord {
+        continuation_kind: ContinuationKind::Rerun,
+        ..Arc::unwrap_or_clone(exchange(id, Some(which), prompt, answer))
+    })
+}
+
 // proves: UP-12, LOOP-86, LOOP-87
 #[test]
-fn branches_not_chosen_and_runs_tried_again_are_not_seen() {
+fn branches_not_chosen_and_loops_that_were_run_again_are_not_seen() {
     let loops = [
         exchange("1", None, "one", "first"),
         exchange("2", Some("1"), "two", "bad"),
-        exchange("again", Some("1"), "two", "better"),
+        again("2b", "2", "two", "worse"),
+        again("2c", "2b", "two", "better"),
         exchange("branch", Some("1"), "two", "other"),
-        exchange("3", Some("again"), "three", "third"),
+        exchange("3", Some("2c"), "three", "third"),
+        again("1b", "1", "one", "anew"),
     ];
     assert_eq!(
         seen(&loops, "3"),
         ["one", "first", "two", "better", "three", "third"]
     );
     assert_eq!(seen(&loops, "branch"), ["one", "first", "two", "other"]);
+    assert_eq!(seen(&loops, "1b"), ["one", "anew"]);
+    // Also if they are given together with what they were run instead of.
+    let mut parents = loops[..4].to_vec();
+    parents.push(Arc::clone(&loops[5]));
+    let all = ["one", "first", "two", "better", "three", "third"];
+    assert_eq!(words(View::of(&parents).messages()), all);
+    assert_eq!(before(&loops, &loops[3]), Some(&"1".into()));
+    assert_eq!(before(&loops, &loops[5]), Some(&"2c".into()));
+    assert_eq!(before(&loops, &loops[6]), None);
 }
 
 // proves: UP-35, LOOP-54
@@ -76,4 +94,9 @@ fn a_circle_of_parents_has_an_end() {
     two.on_chain = false;
     let loops = [one, Arc::new(two)];
     assert_eq!(seen(&loops, "1"), ["one", "first"]);
+    let loops = [
+        again("1", "2", "one", "first"),
+        again("2", "1", "two", "second"),
+    ];
+    assert_eq!(chain(&loops, Some(&"1".into())).len(), 2);
 }

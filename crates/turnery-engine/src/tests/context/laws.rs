@@ -2,9 +2,9 @@
 
 use super::record;
 use crate::{
-    CompactionSettings, FrameId, LoopId, LoopRecord, MessageId, Outcome, Timestamp,
+    CompactionSettings, ContinuationKind, FrameId, LoopId, LoopRecord, MessageId, Timestamp,
     compaction::plan,
-    context::{View, chain},
+    context::{View, before, chain},
     oracle,
     tests::compaction::talk::{Talk, lines, long},
 };
@@ -70,6 +70,12 @@ struct World {
     loops: Vec<Arc<LoopRecord>>,
     tip: Option<LoopId>,
     live: View,
+    /// The frame that the tip is in.
+    frame: Option<FrameId>,
+    /// The frame that the next loop is to open.
+    opens: Option<FrameId>,
+    /// The loop that the next one runs again; the tip is back before it.
+    again: Option<LoopId>,
     /// The messages of the frame, found by nothing but appending.
     said: Vec<MessageId>,
     compacted: usize,
@@ -107,20 +113,27 @@ impl World {
         match step {
             Step::Loop(turns, compacted, end) => self.run(&turns, &compacted, &end),
             Step::Compact(keep) => {
+                self.again = None;
                 self.live.mark();
                 let block = self.compact(keep);
                 let id = self.id();
                 let record = record(&id, self.tip.as_ref().map(LoopId::as_str), Talk::of(&*id));
                 self.keep(LoopRecord {
                     compaction_block: block,
+                    frame_id: self.frame.clone(),
                     ..record
                 });
             }
             Step::Again => {
-                let is_tip = |record: &&Arc<LoopRecord>| Some(&record.loop_id) == self.tip.as_ref();
-                let tip = self.loops.iter().find(is_tip);
-                self.tip = tip.and_then(|record| record.parent_loop_id.clone());
+                let Some(tip) = self.tip.clone() else {
+                    return;
+                };
+                let is_tip = |record: &&Arc<LoopRecord>| record.loop_id == tip;
+                let record = self.loops.iter().find(is_tip);
+                let record = record.expect("the tip is stored");
+                self.tip = before(&self.loops, record).cloned();
                 self.elsewhere();
+                self.again = Some(tip);
             }
             Step::Branch(index) => {
                 let chain = chain(&self.loops, self.tip.as_ref());
@@ -135,13 +148,15 @@ impl World {
     /// The tip has changed from outside: that is read anew.
     fn elsewhere(&mut self) {
         self.live = self.reload();
+        (self.opens, self.again, self.frame) = (None, None, None);
         self.said.clear();
         for record in chain(&self.loops, self.tip.as_ref()) {
+            if record.frame_id != self.frame {
+                self.said.clear();
+                self.frame.clone_from(&record.frame_id);
+            }
             let ids = record.messages.iter().map(|m| m.message_id.clone());
             self.said.extend(ids);
-            if let Some(Outcome::FrameSwitch { frame_id, .. }) = &record.outcome {
-                self.said = vec![format!("{frame_id}.task").into()];
-            }
         }
     }
 
@@ -159,8 +174,15 @@ impl World {
 
     fn run(&mut self, turns: &[usize], compacted: &[(usize, Keep)], end: &End) {
         let id = self.id();
-        let parent = self.tip.clone();
+        let again = self.again.take();
+        let kind = match again {
+            Some(_) => ContinuationKind::Rerun,
+            None => ContinuationKind::Default,
+        };
+        let parent = again.or_else(|| self.tip.clone());
+        let opened = self.opens.take();
         self.live.mark();
+        let aside = opened.is_some().then(|| std::mem::take(&mut self.live));
         let mut talk = Talk::of(&*id).user(long("prompt", 20));
         let mut block = None;
         let mut shown = 0;
@@ -179,29 +201,36 @@ impl World {
             .iter()
             .for_each(|m| self.live.push(Arc::clone(m)));
         let ids: Vec<MessageId> = talk.messages.iter().map(|m| m.message_id.clone()).collect();
+        let opens = opened.is_some();
         let mut record = LoopRecord {
             compaction_block: block,
+            continuation_kind: kind,
+            frame_id: opened.or_else(|| self.frame.clone()),
             ..record(&id, parent.as_ref().map(LoopId::as_str), talk)
         };
         match end {
-            End::Well => self.said.extend(ids),
-            End::Refused => {
-                record.on_chain = false;
-                self.live.rewind();
+            End::Well => {}
+            End::Switched => self.opens = Some(FrameId::from(format!("{id}.frame"))),
+            End::Refused => record.on_chain = false,
+            End::Lost => return self.forget(aside),
+        }
+        if record.on_chain {
+            if opens {
+                self.said.clear();
             }
-            End::Lost => return self.live.rewind(),
-            End::Switched => {
-                let frame = FrameId::from(format!("{id}.frame"));
-                let task = long("task", 10);
-                self.live.enter(&frame, &task);
-                self.said = vec![format!("{frame}.task").into()];
-                record.outcome = Some(Outcome::FrameSwitch {
-                    frame_id: frame.to_string(),
-                    task,
-                });
-            }
+            self.said.extend(ids);
+            self.frame.clone_from(&record.frame_id);
+        } else {
+            self.forget(aside);
         }
         self.keep(record);
+    }
+
+    fn forget(&mut self, aside: Option<View>) {
+        match aside {
+            Some(view) => self.live = view,
+            None => self.live.rewind(),
+        }
     }
 
     fn check(&mut self) -> Result<(), TestCaseError> {

@@ -5,7 +5,7 @@ mod laws;
 mod views;
 
 use super::compaction::talk::Talk;
-use crate::{FrameId, LoopId, LoopRecord, Outcome, Timestamp, TurnFinish};
+use crate::{LoopId, LoopRecord, Outcome, Timestamp, TurnFinish};
 use std::sync::Arc;
 
 /// A loop of the session `s` that ended well.
@@ -33,14 +33,10 @@ fn exchange(id: &str, parent: Option<&str>, prompt: &str, answer: &str) -> Arc<L
     Arc::new(record(id, parent, talk))
 }
 
-/// A loop that ends by opening a frame.
-fn switch(id: &str, parent: Option<&str>, frame: &FrameId, task: &str) -> LoopRecord {
-    let talk = Talk::of(id).user("go").answer("switches", &["switched"]);
-    LoopRecord {
-        outcome: Some(Outcome::FrameSwitch {
-            frame_id: frame.to_string(),
-            task: task.to_owned(),
-        }),
-        ..record(id, parent, talk)
-    }
+/// The same loop in a frame.
+fn within(frame: &str, record: Arc<LoopRecord>) -> Arc<LoopRecord> {
+    Arc::new(LoopRecord {
+        frame_id: Some(frame.into()),
+        ..Arc::unwrap_or_clone(record)
+    })
 }

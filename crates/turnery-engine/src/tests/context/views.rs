@@ -1,9 +1,9 @@
 //! Tests of the view: frames, blocks that are laid, and what is forgotten.
 
-use super::{exchange, record, switch};
+use super::{exchange, record, within};
 use crate::{
-    CompactionBlock, CompactionSettings, ContextSize, ContinuationKind, Frame, FrameId, Kept,
-    LlmMessage, LoopRecord, Message, Timestamp,
+    CompactionBlock, CompactionSettings, ContextSize, ContinuationKind, Kept, LlmMessage,
+    LoopRecord, Timestamp,
     compaction::plan,
     context::View,
     tests::compaction::talk::{Talk, long, words},
@@ -127,59 +127,39 @@ fn a_block_that_does_not_fit_changes_nothing() {
 // proves: LASH-12, C-14
 #[test]
 fn a_frame_begins_with_its_task_and_sees_nothing_before_it() {
-    let frame_id = FrameId::from("f1");
-    let opening = Arc::new(switch("2", Some("1"), &frame_id, "tidy up"));
-    let first = Talk::of("3").answer("tidying", &[]);
-    let first = LoopRecord {
-        frame_id: Some(frame_id.clone()),
-        frame: Some(Frame {
-            frame_id,
-            parent_frame_id: None,
-            opened_by: "2".into(),
-            task: "tidy up".to_owned(),
-        }),
-        ..record("3", Some("2"), first)
-    };
-    let mut loops = vec![exchange("1", None, "one", "first"), opening];
-    let opened = View::of(&loops);
-    let [seed] = &opened.messages()[..] else {
-        panic!("only the task: {opened:?}");
-    };
-    assert!(matches!(seed.message, Message::User { .. }));
-    assert_eq!(seed.message.text(), "tidy up");
-    assert_eq!(seed.message_id.as_str(), "f1.task");
-    loops.push(Arc::new(first));
-    loops.push(exchange("4", Some("3"), "four", "fourth"));
-    let seen = words(View::of(&loops).messages());
-    assert_eq!(seen, ["tidy", "tidying", "four", "fourth"]);
-    // A branch from before the switch is in the frame that was then.
-    let before = words(View::of(&loops[..1]).messages());
-    assert_eq!(before, ["one", "first"]);
+    let loops = [
+        exchange("1", None, "one", "first"),
+        exchange("2", Some("1"), "two", "switches"),
+        within("f1", exchange("3", Some("2"), "tidy", "tidying")),
+        within("f1", exchange("4", Some("3"), "four", "fourth")),
+        within("f2", exchange("5", Some("4"), "sweep", "sweeping")),
+    ];
+    let seen = |count: usize| words(View::of(&loops[..count]).messages());
+    assert_eq!(seen(5), ["sweep", "sweeping"]);
+    assert_eq!(seen(4), ["tidy", "tidying", "four", "fourth"]);
+    assert_eq!(seen(3), ["tidy", "tidying"]);
+    // The frame is not there before its first loop; a branch from here is in the frame that was then.
+    assert_eq!(seen(2), ["one", "first", "two", "switches"]);
 }
 
-/// C-14: the same overlay inside a frame; a block of the frame before is of no use in it.
+/// The same overlay inside a frame; a block of the frame before is of no use in it.
 // proves: C-14
 #[test]
 fn blocks_hold_within_their_frame() {
-    let frame = FrameId::from("f1");
-    let mut opening = switch("2", Some("1"), &frame, "tidy");
-    opening.compaction_block = Some(block(&[], &["1.m1"], "1.m1"));
-    let mut later = Arc::unwrap_or_clone(exchange("4", Some("3"), "four", "fourth"));
-    later.compaction_block = Some(block(&["f1.task"], &["4.m0"], "4.m0"));
+    let mut two = Arc::unwrap_or_clone(exchange("2", Some("1"), "two", "switches"));
+    two.compaction_block = Some(block(&[], &["1.m1"], "1.m1"));
+    let mut four = Arc::unwrap_or_clone(exchange("4", Some("3"), "four", "fourth"));
+    four.compaction_block = Some(block(&["3.m0"], &["4.m0"], "4.m0"));
     let loops = [
         exchange("1", None, "one", "first"),
-        Arc::new(opening),
-        exchange("3", Some("2"), "three", "third"),
-        Arc::new(later),
+        Arc::new(two),
+        within("f1", exchange("3", Some("2"), "tidy", "tidying")),
+        within("f1", Arc::new(four)),
     ];
-    assert_eq!(
-        words(View::of(&loops[..3]).messages()),
-        ["tidy", "three", "third"]
-    );
-    assert_eq!(
-        words(View::of(&loops).messages()),
-        ["tidy", "summary", "four", "fourth"]
-    );
+    let seen = |count: usize| words(View::of(&loops[..count]).messages());
+    assert_eq!(seen(2), ["summary", "first", "two", "switches"]);
+    assert_eq!(seen(3), ["tidy", "tidying"]);
+    assert_eq!(seen(4), ["tidy", "summary", "four", "fourth"]);
 }
 
 /// A standalone compaction is a loop without turns that has a block.
