@@ -67,10 +67,7 @@ impl Store for FailingStore {
         fails(&self.loops).unwrap_or_else(|| self.inner.loops(id, after))
     }
 
-    fn history(
-        &self,
-        id: &SessionId,
-    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
         fails(&self.loops).unwrap_or_else(|| self.inner.history(id))
     }
 

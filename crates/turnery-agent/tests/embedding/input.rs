@@ -1,0 +1,92 @@
+//! What can be said, and what becomes of input that cannot be brought into shape.
+
+use crate::{toy::Act, world::World};
+use turnery_agent::{ImageBlob, InputFault, InputItem, TurnInput};
+use turnery_engine::{Content, ImageData};
+
+fn png() -> ImageBlob {
+    ImageBlob {
+        mime_type: "image/png".to_owned(),
+        bytes: b"\x89PNG\r\n".to_vec(),
+    }
+}
+
+fn picture() -> Content {
+    Content::Image(ImageData {
+        mime_type: "image/png".to_owned(),
+        base64: "iVBORw0K".into(),
+    })
+}
+
+// proves: LASH-37, LASH-38, LASH-39, LASH-40, LASH-41, LASH-42
+#[test]
+fn text_and_images_in_order_and_text_as_it_is() {
+    let input = TurnInput::text("what is in @/etc/passwd and here:")
+        .image("shot-1", png())
+        .image("shot-2", png());
+    let content = input.content().unwrap();
+    let text = Content::text("what is in @/etc/passwd and here:");
+    assert_eq!(content, [text, picture(), picture()]);
+    // The same picture twice, and one that nobody asks for.
+    let mut input = TurnInput::default().image("a", png());
+    input.items.push(InputItem::Text("and again".to_owned()));
+    input.items.push(InputItem::ImageRef("a".to_owned()));
+    input.image_blobs.insert("b".to_owned(), png());
+    let content = input.content().unwrap();
+    assert_eq!(content, [picture(), Content::text("and again"), picture()]);
+}
+
+fn fault(items: Vec<InputItem>) -> InputFault {
+    let mut input = TurnInput {
+        items,
+        ..TurnInput::default()
+    };
+    input.image_blobs.insert("here".to_owned(), png());
+    let text = ImageBlob {
+        mime_type: "text/plain".to_owned(),
+        bytes: b"hello".to_vec(),
+    };
+    input.image_blobs.insert("text".to_owned(), text);
+    let nothing = ImageBlob {
+        bytes: Vec::new(),
+        ..png()
+    };
+    input.image_blobs.insert("nothing".to_owned(), nothing);
+    input.content().unwrap_err()
+}
+
+// proves: LASH-16, LASH-41
+#[test]
+fn what_is_wrong_with_an_image_is_told() {
+    let image = |name: &str| fault(vec![InputItem::ImageRef(name.to_owned())]).to_string();
+    assert_eq!(
+        image("there"),
+        "the input names the image \"there\" but does not bring it: put it into image_blobs"
+    );
+    for malformed in ["", "two words", "line\nbreak", &"x".repeat(257)] {
+        assert!(image(malformed).contains("is not a name of an image"));
+    }
+    assert_eq!(
+        image("text"),
+        "the image \"text\" is of type \"text/plain\" and 5 bytes long, which is no image"
+    );
+    assert!(image("nothing").contains("0 bytes long"));
+    assert_eq!(fault(Vec::new()), InputFault::Empty);
+    assert_eq!(
+        fault(vec![InputItem::Text(String::new())]),
+        InputFault::Empty
+    );
+}
+
+// proves: LASH-37, LASH-43
+#[tokio::test(start_paused = true)]
+async fn the_model_is_given_the_picture_itself() {
+    let world = World::new(vec![vec![Act::Say("a cat")]]);
+    let turn = world.session().await.turn(TurnInput::text("who is this?"));
+    turn.image("cat", png()).run().await.unwrap();
+    let requests = world.toy.requests.lock().unwrap();
+    let turnery_engine::Message::User { content } = &requests[0].messages[0].message else {
+        unreachable!("the first message is the user's")
+    };
+    assert_eq!(*content, [Content::text("who is this?"), picture()]);
+}

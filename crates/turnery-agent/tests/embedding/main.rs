@@ -1,0 +1,14 @@
+//! The embedding surface: activities, sinks, streams, input, cancels, usage; all through the public API.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
+mod cancels;
+mod conflicts;
+mod input;
+mod laws;
+mod shapes;
+mod sinks;
+mod streams;
+mod toy;
+mod traces;
+mod usage;
+mod world;

@@ -1,0 +1,251 @@
+//! A sink is awaited, one activity at a time; what it does to itself is its own affair.
+
+use crate::{
+    toy::Act,
+    world::{Memory, World, hello, words},
+};
+use futures_util::future::BoxFuture;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::sync::Semaphore;
+use turnery_agent::{ActivitySink, ChannelSink, TurnActivity, TurnEvent, TurnInput};
+use turnery_engine::{EventKind, Outcome, TurnFinish};
+
+fn finished(text: &str) -> Outcome {
+    Outcome::Finished(TurnFinish::AssistantMessage {
+        text: text.to_owned(),
+    })
+}
+
+/// Takes an activity only when it is let.
+struct Gate {
+    leave: Semaphore,
+    begun: Mutex<Vec<TurnActivity>>,
+    at_once: Mutex<usize>,
+    most_at_once: Mutex<usize>,
+}
+
+impl ActivitySink for Gate {
+    fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.begun.lock().unwrap().push(activity);
+            let now = {
+                let mut now = self.at_once.lock().unwrap();
+                *now += 1;
+                *now
+            };
+            {
+                let mut most = self.most_at_once.lock().unwrap();
+                *most = now.max(*most);
+            }
+            self.leave.acquire().await.unwrap().forget();
+            *self.at_once.lock().unwrap() -= 1;
+        })
+    }
+}
+
+/// Everybody has done what can be done: time only passes when nothing else is left to do.
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+// proves: LASH-79, LASH-80, LASH-81, R6, D-15
+#[tokio::test(start_paused = true)]
+async fn a_slow_sink_slows_the_prompt_and_is_given_one_activity_at_a_time() {
+    let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
+    turn.push(Act::Call("c", "look"));
+    let world = World::new(vec![turn, vec![Act::Say("done")]]);
+    let session = world.session().await;
+    let gate = Arc::new(Gate {
+        leave: Semaphore::new(0),
+        begun: Mutex::default(),
+        at_once: Mutex::default(),
+        most_at_once: Mutex::default(),
+    });
+    let prompt = session
+        .turn(TurnInput::text("hello"))
+        .stream_to(gate.clone());
+    let prompt = tokio::spawn(prompt);
+    settle().await;
+    assert_eq!(gate.begun.lock().unwrap().len(), 1);
+    // The model is held back: what was sent lies in bounded queues.
+    let held = *world.toy.sent.lock().unwrap();
+    assert!(held < 100, "{held}");
+    gate.leave.add_permits(1);
+    settle().await;
+    assert_eq!(gate.begun.lock().unwrap().len(), 2);
+    // All of the first turn, but its last activity: the tool is not run before that has been taken.
+    gate.leave.add_permits(499);
+    settle().await;
+    assert_eq!(gate.begun.lock().unwrap().len(), 501);
+    assert!(world.ran.lock().unwrap().is_empty());
+    assert!(!prompt.is_finished());
+    gate.leave.add_permits(1000);
+    let output = prompt.await.unwrap().unwrap();
+    assert_eq!(*gate.most_at_once.lock().unwrap(), 1);
+    assert_eq!(*gate.begun.lock().unwrap(), output.activities);
+    assert_eq!(output.result.outcome, finished("done"));
+}
+
+// proves: LASH-82
+#[tokio::test(start_paused = true)]
+async fn a_sink_over_a_channel_waits_only_while_that_is_full() {
+    let turn = std::iter::repeat_n(Act::Say("x"), 10).collect();
+    let world = World::new(vec![turn]);
+    let session = world.session().await;
+    let (sink, mut activities) = ChannelSink::new(4);
+    let prompt = session
+        .turn(TurnInput::text("hello"))
+        .stream_to(Arc::new(sink));
+    let prompt = tokio::spawn(prompt);
+    settle().await;
+    assert!(!prompt.is_finished());
+    assert_eq!(activities.len(), 4);
+    let mut taken = Vec::new();
+    while let Some(activity) = activities.recv().await {
+        taken.push(activity);
+    }
+    let output = prompt.await.unwrap().unwrap();
+    // Ten fragments and the usage.
+    assert_eq!(taken.len(), 11);
+    assert_eq!(taken, output.activities);
+}
+
+// proves: LASH-82, LASH-86
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_nobody_reads_any_more_holds_nothing_back_and_loses_nothing() {
+    let turn = std::iter::repeat_n(Act::Say("x"), 100).collect();
+    let world = World::new(vec![turn]);
+    let session = world.session().await;
+    let (sink, activities) = ChannelSink::new(1);
+    drop(activities);
+    let prompt = session
+        .turn(TurnInput::text("hello"))
+        .stream_to(Arc::new(sink));
+    assert_eq!(prompt.await.unwrap().activities.len(), 101);
+}
+
+async fn broken(breaks_at: usize, at_once: bool) {
+    let script = vec![
+        vec![Act::Say("one"), Act::Call("c", "look")],
+        vec![Act::Say("two"), Act::Pause(Duration::from_secs(1))],
+    ];
+    let whole = World::new(script.clone());
+    let expected = words(&hello(&whole.session().await).await.activities);
+    assert_eq!(
+        expected,
+        [
+            "say one",
+            "usage",
+            "start look",
+            "end look: done",
+            "say two",
+            "usage"
+        ]
+    );
+    let world = World::new(script);
+    let session = world.session().await;
+    let sink = Arc::new(Memory {
+        breaks_at: Some(breaks_at),
+        at_once,
+        ..Memory::default()
+    });
+    let prompt = session
+        .turn(TurnInput::text("hello"))
+        .stream_to(sink.clone());
+    let output = prompt.await.unwrap();
+    assert_eq!(output.result.outcome, finished("two"));
+    // The sink gets nothing more; the list of activities has all of it, and says what happened.
+    assert_eq!(sink.seen.lock().unwrap().len(), breaks_at + 1);
+    let told = words(&output.activities);
+    let without: Vec<_> = told.iter().filter(|word| *word != "error").collect();
+    assert_eq!(without, expected.iter().collect::<Vec<_>>());
+    let errors = output.activities.iter().filter(
+        |activity| matches!(&activity.event, TurnEvent::Error { text } if text.contains("sink")),
+    );
+    assert_eq!(errors.count(), 1);
+    // What is stored is what would have been stored, and says it too.
+    let records = world.records(&session).await;
+    assert_eq!(records[0].issues.len(), 1);
+    let texts = |record: &turnery_engine::LoopRecord| -> Vec<String> {
+        let messages = record.messages.iter();
+        messages.map(|message| message.message.text()).collect()
+    };
+    assert_eq!(texts(&records[0]), ["hello", "one", "done", "two"]);
+    // The session goes on.
+    hello(&session).await;
+}
+
+// proves: LASH-83, LASH-84, LASH-85, LASH-86, R6
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_breaks_anywhere_breaks_nothing_else() {
+    for breaks_at in 0..5 {
+        broken(breaks_at, false).await;
+        broken(breaks_at, true).await;
+    }
+}
+
+// proves: LASH-83, LASH-85
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_breaks_after_the_outcome_is_sealed_changes_nothing() {
+    let world = World::new(vec![vec![Act::Say("one")]]);
+    let session = world.session().await;
+    let sink = Arc::new(Memory {
+        breaks_at: Some(1),
+        ..Memory::default()
+    });
+    let prompt = session
+        .turn(TurnInput::text("hello"))
+        .stream_to(sink.clone());
+    let output = prompt.await.unwrap();
+    assert_eq!(output.result.outcome, finished("one"));
+    assert_eq!(words(&output.activities), ["say one", "usage"]);
+    assert_eq!(world.records(&session).await.len(), 1);
+}
+
+// proves: LASH-85
+#[tokio::test(start_paused = true)]
+async fn the_record_holds_the_same_with_and_without_a_sink() {
+    let script = vec![
+        vec![Act::Think("hm"), Act::Say("one"), Act::Call("c", "fail")],
+        vec![Act::Say("two")],
+    ];
+    let mut kept = Vec::new();
+    for sink in [None, Some(Arc::new(Memory::default()))] {
+        let world = World::new(script.clone());
+        let session = world.session().await;
+        let turn = session.turn(TurnInput::text("hello"));
+        let output = match sink {
+            Some(sink) => turn.stream_to(sink).await,
+            None => turn.run().await,
+        };
+        let record = Arc::clone(&world.records(&session).await[0]);
+        let kinds: Vec<_> = record.events.iter().map(|event| event.seq).collect();
+        let ends = record.events.iter().filter_map(|event| match &event.kind {
+            EventKind::ToolExecutionEnd { envelope, .. } => Some(envelope.clone()),
+            _ => None,
+        });
+        let texts: Vec<_> = record.messages.iter().map(|it| it.message.text()).collect();
+        kept.push((
+            words(&output.unwrap().activities),
+            kinds,
+            ends.collect::<Vec<_>>(),
+            texts,
+        ));
+    }
+    assert_eq!(kept[0], kept[1]);
+    assert_eq!(
+        kept[0].0,
+        [
+            "think hm",
+            "say one",
+            "usage",
+            "start fail",
+            "end fail: it broke",
+            "say two",
+            "usage"
+        ]
+    );
+}

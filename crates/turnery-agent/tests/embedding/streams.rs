@@ -1,0 +1,115 @@
+//! The three ways to follow a prompt: run it, give it a sink, or pull its stream.
+
+use crate::{
+    toy::Act,
+    world::{Memory, World, hello, words},
+};
+use futures_util::StreamExt;
+use std::{sync::Arc, time::Duration};
+use turnery_agent::{TurnInput, TurnStream};
+use turnery_engine::{Outcome, TurnFinish};
+
+fn script() -> Vec<Vec<Act>> {
+    vec![
+        vec![Act::Say("a"), Act::Call("c", "look")],
+        vec![Act::Think("b"), Act::Say("c")],
+    ]
+}
+
+const SHOWN: [&str; 7] = [
+    "say a",
+    "usage",
+    "start look",
+    "end look: done",
+    "think b",
+    "say c",
+    "usage",
+];
+
+// proves: LASH-53, LASH-97
+#[tokio::test(start_paused = true)]
+async fn all_three_ways_show_the_same_and_end_the_same() {
+    let mut ends = Vec::new();
+
+    let world = World::new(script());
+    let output = hello(&world.session().await).await;
+    assert_eq!(words(&output.activities), SHOWN);
+    ends.push(output.result.outcome);
+
+    let world = World::new(script());
+    let sink = Arc::new(Memory::default());
+    let turn = world.session().await.turn(TurnInput::text("hello"));
+    let output = turn.stream_to(sink.clone()).await.unwrap();
+    assert_eq!(words(&sink.seen.lock().unwrap()), SHOWN);
+    assert_eq!(words(&output.activities), SHOWN);
+    ends.push(output.result.outcome);
+
+    let world = World::new(script());
+    let turn = world.session().await.turn(TurnInput::text("hello"));
+    let mut stream = turn.stream().unwrap();
+    let pulled: Vec<_> = StreamExt::by_ref(&mut stream).collect().await;
+    assert_eq!(words(&pulled), SHOWN);
+    let output = stream.finish().await.unwrap();
+    assert_eq!(output.activities, pulled);
+    ends.push(output.result.outcome);
+
+    let text = "c".to_owned();
+    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text });
+    assert_eq!(ends, [outcome.clone(), outcome.clone(), outcome]);
+}
+
+// proves: LASH-78, LASH-8
+#[tokio::test(start_paused = true)]
+async fn the_settled_message_is_in_the_record_once() {
+    let world = World::new(vec![vec![Act::Say("Hel"), Act::Say("lo")]]);
+    let session = world.session().await;
+    hello(&session).await;
+    let records = world.records(&session).await;
+    let texts: Vec<_> = records[0]
+        .messages
+        .iter()
+        .map(|message| message.message.text())
+        .collect();
+    assert_eq!(texts, ["hello", "Hel\nlo"]);
+}
+
+async fn first(stream: &mut TurnStream) -> String {
+    let activity = stream.next().await.unwrap();
+    words(&[activity]).remove(0)
+}
+
+// proves: LASH-86, LASH-97
+#[tokio::test(start_paused = true)]
+async fn a_stream_may_be_finished_in_the_middle_and_nothing_is_lost() {
+    let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
+    turn.push(Act::Call("c", "look"));
+    let world = World::new(vec![turn, vec![Act::Say("done")]]);
+    let turn = world.session().await.turn(TurnInput::text("hello"));
+    let mut stream = turn.stream().unwrap();
+    assert_eq!(first(&mut stream).await, "say x");
+    // Nobody reads: the prompt waits.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(world.ran.lock().unwrap().is_empty());
+    let output = stream.finish().await.unwrap();
+    assert_eq!(output.activities.len(), 505);
+    assert_eq!(*world.ran.lock().unwrap(), ["look"]);
+}
+
+// proves: LASH-86
+#[tokio::test(start_paused = true)]
+async fn a_dropped_stream_cancels_nothing() {
+    let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
+    turn.push(Act::Call("c", "look"));
+    let world = World::new(vec![turn, vec![Act::Say("done")], vec![Act::Say("next")]]);
+    let session = world.session().await;
+    let mut stream = session.turn(TurnInput::text("one")).stream().unwrap();
+    assert_eq!(first(&mut stream).await, "say x");
+    drop(stream);
+    // The next prompt runs after it.
+    hello(&session).await;
+    let records = world.records(&session).await;
+    assert_eq!(records.len(), 2);
+    let text = "done".to_owned();
+    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text });
+    assert_eq!(records[0].outcome, Some(outcome));
+}

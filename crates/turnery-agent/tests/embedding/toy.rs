@@ -1,0 +1,241 @@
+//! The toys of these tests: a model and tools that do what they are told.
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::sync::Notify;
+use turnery_engine::{
+    CallDetail, CallId, Content, FailureKind, FaultKind, ModelDelta, ModelFault, ModelStop,
+    Response, ToolCall, ToolEnvelope, ToolFailure, ToolSpec, Usage,
+};
+use turnery_models::{DeltaSender, Model, ModelInfo, ModelName, ModelRequest, Retry};
+use turnery_tools::{Access, Prepared, Tool, ToolCx, Workspace};
+
+/// One thing that the toy model does in a call.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    Say(&'static str),
+    Think(&'static str),
+    /// An id and a tool.
+    Call(&'static str, &'static str),
+    /// What the answer claims to have cost.
+    Spend(Usage),
+    /// An attempt fails and is made again a second later.
+    Retry(u32),
+    Wait(Arc<Notify>),
+    Pause(Duration),
+    Hang,
+    Fail,
+    Refuse,
+}
+
+/// A model that acts as it is told.
+pub(crate) struct Toy {
+    info: ModelInfo,
+    script: Mutex<VecDeque<Vec<Act>>>,
+    pub(crate) requests: Mutex<Vec<ModelRequest>>,
+    /// Fragments sent so far.
+    pub(crate) sent: Arc<Mutex<usize>>,
+    /// Calls that are under way now.
+    pub(crate) alive: Arc<Mutex<usize>>,
+}
+
+/// Counts as one for as long as it lives.
+struct Alive(Arc<Mutex<usize>>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap() -= 1;
+    }
+}
+
+pub(crate) fn fault() -> ModelFault {
+    ModelFault {
+        kind: FaultKind::Overloaded,
+        message: "too much to do".to_owned(),
+        status: Some(529),
+        retry_after: None,
+    }
+}
+
+/// So much of each bucket.
+pub(crate) fn spent(n: u64) -> Usage {
+    Usage {
+        input: n,
+        output: 10 * n,
+        reasoning: n,
+        cache_read: 100 * n,
+        cache_write: 1000 * n,
+    }
+}
+
+impl Toy {
+    pub(crate) fn new(name: &str, script: Vec<Vec<Act>>) -> Arc<Self> {
+        Arc::new(Self {
+            info: ModelInfo {
+                name: ModelName {
+                    provider: "toy".to_owned(),
+                    model: name.to_owned(),
+                },
+                display_name: "Toy".to_owned(),
+                context_window: None,
+                max_output: 100,
+                images: true,
+                reasoning: true,
+                api: "toy",
+                base_url: None,
+            },
+            script: Mutex::new(script.into()),
+            requests: Mutex::default(),
+            sent: Arc::default(),
+            alive: Arc::default(),
+        })
+    }
+
+    async fn act(&self, acts: Vec<Act>, out: DeltaSender) -> Result<Response, ModelFault> {
+        let mut content = Vec::new();
+        let mut stop = ModelStop::EndTurn;
+        let mut usage = None;
+        for act in acts {
+            let block = u32::try_from(content.len()).unwrap();
+            match act {
+                Act::Say(text) => {
+                    content.push(Content::text(text));
+                    let text = text.to_owned();
+                    out.send(ModelDelta::Text { block, text }).await;
+                    *self.sent.lock().unwrap() += 1;
+                }
+                Act::Think(text) => {
+                    let text = text.to_owned();
+                    content.push(Content::Thinking {
+                        text: text.clone(),
+                        signature: None,
+                    });
+                    out.send(ModelDelta::Thinking { block, text }).await;
+                }
+                Act::Call(id, name) => {
+                    stop = ModelStop::ToolUse;
+                    content.push(Content::ToolCall(ToolCall {
+                        call_id: CallId::from(id),
+                        name: name.to_owned(),
+                        args: Arc::new(json!({"of": id})),
+                    }));
+                }
+                Act::Spend(spent) => usage = Some(spent),
+                Act::Retry(attempt) => {
+                    let wait = Duration::from_secs(1);
+                    out.retry(Retry {
+                        attempt,
+                        fault: fault(),
+                        wait,
+                    })
+                    .await;
+                    tokio::time::sleep(wait).await;
+                }
+                Act::Wait(signal) => signal.notified().await,
+                Act::Pause(time) => tokio::time::sleep(time).await,
+                Act::Hang => std::future::pending().await,
+                Act::Fail => return Err(fault()),
+                Act::Refuse => stop = ModelStop::Refusal,
+            }
+        }
+        Ok(Response {
+            content,
+            stop,
+            raw_stop: None,
+            usage,
+            model: self.info.name.model.clone(),
+            provider: self.info.name.provider.clone(),
+            tool_results: Vec::new(),
+        })
+    }
+}
+
+impl Model for Toy {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn call(
+        &self,
+        request: ModelRequest,
+        out: DeltaSender,
+    ) -> BoxFuture<'_, Result<Response, ModelFault>> {
+        let acts = self.script.lock().unwrap().pop_front().unwrap_or_default();
+        self.requests.lock().unwrap().push(request);
+        *self.alive.lock().unwrap() += 1;
+        let alive = Alive(Arc::clone(&self.alive));
+        Box::pin(async move {
+            let _alive = alive;
+            self.act(acts, out).await
+        })
+    }
+}
+
+/// A tool that does one thing, after its name.
+pub(crate) struct ToyTool {
+    spec: ToolSpec,
+    ran: Arc<Mutex<Vec<String>>>,
+}
+
+impl ToyTool {
+    pub(crate) fn all(ran: &Arc<Mutex<Vec<String>>>) -> Vec<Arc<dyn Tool>> {
+        let make = |name: &str| -> Arc<dyn Tool> {
+            Arc::new(Self {
+                spec: ToolSpec {
+                    name: name.to_owned(),
+                    description: String::new(),
+                    schema: Arc::new(json!({"type": "object"})),
+                },
+                ran: Arc::clone(ran),
+            })
+        };
+        ["look", "fail", "hang", "stubborn"].map(make).to_vec()
+    }
+}
+
+impl Tool for ToyTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
+        CallDetail::default()
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        _args: &'a Value,
+        _cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        Box::pin(async move {
+            Ok(Prepared {
+                access: Access::Nothing,
+                detail: CallDetail::default(),
+            })
+        })
+    }
+
+    fn run<'a>(&'a self, _args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        self.ran.lock().unwrap().push(self.spec.name.clone());
+        Box::pin(async move {
+            match &*self.spec.name {
+                "fail" => ToolEnvelope::failed(FailureKind::ExecutionError, "it broke"),
+                "hang" => {
+                    cx.cancel.cancelled().await;
+                    ToolEnvelope::text("stopped when asked to")
+                }
+                "stubborn" => std::future::pending().await,
+                _ => ToolEnvelope::text("done"),
+            }
+        })
+    }
+
+    fn timeout(&self, _args: &Value) -> Duration {
+        Duration::from_secs(3600)
+    }
+}
