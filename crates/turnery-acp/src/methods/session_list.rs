@@ -14,6 +14,7 @@ pub(super) async fn answer(call: Call) -> Result<ListSessionsResponse, Fault> {
         setup::absolute("cwd", cwd)?;
     }
     let query = ListQuery {
+        spawned: false,
         cwd: request.cwd,
         cursor: request.cursor,
         limit: 0,
