@@ -3,7 +3,7 @@
 use crate::{
     EffectPolicies, EffectPolicy, Observe, Prepared, Shell, Tool, ToolCx, Workspace,
     edit_file::EditFile,
-    execute::{self, bounded, failure},
+    execute::{self, bounded, failure, limit_of},
     find_files::FindFiles,
     list_dir::ListDir,
     normalise,
@@ -181,7 +181,7 @@ impl Toolbox {
 
     async fn prepared(&self, call: &ToolCall, cx: &ToolCx) -> Result<Prepared, ToolFailure> {
         let (tool, args) = self.look_up(call)?;
-        let limit = tool.timeout(&args);
+        let limit = limit_of(tool, &args)?;
         let work = async { tool.prepare(&args, cx).await };
         bounded(&call.name, cx, limit, work).await?
     }

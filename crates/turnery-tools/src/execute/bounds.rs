@@ -1,9 +1,13 @@
 //! Bounds: whatever a tool does, its call ends.
 
-use crate::{ToolCx, grace};
+use crate::{Tool, ToolCx, grace};
 use futures_util::FutureExt as _;
-use serde_json::json;
-use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
+use serde_json::{Value, json};
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 use tokio::time::timeout;
 use turnery_engine::{FailureKind, ToolFailure};
 
@@ -29,12 +33,18 @@ pub(crate) async fn bounded<T>(
             )
         }),
     }?;
-    done.map_err(|panic| {
-        failure(
-            FailureKind::Exception,
-            format!("{name} broke: {}", words_of(&*panic)),
-        )
-    })
+    done.map_err(|panic| broke(name, &*panic))
+}
+
+/// How long a tool says that a call may take (JIDO-70).
+pub(crate) fn limit_of(tool: &dyn Tool, args: &Value) -> Result<Duration, ToolFailure> {
+    catch_unwind(AssertUnwindSafe(|| tool.timeout(args)))
+        .map_err(|panic| broke(&tool.spec().name, &*panic))
+}
+
+fn broke(name: &str, panic: &(dyn Any + Send)) -> ToolFailure {
+    let words = words_of(panic);
+    failure(FailureKind::Exception, format!("{name} broke: {words}"))
 }
 
 pub(crate) fn failure(kind: FailureKind, message: String) -> ToolFailure {
@@ -46,7 +56,7 @@ pub(crate) fn failure(kind: FailureKind, message: String) -> ToolFailure {
 }
 
 /// What a panic said.
-pub(crate) fn words_of(panic: &(dyn Any + Send)) -> &str {
+fn words_of(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()
@@ -54,6 +64,6 @@ pub(crate) fn words_of(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("it did not say why")
 }
 
-pub(crate) fn milliseconds(time: Duration) -> u64 {
+fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -15,7 +15,7 @@ pub use action::Action;
 pub use effects::{EffectKind, EffectMode, EffectPolicies, EffectPolicy, EmitLimits};
 pub use scope::{Options, Origin, Scope};
 
-pub(crate) use bounds::{bounded, failure};
+pub(crate) use bounds::{bounded, failure, limit_of};
 pub(crate) use seam::{never_ran, run};
 
 use crate::{Tool, Toolbox};

@@ -1,6 +1,6 @@
 //! Seam: the one way in which a tool is run, by whomever (UP-26).
 
-use super::bounded;
+use super::{bounded, limit_of};
 use crate::{ToolCx, Toolbox, observe::Watch, tool::end};
 use std::time::Duration;
 use turnery_engine::{ToolCall, ToolEnvelope, ToolFailure};
@@ -14,21 +14,27 @@ pub(crate) async fn run(
     limit: Option<Duration>,
 ) -> ToolEnvelope {
     let watch = Watch::start(toolbox.observe(), call, &cx.origin);
-    let ran = match toolbox.look_up(call) {
-        Ok((tool, args)) => {
-            let limit = limit.unwrap_or_else(|| tool.timeout(&args));
-            // Not called before it is polled, so that a panic on the way is caught as well.
-            let work = async { tool.run(&args, cx).await };
-            bounded(&call.name, cx, limit, work).await
-        }
-        Err(failure) => Err(failure),
-    };
-    let mut envelope = end(ran);
+    let mut envelope = end(ran(toolbox, call, cx, limit).await);
     envelope
         .effects
         .retain(|effect| toolbox.effects().allow(effect));
     watch.end(&envelope);
     envelope
+}
+
+async fn ran(
+    toolbox: &Toolbox,
+    call: &ToolCall,
+    cx: &ToolCx,
+    limit: Option<Duration>,
+) -> Result<ToolEnvelope, ToolFailure> {
+    let (tool, args) = toolbox.look_up(call)?;
+    let limit = match limit {
+        Some(limit) => limit,
+        None => limit_of(tool, &args)?,
+    };
+    // Not called before it is polled, so that a panic on the way is caught as well.
+    bounded(&call.name, cx, limit, async { tool.run(&args, cx).await }).await
 }
 
 /// A call that failed before it could run, and never will, is observed like any other (UP-23).

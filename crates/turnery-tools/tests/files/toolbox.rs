@@ -54,6 +54,11 @@ impl Tool for Odd {
             }
         })
     }
+
+    fn timeout(&self, args: &Value) -> Duration {
+        assert!(args["do"] != "have no limit", "of its own");
+        Duration::from_secs(30)
+    }
 }
 
 fn bench() -> Bench {
@@ -112,6 +117,14 @@ async fn a_panic_ends_the_call_and_nothing_else() {
         bench.failure("odd", json!({"do": "panic"})).await,
         (FailureKind::Exception, "odd broke: of its own".to_owned())
     );
+    let no_limit = json!({"do": "have no limit"});
+    let message = "odd broke: of its own".to_owned();
+    assert_eq!(
+        bench.failure("odd", no_limit.clone()).await,
+        (FailureKind::Exception, message.clone())
+    );
+    let unprepared = bench.prepare("odd", no_limit).await.unwrap_err();
+    assert_eq!(unprepared.message, message);
     let call = call("odd", json!({}));
     let detail = bench.toolbox.describe(&call, &bench.cx.workspace);
     assert_eq!(detail.title, "odd");

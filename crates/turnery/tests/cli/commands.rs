@@ -112,6 +112,20 @@ async fn a_tool_is_called_directly_and_needs_no_permission() {
     );
 }
 
+// proves: JIDO-55, JIDO-64, UP-26
+#[tokio::test]
+async fn a_tool_that_is_called_directly_is_logged_once_like_any_other() {
+    let home = Home::new();
+    let args = r#"{"path": "a.txt", "content": "hello", "password": "sk-1"}"#;
+    let done = home.run(&["-v", "tool", "call", "write_file", args]).await;
+    for event in ["turnery.tool.execute.start", "turnery.tool.execute.stop"] {
+        let lines = done.stderr.lines().filter(|line| line.contains(event));
+        assert_eq!(lines.count(), 1, "{done:?}");
+    }
+    assert!(!done.stderr.contains("sk-1"), "{done:?}");
+    assert!(!done.stdout.contains("turnery.tool"), "{done:?}");
+}
+
 #[tokio::test]
 async fn help_and_completions_go_to_stdout() {
     let home = Home::new();
