@@ -21,6 +21,8 @@ pub(crate) struct Connection {
 struct State {
     client: Option<Abilities>,
     sessions: HashMap<String, Session>,
+    /// Answers of commands so far: each is a message with an id of its own (MSG-2).
+    commands: u64,
 }
 
 /// What the client can do. All that it did not say is no (INIT-7).
@@ -93,6 +95,13 @@ impl Connection {
                 "The session is not open on this connection: load or resume it first.",
             )
         })
+    }
+
+    /// The id of the message in which the next command answers.
+    pub(crate) fn command_id(&self, session: &str) -> String {
+        let mut state = self.state();
+        state.commands += 1;
+        format!("{session}.command.{}", state.commands)
     }
 
     /// Add an open session; gives back the one that was open under the same id.

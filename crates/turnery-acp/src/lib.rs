@@ -7,6 +7,7 @@
 mod barrier;
 mod bounds;
 mod calls;
+mod commands;
 mod connection;
 mod content;
 mod dispatch;

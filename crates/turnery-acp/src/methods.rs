@@ -5,6 +5,7 @@ mod cancel;
 mod initialize;
 mod session_close;
 mod session_delete;
+mod session_fork;
 mod session_list;
 mod session_load;
 mod session_new;
@@ -27,6 +28,7 @@ use jsonrpsee::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use turnery_agent::{Session, StartError};
 
 /// The method that comes first (INIT-12).
 pub(crate) const INITIALIZE: &str = AGENT_METHOD_NAMES.initialize;
@@ -56,6 +58,7 @@ pub(crate) fn table(connection: Arc<Connection>) -> Methods {
     add(&mut table, names.session_new, session_new::answer);
     add(&mut table, names.session_load, session_load::answer);
     add(&mut table, names.session_resume, session_resume::answer);
+    add(&mut table, names.session_fork, session_fork::answer);
     add(&mut table, names.session_list, session_list::answer);
     add(&mut table, names.session_close, session_close::answer);
     add(&mut table, names.session_delete, session_delete::answer);
@@ -67,6 +70,18 @@ pub(crate) fn table(connection: Arc<Connection>) -> Methods {
         session_set_config_option::answer,
     );
     table.into()
+}
+
+/// A prompt that the session does not take.
+pub(crate) fn refused(session: &Session, error: StartError) -> Fault {
+    match error {
+        StartError::Full(_) => full(error.to_string()),
+        StartError::Closed => Fault::no_session(session.id().as_str(), error.to_string()),
+    }
+}
+
+fn full(details: String) -> Fault {
+    Fault::internal("queue_full", "Too many prompts wait", details, true)
 }
 
 fn add<R, Fut>(table: &mut RpcModule<Connection>, name: &'static str, answer: fn(Call) -> Fut)

@@ -1,5 +1,7 @@
 //! Agent: opens sessions, lists them, deletes them.
 
+mod fork;
+
 use crate::{
     Item, Outbox, Ports, Projects, Session, SessionOptions, Settings, TraceSink,
     session::{History, MAILBOX, Task, chain, offered},

@@ -11,7 +11,7 @@ use agent_client_protocol_schema::{
         AgentCapabilities, AuthMethod, AuthMethodAgent, ClientCapabilities, Implementation,
         InitializeResponse, PromptCapabilities, SessionAdditionalDirectoriesCapabilities,
         SessionCapabilities, SessionCloseCapabilities, SessionDeleteCapabilities,
-        SessionListCapabilities, SessionResumeCapabilities,
+        SessionForkCapabilities, SessionListCapabilities, SessionResumeCapabilities,
     },
 };
 use serde::Deserialize;
@@ -59,6 +59,7 @@ fn capabilities() -> AgentCapabilities {
         .resume(SessionResumeCapabilities::new())
         .close(SessionCloseCapabilities::new())
         .delete(SessionDeleteCapabilities::new())
+        .fork(SessionForkCapabilities::new())
         .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
     AgentCapabilities::new()
         .load_session(true)

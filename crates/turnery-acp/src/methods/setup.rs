@@ -1,11 +1,11 @@
-//! Setup: what `session/new`, `session/load` and `session/resume` have in common.
+//! Setup: what `session/new`, `session/load`, `session/resume` and `session/fork` have in common.
 
 use super::Call;
 use crate::{
-    connection::Connection, fault::Fault, files::EditorFiles, outbox::WireOutbox,
-    permission::Person, serve::send, terminals::ClientTerminals, update,
+    commands, connection::Connection, fault::Fault, files::EditorFiles, news::Takes,
+    outbox::WireOutbox, permission::Person, serve::send, terminals::ClientTerminals, update,
 };
-use agent_client_protocol_schema::v1::{McpServer, NoticeSeverity};
+use agent_client_protocol_schema::v1::{McpServer, NoticeSeverity, SessionUpdate};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -67,6 +67,17 @@ impl Setup {
             })
             .await?;
         Ok(keep(call, opened, &self.servers).await)
+    }
+
+    /// Make a session with a copy of another's history.
+    pub(super) async fn fork(self, call: &Call, id: &str) -> Result<Session, Fault> {
+        let source = SessionId::from(id);
+        let made = call
+            .connection
+            .agent
+            .fork(&source, self.folders, |id| ports(call, id, false))
+            .await?;
+        Ok(keep(call, made, &self.servers).await)
     }
 }
 
@@ -132,33 +143,35 @@ pub(super) async fn close_if_open(connection: &Connection, id: &str) {
     }
 }
 
-/// Keep an open session. One that was opened meanwhile under the same id gives way.
+/// Keep an open session. One that was opened meanwhile under the same id gives way. Once the answer
+/// is in the queue, and not before (SESS-7), the client is told what there is.
 async fn keep(call: &Call, session: Session, servers: &[String]) -> Session {
     if let Some(other) = call.connection.add(session.clone()) {
         other.close().await;
     }
+    let id = session.id().as_str();
+    let mut told = commands::offer(id);
     if !servers.is_empty() {
-        warn_of_mcp(call, &session, &servers.join(", "));
+        let notice = without_mcp(&servers.join(", "), call.connection.abilities().takes);
+        told.extend(update::line(id, &notice));
     }
+    let answered = call.scope.answered.clone();
+    let queue = call.connection.peer.out().clone();
+    tokio::spawn(async move {
+        answered.cancelled().await;
+        send(&queue, told).await;
+    });
     session
 }
 
-/// Say that MCP servers are not connected, so that nobody wonders where their tools are (MCP-6).
-fn warn_of_mcp(call: &Call, session: &Session, servers: &str) {
+/// MCP servers are not connected, so that nobody wonders where their tools are (MCP-6).
+fn without_mcp(servers: &str, takes: Takes) -> SessionUpdate {
     tracing::warn!(
         servers,
         "MCP servers are not connected yet; their tools are missing"
     );
     let text =
         format!("This version cannot use MCP servers yet, so the tools of {servers} are missing.");
-    let takes = call.connection.abilities().takes;
     let title = "MCP servers are not connected";
-    let notice = takes.notice(NoticeSeverity::Warning, title, &text);
-    let line = update::line(session.id().as_str(), &notice);
-    let answered = call.scope.answered.clone();
-    let queue = call.connection.peer.out().clone();
-    tokio::spawn(async move {
-        answered.cancelled().await;
-        send(&queue, line).await;
-    });
+    takes.notice(NoticeSeverity::Warning, title, &text)
 }

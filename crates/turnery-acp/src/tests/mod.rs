@@ -2,6 +2,7 @@
 
 mod calls;
 mod client_side;
+mod commands;
 mod content;
 mod envelope;
 mod news;

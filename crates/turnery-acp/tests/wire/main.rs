@@ -1,6 +1,8 @@
 //! The wire: a real connection over pipes, from outside.
 
+mod commands;
 mod ending;
+mod forks;
 mod harness;
 mod one_prompt;
 mod prompts;

@@ -168,7 +168,7 @@ fn methods_that_are_not_there() {
     for method in [
         "nope/nope",
         "session/set_model",
-        "session/fork",
+        "session/archive",
         "logout",
         "_x/y",
         "providers/list",
@@ -245,7 +245,7 @@ fn only_what_works_is_advertised() {
             "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
             "mcpCapabilities": {"http": false, "sse": false},
             "sessionCapabilities":
-                {"list": {}, "delete": {}, "additionalDirectories": {}, "resume": {}, "close": {}},
+                {"list": {}, "delete": {}, "additionalDirectories": {}, "fork": {}, "resume": {}, "close": {}},
             "auth": {},
         },
         "authMethods": [{

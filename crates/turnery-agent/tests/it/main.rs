@@ -5,6 +5,7 @@ mod asking;
 mod cancelling;
 mod conversing;
 mod failing_store;
+mod forking;
 mod handles;
 mod observing;
 mod opening;

@@ -22,6 +22,8 @@ pub(crate) struct Client {
     output: Option<PipeReader>,
     asked: HashMap<String, String>,
     seen: VecDeque<Value>,
+    /// What the agent offered as commands: beside everything else, so that tests need not count it.
+    offers: Vec<Value>,
     next_id: i64,
     agent: Option<JoinHandle<ExitReason>>,
 }
@@ -52,6 +54,7 @@ impl Client {
             output: Some(output),
             asked: HashMap::new(),
             seen: VecDeque::new(),
+            offers: Vec::new(),
             next_id: 0,
             agent: Some(served),
         }
@@ -146,8 +149,24 @@ impl Client {
         }
     }
 
-    /// The next message; `None` when the agent has closed its output.
+    /// The offers of commands so far, and forget them.
+    pub(crate) fn offers(&mut self) -> Vec<Value> {
+        self.offers.drain(..).collect()
+    }
+
+    /// The next message that is no offer of commands; `None` when the agent has closed its output.
     pub(crate) fn next(&mut self) -> Option<Value> {
+        loop {
+            let message = self.heard()?;
+            let update = &message["params"]["update"]["sessionUpdate"];
+            if update != "available_commands_update" {
+                return Some(message);
+            }
+            self.offers.push(message["params"].clone());
+        }
+    }
+
+    fn heard(&mut self) -> Option<Value> {
         let lines = self.lines.as_ref().expect("listening");
         let line = match lines.recv_timeout(PATIENCE) {
             Ok(line) => line,

@@ -2,11 +2,11 @@
 
 use agent_client_protocol_schema::v1::{
     AuthenticateResponse, CancelRequestNotification, CloseSessionResponse, CreateTerminalRequest,
-    DeleteSessionResponse, Error, InitializeResponse, KillTerminalRequest, ListSessionsResponse,
-    LoadSessionResponse, NewSessionResponse, PromptResponse, ReadTextFileRequest,
-    ReleaseTerminalRequest, RequestPermissionRequest, ResumeSessionResponse, SessionNotification,
-    SetSessionConfigOptionResponse, SetSessionModeResponse, TerminalOutputRequest,
-    WaitForTerminalExitRequest, WriteTextFileRequest,
+    DeleteSessionResponse, Error, ForkSessionResponse, InitializeResponse, KillTerminalRequest,
+    ListSessionsResponse, LoadSessionResponse, NewSessionResponse, PromptResponse,
+    ReadTextFileRequest, ReleaseTerminalRequest, RequestPermissionRequest, ResumeSessionResponse,
+    SessionNotification, SetSessionConfigOptionResponse, SetSessionModeResponse,
+    TerminalOutputRequest, WaitForTerminalExitRequest, WriteTextFileRequest,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -41,6 +41,7 @@ pub(crate) fn check_result(method: &str, result: &Value) {
         "initialize" => same::<InitializeResponse>(result),
         "authenticate" => same::<AuthenticateResponse>(result),
         "session/new" => same::<NewSessionResponse>(result),
+        "session/fork" => same::<ForkSessionResponse>(result),
         "session/load" => same::<LoadSessionResponse>(result),
         "session/resume" => same::<ResumeSessionResponse>(result),
         "session/list" => same::<ListSessionsResponse>(result),
@@ -49,6 +50,9 @@ pub(crate) fn check_result(method: &str, result: &Value) {
         "session/prompt" => same::<PromptResponse>(result),
         "session/set_mode" => same::<SetSessionModeResponse>(result),
         "session/set_config_option" => same::<SetSessionConfigOptionResponse>(result),
+        "_turnery/session/steer" | "_turnery/session/follow_up" => {
+            assert_eq!(result, &serde_json::json!({"taken": true}));
+        }
         other => panic!("{other} was answered with a result: {result}"),
     }
 }

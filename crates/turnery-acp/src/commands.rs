@@ -1,0 +1,102 @@
+//! Commands: what a person types behind a slash. A table, one file per command.
+//!
+//! A command arrives as an ordinary prompt and is answered like one (CMD-2). A word that is not in the
+//! table is nobody's command: the model gets it, since a person may write a path.
+
+mod cost;
+mod help;
+mod mode;
+mod model;
+
+use crate::{
+    connection::Connection,
+    fault::Fault,
+    serve::send,
+    update::{self, UpdateWriter, Voice},
+};
+use agent_client_protocol_schema::v1::{
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, PromptResponse,
+    SessionUpdate, StopReason, UnstructuredCommandInput,
+};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use turnery_agent::Session;
+use turnery_engine::Content;
+
+/// A command.
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// What may follow it.
+    pub(crate) hint: Option<&'static str>,
+    run: fn(Typed) -> BoxFuture<'static, Result<Reply, Fault>>,
+}
+
+/// All of them, in the order in which they are offered. Names without slash or space (CMD-3).
+pub(crate) static TABLE: [Command; 4] =
+    [help::COMMAND, model::COMMAND, mode::COMMAND, cost::COMMAND];
+
+/// A command as it was typed.
+pub(crate) struct Typed {
+    /// What follows the name, without the spaces around it.
+    args: String,
+    session: Session,
+    connection: Arc<Connection>,
+}
+
+/// What a command comes to.
+enum Reply {
+    /// Markdown for the person.
+    Said(String),
+}
+
+/// The command that a text begins with, and what follows its name.
+pub(crate) fn split(text: &str) -> Option<(&'static Command, &str)> {
+    let rest = text.strip_prefix('/')?;
+    let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let command = TABLE.iter().find(|command| command.name == name)?;
+    Some((command, args.trim()))
+}
+
+/// The command that a prompt is, if it is one: its first block begins with it.
+pub(crate) fn find(input: &[Content]) -> Option<(&'static Command, String)> {
+    let Content::Text { text } = input.first()? else {
+        return None;
+    };
+    split(text).map(|(command, args)| (command, args.to_owned()))
+}
+
+impl Command {
+    /// Run it, and answer the prompt that it came in.
+    pub(crate) async fn answer(
+        &self,
+        args: String,
+        session: Session,
+        connection: Arc<Connection>,
+    ) -> Result<PromptResponse, Fault> {
+        let id = connection.command_id(session.id().as_str());
+        let out = connection.peer.out().clone();
+        let mut writer = UpdateWriter::new(session.id().as_str());
+        let reply = (self.run)(Typed {
+            args,
+            session,
+            connection,
+        });
+        let Reply::Said(text) = reply.await?;
+        writer.text(Voice::Agent, &id, &text);
+        send(&out, writer.lines).await;
+        Ok(PromptResponse::new(StopReason::EndTurn))
+    }
+}
+
+/// All commands, for the client to offer (CMD-1).
+pub(crate) fn offer(session_id: &str) -> Vec<u8> {
+    let all = TABLE.iter().map(|command| {
+        let input = command
+            .hint
+            .map(|hint| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint)));
+        AvailableCommand::new(command.name, command.about).input(input)
+    });
+    let update = AvailableCommandsUpdate::new(all.collect());
+    update::line(session_id, &SessionUpdate::AvailableCommandsUpdate(update))
+}

@@ -1,0 +1,97 @@
+//! Copying a session: the same history under other ids, and nothing half done.
+
+use crate::world::{Act, ROOM, World, drain, say};
+use turnery_agent::{OpenError, OpenRequest, Ports, Silent};
+use turnery_engine::SessionId;
+use turnery_store::ListQuery;
+
+fn silent(_: &SessionId) -> Ports {
+    Ports::local(std::sync::Arc::new(Silent), Box::new(Silent))
+}
+
+/// The oracle knows nothing of records: the copy is the source's text with one name for another.
+// proves: LOOP-10, LOOP-13, LOOP-64
+#[tokio::test(start_paused = true)]
+async fn a_copy_is_the_source_under_another_name() {
+    let world = World::new(&[
+        &[Act::Say("one"), Act::Call("l", "look")],
+        &[Act::Say("two")],
+        &[Act::Refuse],
+        &[Act::Say("three")],
+        &[Act::Say("four")],
+    ]);
+    let (session, mut seen) = world.session(ROOM).await;
+    for text in ["look", "refuse this", "go on"] {
+        say(&session, text).result().await.unwrap();
+    }
+    drain(&mut seen);
+    let copy = world
+        .agent
+        .fork(session.id(), world.request(), silent)
+        .await
+        .unwrap();
+    assert_ne!(copy.id(), session.id());
+
+    let source = world.store.loops(session.id(), 0).await.unwrap();
+    let copied = world.store.loops(copy.id(), 0).await.unwrap();
+    assert_eq!(source.len(), 3);
+    let source_text = serde_json::to_string(&source).unwrap();
+    let copied_text = serde_json::to_string(&copied).unwrap();
+    assert!(!copied_text.contains(session.id().as_str()));
+    assert_eq!(
+        copied_text.replace(copy.id().as_str(), session.id().as_str()),
+        source_text
+    );
+    let before = world.store.info(session.id()).await.unwrap();
+    let after = world.store.info(copy.id()).await.unwrap();
+    assert_eq!(after.title, before.title);
+    let tip = after.tip_loop_id.unwrap().to_string();
+    let expected = before.tip_loop_id.unwrap().to_string();
+    assert_eq!(
+        tip.replace(copy.id().as_str(), session.id().as_str()),
+        expected
+    );
+
+    // The next prompt follows what was copied; the refused one is not in it.
+    say(&copy, "and then").result().await.unwrap();
+    assert_eq!(
+        world.puppet.request(4),
+        ["look", "one", "done", "two", "go on", "three", "and then"]
+    );
+    assert_eq!(world.store.loops(session.id(), 0).await.unwrap().len(), 3);
+    assert_eq!(world.store.loops(copy.id(), 0).await.unwrap().len(), 4);
+}
+
+// proves: LOOP-12
+#[tokio::test(start_paused = true)]
+async fn an_empty_session_can_be_copied_too() {
+    let world = World::new(&[&[Act::Say("one")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    let copy = world
+        .agent
+        .fork(session.id(), world.request(), silent)
+        .await
+        .unwrap();
+    say(&copy, "hi").result().await.unwrap();
+    let loops = world.store.loops(copy.id(), 0).await.unwrap();
+    assert_eq!(loops.len(), 1);
+    assert_eq!(loops[0].session_id, *copy.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_copied_leaves_nothing_behind() {
+    let world = World::new(&[&[Act::Say("one")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    say(&session, "hi").result().await.unwrap();
+    let elsewhere = OpenRequest {
+        cwd: std::env::temp_dir(),
+        roots: Vec::new(),
+    };
+    let refused = world.agent.fork(session.id(), elsewhere, silent).await;
+    match refused.err() {
+        Some(OpenError::OtherFolder { session: named, .. }) => assert_eq!(named, *session.id()),
+        other => panic!("{other:?}"),
+    }
+    let all = world.store.list(ListQuery::default()).await.unwrap();
+    assert_eq!(all.sessions.len(), 1);
+}
