@@ -5,7 +5,7 @@
 //! [`Response`] says whether tools are needed, [`run_tools`] runs them, and the response's messages
 //! go into the history (`examples/tool_loop.rs` is such a loop).
 //!
-//! The neighbours (JIDO-79): [`turnery_tools::execute`] for calling tools,
+//! The neighbours (JIDO-79): [`turnery_tools::execute`](mod@turnery_tools::execute) for calling tools,
 //! [`turnery_engine::response`] and [`crate::session`] for what a history holds and how messages are
 //! projected into it, [`turnery_tools::observe`] for watching tools at work.
 

@@ -152,7 +152,7 @@ impl Toolbox {
     }
 
     /// Run the call, bounded by the tool's timeout (JIDO-68, JIDO-69). Does not ask for permission.
-    /// This is the seam of [`crate::execute`]: it is observed, and effects pass the policies.
+    /// This is the seam of [`execute`](mod@crate::execute): it is observed, and effects pass the policies.
     pub async fn run(&self, call: &ToolCall, cx: &ToolCx) -> ToolEnvelope {
         self.run_within(call, cx, None).await
     }

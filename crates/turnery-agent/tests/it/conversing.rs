@@ -175,7 +175,7 @@ fn the_documentation_leads_on() {
     let page = include_str!("../../src/converse.rs");
     for neighbour in [
         "`examples/tool_loop.rs`",
-        "[`turnery_tools::execute`] for calling tools",
+        "(mod@turnery_tools::execute) for calling tools",
         "[`turnery_engine::response`]",
         "messages are\n//! projected into it",
         "[`turnery_tools::observe`] for watching tools at work",
