@@ -3,8 +3,10 @@
 
 mod cancels;
 mod conflicts;
+mod documents;
 mod input;
 mod laws;
+mod results;
 mod shapes;
 mod sinks;
 mod streams;

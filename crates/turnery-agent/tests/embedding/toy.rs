@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::Notify;
 use turnery_engine::{
     CallDetail, CallId, Content, FailureKind, FaultKind, ModelDelta, ModelFault, ModelStop,
-    Response, ToolCall, ToolEnvelope, ToolFailure, ToolSpec, Usage,
+    Response, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Usage,
 };
 use turnery_models::{DeltaSender, Model, ModelInfo, ModelName, ModelRequest, Retry};
 use turnery_tools::{Access, Prepared, Tool, ToolCx, Workspace};
@@ -194,7 +194,16 @@ impl ToyTool {
                 ran: Arc::clone(ran),
             })
         };
-        ["look", "fail", "hang", "stubborn"].map(make).to_vec()
+        ["look", "fail", "hang", "rate", "submit", "give_up"]
+            .map(make)
+            .to_vec()
+    }
+}
+
+fn deciding(control: ToolControl) -> ToolEnvelope {
+    ToolEnvelope {
+        control: Some(Box::new(control)),
+        ..ToolEnvelope::text("decided")
     }
 }
 
@@ -229,7 +238,9 @@ impl Tool for ToyTool {
                     cx.cancel.cancelled().await;
                     ToolEnvelope::text("stopped when asked to")
                 }
-                "stubborn" => std::future::pending().await,
+                "rate" => deciding(ToolControl::Finish(json!({"rating": 3}))),
+                "submit" => deciding(ToolControl::Submit(json!(["a", "b"]))),
+                "give_up" => deciding(ToolControl::FailWith(json!("no way"))),
                 _ => ToolEnvelope::text("done"),
             }
         })

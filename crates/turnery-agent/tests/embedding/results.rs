@@ -1,0 +1,93 @@
+//! How a prompt ends, and that a value which ends it is the one that was shown.
+
+use crate::{
+    toy::Act,
+    world::{World, hello, words},
+};
+use serde_json::json;
+use turnery_agent::{TurnEvent, render};
+use turnery_engine::{Category, Outcome, TurnFinish, TurnStop};
+
+/// What a prompt comes to whose model calls this tool, and what was shown of it.
+async fn ending(tool: &'static str) -> (Outcome, Vec<TurnEvent>) {
+    let world = World::new(vec![vec![Act::Call("c", tool)], vec![Act::Say("over")]]);
+    let output = hello(&world.session().await).await;
+    let shown = output.activities.into_iter().map(|it| it.event);
+    (output.result.outcome, shown.collect())
+}
+
+// proves: LASH-7, LASH-11, LASH-47, LASH-64, LASH-77
+#[tokio::test(start_paused = true)]
+async fn a_tools_value_ends_the_prompt_and_was_shown() {
+    let (outcome, shown) = ending("rate").await;
+    let Some(TurnEvent::ToolValue { tool_name, value }) = shown.last() else {
+        panic!("{shown:#?}")
+    };
+    assert_eq!(
+        outcome,
+        Outcome::Finished(TurnFinish::ToolValue {
+            tool_name: "rate".to_owned(),
+            value: json!({"rating": 3}),
+        })
+    );
+    assert_eq!((&**tool_name, &**value), ("rate", &json!({"rating": 3})));
+    assert_eq!(render(value), "{\n  \"rating\": 3\n}");
+}
+
+// proves: LASH-6, LASH-47, LASH-63, LASH-77
+#[tokio::test(start_paused = true)]
+async fn a_submitted_value_ends_the_prompt_and_was_shown() {
+    let (outcome, shown) = ending("submit").await;
+    let Some(TurnEvent::FinalValue { value }) = shown.last() else {
+        panic!("{shown:#?}")
+    };
+    assert_eq!(**value, json!(["a", "b"]));
+    let value = json!(["a", "b"]);
+    assert_eq!(outcome, Outcome::Finished(TurnFinish::FinalValue { value }));
+}
+
+// proves: LASH-4, LASH-27, LASH-48, LASH-77
+#[tokio::test(start_paused = true)]
+async fn other_ends_show_no_value() {
+    let is_value = |event: &TurnEvent| {
+        matches!(
+            event,
+            TurnEvent::FinalValue { .. } | TurnEvent::ToolValue { .. }
+        )
+    };
+    let (outcome, shown) = ending("give_up").await;
+    assert_eq!(outcome.category(), Category::Stopped);
+    assert_eq!(
+        outcome,
+        Outcome::Stopped(TurnStop::ToolError {
+            tool_name: "give_up".to_owned(),
+            value: json!("no way"),
+        })
+    );
+    assert!(!shown.iter().any(is_value));
+    let (outcome, shown) = ending("look").await;
+    let text = "over".to_owned();
+    assert_eq!(
+        outcome,
+        Outcome::Finished(TurnFinish::AssistantMessage { text })
+    );
+    assert!(!shown.iter().any(is_value));
+}
+
+// proves: LASH-18, LASH-36
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_fails_is_an_outcome_and_the_session_goes_on() {
+    let world = World::new(vec![
+        vec![Act::Say("half"), Act::Fail],
+        vec![Act::Say("whole")],
+    ]);
+    let session = world.session().await;
+    let output = hello(&session).await;
+    assert_eq!(
+        output.result.outcome,
+        Outcome::Stopped(TurnStop::ProviderError)
+    );
+    assert_eq!(words(&output.activities), ["say half", "usage"]);
+    let output = hello(&session).await;
+    assert_eq!(output.result.outcome.category(), Category::Finished);
+}
