@@ -9,6 +9,7 @@ pub mod faults;
 pub mod activity;
 pub mod agent;
 pub mod client;
+pub mod compactor;
 pub mod converse;
 pub mod session;
 pub mod settings;
@@ -21,6 +22,7 @@ pub mod usage_report;
 pub use activity::{ActivityId, CorrelationId, Projection, ToolOutput, TurnActivity, TurnEvent};
 pub use agent::{Agent, OpenError, OpenRequest};
 pub use client::{Answer, Ask, AskOption, Client, Item, OptionKind, Outbox, Ports, Silent};
+pub use compactor::{Compacted, Compaction, CompactionFault};
 pub use converse::{ConverseError, ConverseOptions, Conversed, ask, converse, generate};
 pub use session::{
     PROMPTS_WAITING, PromptError, PromptResult, Session, SessionOptions, SetError, StartError,

@@ -95,7 +95,8 @@ impl Tracing {
     }
 }
 
-/// A call at work. Dropped before its end, it is told of as dropped.
+/// A call at work. Dropped before its end, it is told of as dropped. The default one tells nobody.
+#[derive(Default)]
 pub(crate) struct Trace(Option<Running>);
 
 struct Running {

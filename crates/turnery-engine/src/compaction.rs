@@ -5,6 +5,7 @@ mod shorten;
 mod size;
 
 pub use plan::{CompactionSettings, Plan, plan};
+pub use shorten::ends;
 pub use size::{ContextSize, content_tokens, text_tokens};
 
 use crate::{LlmMessage, MessageId, Timestamp};

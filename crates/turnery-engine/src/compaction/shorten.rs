@@ -70,8 +70,10 @@ fn fits(text: &str, lines: usize) -> bool {
     text.lines().nth(lines).is_none() && text.lines().all(|line| line.len() <= LINE)
 }
 
-/// The first and the last lines, `lines` in all with the note between them.
-fn ends(text: &str, lines: usize) -> String {
+/// The first and the last lines of a text, `lines` in all with the note between them, each of them cut
+/// if it is endless.
+#[must_use]
+pub fn ends(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     let mut kept = String::new();
     let mut keep = |line: &str| {

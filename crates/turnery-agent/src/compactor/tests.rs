@@ -1,0 +1,377 @@
+//! Tests of the compactor: what the model is asked, and what is made of what it says.
+
+use super::*;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use std::{path::Path, sync::Mutex};
+use turnery_engine::{CallId, FaultKind, MessageStop, ToolCall, TurnId};
+use turnery_models::{ModelName, Offline, Scenario, Scripted};
+
+/// A prompt, then `turns` turns that read a file each, and a question.
+fn view(turns: u32, output: &str) -> View {
+    let mut view = View::default();
+    let mut n = 0;
+    let mut say = |turn, message| {
+        view.push(Arc::new(LlmMessage {
+            message_id: format!("s.c.1.m{n}").into(),
+            turn_id: Some(TurnId {
+                loop_id: "s.c.1".into(),
+                turn_index: turn,
+            }),
+            message,
+        }));
+        n += 1;
+    };
+    let user = |text: &str| Message::User {
+        content: vec![Content::text(text)],
+    };
+    say(0, user("read it all"));
+    for turn in 0..turns {
+        let call_id = CallId::from(format!("c{turn}"));
+        let call = Content::ToolCall(ToolCall {
+            call_id: call_id.clone(),
+            name: "read_file".to_owned(),
+            args: Arc::new(json!({"path": format!("/src/part{turn}.rs")})),
+        });
+        say(
+            turn,
+            Message::Assistant {
+                content: vec![Content::text(format!("Now part {turn}.")), call],
+                stop: MessageStop::ToolUse,
+                model: "m".to_owned(),
+                provider: "p".to_owned(),
+                usage: None,
+                error: None,
+            },
+        );
+        say(
+            turn,
+            Message::ToolResult {
+                call_id,
+                tool_name: "read_file".to_owned(),
+                content: vec![Content::text(output)],
+                is_error: turn % 2 == 1,
+            },
+        );
+    }
+    say(turns, user("and now?"));
+    view
+}
+
+fn compaction(view: View) -> Compaction {
+    Compaction {
+        session_id: "s".into(),
+        before: view.size(),
+        view,
+        overhead: 0,
+        settings: CompactionSettings::default(),
+    }
+}
+
+/// What the model does.
+enum Says {
+    Answer(Vec<Content>, ModelStop),
+    Fault(FaultKind),
+    Panic,
+    /// Words for ever.
+    Endless,
+}
+
+/// A model that keeps what it is asked.
+struct Asked {
+    info: ModelInfo,
+    says: Says,
+    requests: Mutex<Vec<ModelRequest>>,
+}
+
+const COST: Usage = Usage {
+    input: 900,
+    output: 30,
+    reasoning: 0,
+    cache_read: 0,
+    cache_write: 0,
+};
+
+impl Asked {
+    fn new(says: Says) -> Arc<Self> {
+        Self::within(None, says)
+    }
+
+    fn within(context_window: Option<u32>, says: Says) -> Arc<Self> {
+        Arc::new(Self {
+            info: ModelInfo {
+                name: ModelName {
+                    provider: "p".to_owned(),
+                    model: "m".to_owned(),
+                },
+                display_name: "M".to_owned(),
+                context_window,
+                max_output: 100,
+                images: false,
+                reasoning: false,
+                api: "test",
+                base_url: None,
+            },
+            says,
+            requests: Mutex::default(),
+        })
+    }
+
+    fn text(text: &str) -> Arc<Self> {
+        Self::new(Says::Answer(vec![Content::text(text)], ModelStop::EndTurn))
+    }
+
+    /// What it was asked, the only time.
+    fn asked(&self) -> String {
+        let requests = self.requests.lock().unwrap();
+        let [request] = &requests[..] else {
+            panic!("one request: {requests:?}");
+        };
+        request.messages[0].message.text()
+    }
+}
+
+impl Model for Asked {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn call(
+        &self,
+        request: ModelRequest,
+        out: DeltaSender,
+    ) -> BoxFuture<'_, Result<Response, ModelFault>> {
+        self.requests.lock().unwrap().push(request);
+        Box::pin(async move {
+            match &self.says {
+                Says::Answer(content, stop) => Ok(Response {
+                    content: content.clone(),
+                    stop: *stop,
+                    raw_stop: None,
+                    usage: Some(COST),
+                    tool_results: Vec::new(),
+                    model: "m".to_owned(),
+                    provider: "p".to_owned(),
+                }),
+                Says::Fault(kind) => Err(ModelFault {
+                    kind: *kind,
+                    message: "no".to_owned(),
+                    status: None,
+                    retry_after: None,
+                }),
+                Says::Panic => panic!("adapter"),
+                Says::Endless => loop {
+                    let (block, text) = (0, "word ".repeat(100));
+                    out.send(ModelDelta::Text { block, text }).await;
+                },
+            }
+        })
+    }
+}
+
+// proves: UP-11, UP-14, I10
+#[tokio::test]
+async fn the_models_words_become_the_summary() {
+    let scenario = r#"{"answers": [{"steps": [{"text": "GOAL: read it all"}],
+        "usage": {"input": 70, "output": 8}}]}"#;
+    let scenario = Scenario::parse(scenario, Path::new("x")).unwrap();
+    let view = view(20, &"fn main() {}\n".repeat(20));
+    let before = view.size();
+    let compacted = compaction(view.clone())
+        .run(Arc::new(Scripted::new(scenario)))
+        .await;
+    let cost = Usage {
+        input: 70,
+        output: 8,
+        ..Usage::default()
+    };
+    assert_eq!(compacted.usage, Some(cost));
+    let block = compacted.block.unwrap();
+    let summary = block.keep_compacted[0].message.text();
+    assert!(summary.contains("\nGOAL: read it all\n"), "{summary}");
+    let mut live = view;
+    assert!(live.lay(&block));
+    assert_eq!(live.size(), compacted.after);
+    assert!(compacted.after.tokens < before.tokens / 2);
+}
+
+#[tokio::test]
+async fn the_model_reads_a_record_and_is_offered_no_tools() {
+    let model = Asked::text("a summary");
+    let compacted = compaction(view(40, "some output")).run(model.clone()).await;
+    assert!(compacted.block.is_ok(), "{:?}", compacted.block);
+    let asked = model.asked();
+    let part = "<agent>\nNow part 2.\n[calls read_file with {\"path\":\"/src/part2.rs\"}]\n</agent>\n\
+                <tool>\n[read_file answered]\nsome output\n</tool>\n";
+    assert!(
+        asked.starts_with(&format!("<conversation>\n{part}")),
+        "{asked}"
+    );
+    assert!(asked.contains("<tool>\n[read_file failed]\nsome output\n</tool>\n"));
+    assert!(
+        !asked.contains("part 1.") && !asked.contains("and now?"),
+        "{asked}"
+    );
+    let requests = model.requests.lock().unwrap();
+    assert!(requests[0].tools.is_empty());
+    assert_eq!(requests[0].thinking, Thinking::Off);
+    assert!(requests[0].system.contains("in the person's own words"));
+}
+
+#[tokio::test]
+async fn an_earlier_summary_is_part_of_what_is_summed_up() {
+    let output = "x ".repeat(200);
+    let mut view = view(60, &output);
+    let first = compaction(view.clone())
+        .run(Asked::text("what was first"))
+        .await;
+    assert!(view.lay(&first.block.unwrap()));
+    let model = Asked::text("what was then");
+    let second = compaction(view.clone()).run(model.clone()).await;
+    let asked = model.asked();
+    assert!(asked.starts_with("<conversation>\n<earlier>\n[Not a message of the user"));
+    assert!(asked.contains("what was first"), "{asked}");
+    assert!(view.lay(&second.block.unwrap()));
+    let shown: Vec<String> = view.messages().iter().map(|m| m.message.text()).collect();
+    assert!(!shown.iter().any(|text| text.contains("what was first")));
+    assert!(shown.iter().any(|text| text.contains("what was then")));
+}
+
+#[tokio::test]
+async fn the_record_fits_the_models_window() {
+    let output = "a line of some length that says nothing at all\n".repeat(300);
+    let small = "and a summary";
+    for (window, lines) in [(None, 100), (Some(22_000), 40), (Some(3_500), 5)] {
+        let says = Says::Answer(vec![Content::text(small)], ModelStop::EndTurn);
+        let model = Asked::within(window, says);
+        let compacted = compaction(view(40, &output)).run(model.clone()).await;
+        assert!(compacted.block.is_ok());
+        let asked = model.asked();
+        if let Some(window) = window {
+            assert!(text_tokens(&asked) + 100 < u64::from(window), "{window}");
+        }
+        let tool = asked.split("<tool>").nth(1).unwrap();
+        let shown = tool.split("</tool>").next().unwrap().trim().lines();
+        assert_eq!(shown.count(), 1 + lines, "{window:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_fit_at_all_is_left_out_from_the_beginning() {
+    let says = Says::Answer(vec![Content::text("short")], ModelStop::EndTurn);
+    let model = Asked::within(Some(1_000), says);
+    let compacted = compaction(view(60, "output")).run(model.clone()).await;
+    assert!(compacted.block.is_ok());
+    let asked = model.asked();
+    assert!(asked.starts_with("<conversation>\n[… what was said before this is left out …]\n"));
+    assert!(text_tokens(&asked) < 900 + 50, "{}", text_tokens(&asked));
+}
+
+// proves: I10
+#[tokio::test]
+async fn a_summary_that_is_none_is_a_failure_with_a_name() {
+    let answer = |text: &str, stop| Says::Answer(vec![Content::text(text)], stop);
+    let call = Content::ToolCall(ToolCall {
+        call_id: "c".into(),
+        name: "x".to_owned(),
+        args: Arc::new(json!({})),
+    });
+    let fault = ModelFault {
+        kind: FaultKind::Overloaded,
+        message: "no".to_owned(),
+        status: None,
+        retry_after: None,
+    };
+    let long = "long ".repeat(10_000);
+    let cases = [
+        (
+            answer(" \n", ModelStop::EndTurn),
+            CompactionFault::Empty,
+            true,
+        ),
+        (
+            Says::Answer(vec![call], ModelStop::ToolUse),
+            CompactionFault::Empty,
+            true,
+        ),
+        (
+            answer(&long, ModelStop::EndTurn),
+            CompactionFault::TooLong,
+            true,
+        ),
+        (
+            answer("no", ModelStop::Refusal),
+            CompactionFault::Refused,
+            true,
+        ),
+        (Says::Endless, CompactionFault::TooLong, false),
+        (Says::Panic, CompactionFault::Broken, false),
+        (
+            Says::Fault(FaultKind::Overloaded),
+            CompactionFault::Model(fault),
+            false,
+        ),
+    ];
+    for (says, expected, costs) in cases {
+        let view = view(40, "some output");
+        let before = view.size();
+        let compacted = compaction(view).run(Asked::new(says)).await;
+        assert_eq!(compacted.block, Err(expected));
+        assert_eq!(compacted.after, before);
+        assert_eq!(
+            compacted.usage,
+            costs.then_some(COST),
+            "what it cost is known"
+        );
+    }
+}
+
+#[tokio::test]
+async fn nothing_to_sum_up_costs_nothing() {
+    let model = Asked::text("a summary");
+    let compacted = compaction(view(0, "")).run(model.clone()).await;
+    assert_eq!(compacted.block, Err(CompactionFault::NothingToSummarise));
+    assert_eq!(compacted.usage, None);
+    assert!(model.requests.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_summary_cut_short_is_better_than_none() {
+    let says = Says::Answer(vec![Content::text("GOAL: half a")], ModelStop::Length);
+    let compacted = compaction(view(40, "some output"))
+        .run(Asked::new(says))
+        .await;
+    assert!(compacted.block.is_ok());
+}
+
+/// The loop counts by what the provider said, the plan by an estimate: what is left is in the loop's count.
+#[tokio::test]
+async fn what_is_left_is_told_in_the_providers_count() {
+    let view = view(20, &"x ".repeat(200));
+    let whole = view.size();
+    let counted = Compaction {
+        before: ContextSize {
+            tokens: 3 * (whole.tokens + 1_000),
+            ..whole
+        },
+        overhead: 1_000,
+        ..compaction(view.clone())
+    };
+    let compacted = counted.run(Asked::text("a summary")).await;
+    let mut live = view;
+    assert!(live.lay(&compacted.block.unwrap()));
+    let expected = ContextSize {
+        tokens: 3 * (live.size().tokens + 1_000),
+        ..live.size()
+    };
+    assert_eq!(compacted.after, expected);
+}
+
+/// Its rules know no such sentence: what it says would be no summary.
+#[tokio::test]
+async fn the_offline_model_is_not_asked() {
+    let compacted = compaction(view(40, "some output"))
+        .run(Arc::new(Offline::new()))
+        .await;
+    assert_eq!(compacted.block, Err(CompactionFault::Offline));
+}
