@@ -353,7 +353,7 @@ fn what_else_a_person_may_want_to_see() {
     }
 }
 
-// proves: LASH-9, LASH-48, LASH-49, LASH-51, C-18
+// proves: LASH-9, LASH-48, LASH-49, LASH-51, C-18, LASH-77
 #[test]
 fn no_settled_message_and_no_bracket_of_the_engine_is_told() {
     let answer = Message::Assistant {

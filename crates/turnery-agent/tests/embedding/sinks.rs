@@ -51,7 +51,7 @@ async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-// proves: LASH-79, LASH-80, LASH-81, R6, D-15
+// proves: LASH-79, LASH-80, LASH-81, R6, D-15, LASH-55
 #[tokio::test(start_paused = true)]
 async fn a_slow_sink_slows_the_prompt_and_is_given_one_activity_at_a_time() {
     let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();

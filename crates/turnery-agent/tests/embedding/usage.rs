@@ -169,7 +169,7 @@ fn a_loop_from_before_there_were_turns_counts_for_the_model_it_asked_for() {
     assert_eq!(rows(&report), [("turn", "unknown", spent(3))]);
 }
 
-// proves: LASH-106, LASH-107, LASH-108, LASH-109, LASH-110, LASH-111
+// proves: LASH-106, LASH-107, LASH-108, LASH-109, LASH-110, LASH-111, C-16
 #[test]
 fn the_report_has_the_names_of_all_surfaces() {
     let report = UsageReport::of([&record(1, &[("one", Some(spent(1)))])]);

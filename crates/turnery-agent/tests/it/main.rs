@@ -6,7 +6,6 @@ mod cancelling;
 mod conversing;
 mod failing_store;
 mod forking;
-mod handles;
 mod observing;
 mod opening;
 mod prompting;

@@ -23,7 +23,7 @@ fn decided(control: ToolControl) -> (Vec<String>, Outcome, Option<Detail>) {
 }
 
 /// Rows 2 and 3: the value is shown inside the turn, once, and is the outcome.
-// proves: LASH-6, LASH-7, LASH-10, LASH-11, LASH-63, LASH-64, LASH-119
+// proves: LASH-6, LASH-7, LASH-10, LASH-11, LASH-63, LASH-64, LASH-119, UP-21
 #[test]
 fn a_value_is_shown_and_is_the_outcome() {
     let value = json!({"answer": 42});
@@ -62,7 +62,7 @@ fn a_submitted_error_stops_the_loop() {
 }
 
 /// Row 10: only a tool that says so stops the loop; any other failure is the model's to mend.
-// proves: LASH-22, C-5
+// proves: LASH-22, C-5, UP-21
 #[test]
 fn a_failure_stops_the_loop_only_when_it_says_so() {
     let failure = || ToolEnvelope::failed(FailureKind::ExecutionError, "no disk");
@@ -89,7 +89,7 @@ fn a_failure_stops_the_loop_only_when_it_says_so() {
 }
 
 /// Row 4: the frame's id follows from the loop's own, so a replay opens the same.
-// proves: LASH-12
+// proves: LASH-12, UP-21
 #[test]
 fn a_switch_opens_a_frame() {
     let task = "write the tests".to_owned();

@@ -25,7 +25,7 @@ fn all() -> LoopSpec {
 }
 
 /// Every hook of a prompt with one call, in its place; nobody else is asked (LOOP-59).
-// proves: TURN-23, TURN-24, TURN-25, TURN-27, TURN-28, TURN-57
+// proves: TURN-23, TURN-24, TURN-25, TURN-27, TURN-28, TURN-57, C-27
 #[test]
 fn hooks_have_their_places() {
     let mut script = Script::start(all());

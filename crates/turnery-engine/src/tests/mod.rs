@@ -10,6 +10,7 @@ pub(crate) mod fixture;
 mod hooks;
 mod judged;
 mod kinds;
+mod last_reply;
 mod laws;
 mod parallel;
 mod recording;

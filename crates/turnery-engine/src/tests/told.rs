@@ -1,10 +1,10 @@
 //! Told: what the events of a loop carry, and what its record keeps of them.
 
 use super::fixture::prompt;
-use super::script::{Script, allow, answer, asking, calls, ended, prose, text};
+use super::script::{Script, allow, answer, asking, calls, ended, prose, steer, text};
 use crate::{
     CallDetail, Content, Event, EventKind, FailureKind, Input, LoopStatus, Message, ModelStop,
-    StreamDelta, ToolCall, ToolEnvelope, TurnId, Usage,
+    StreamDelta, ToolCall, ToolEnvelope, TurnId, TurnTrigger, Usage,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -124,6 +124,30 @@ fn turn_records_are_numbered_from_zero_in_their_loop() {
         .filter_map(|message| message.turn_id.clone())
         .collect();
     assert_eq!(of_messages, [id(0), id(0), id(0), id(1)]);
+}
+
+// proves: TURN-2, TURN-10, TURN-16, TURN-18, TURN-19, TURN-31
+#[test]
+fn each_turn_says_what_caused_it() {
+    let mut script = Script::start(prompt());
+    script.feed_all([
+        calls(&["a"]),
+        allow("a"),
+        ended("a", ToolEnvelope::text("r")),
+    ]);
+    script.feed_all([steer("and that"), prose("done"), prose("that too")]);
+    script.feed(Input::Committed);
+    let record = script.recorder.into_record().unwrap();
+    let causes: Vec<TurnTrigger> = record.turns.iter().map(|turn| turn.triggered_by).collect();
+    use TurnTrigger::{Continuation, User};
+    // The prompt, a tool round trip, and the steering.
+    assert_eq!(causes, [User, Continuation, Continuation]);
+    let inputs: Vec<usize> = record
+        .turns
+        .iter()
+        .map(|turn| turn.input_messages.len())
+        .collect();
+    assert_eq!(inputs, [1, 0, 1]);
 }
 
 // proves: TURN-38
