@@ -229,7 +229,7 @@ fn standalone() -> LoopSpec {
 }
 
 /// UP-13: a pass of its own has no turn and costs no turn anything.
-// proves: UP-13, I13, LOOP-21, D-11
+// proves: UP-13, I13, LOOP-21
 #[test]
 fn a_pass_of_its_own() {
     let mut script = Script::start(standalone());
@@ -252,6 +252,7 @@ fn a_pass_of_its_own() {
     assert!(record.on_chain);
 }
 
+// proves: LASH-24
 #[test]
 fn a_pass_of_its_own_may_fail() {
     let mut script = Script::start(standalone());
