@@ -162,6 +162,7 @@ impl Loop {
                 return;
             };
             match mem::replace(&mut slot.phase, Phase::Told) {
+                Phase::Running if faulty!(self, TellAsTheyEnd) => slot.phase = Phase::Running,
                 Phase::Ended { message, hook } => {
                     let message_id = self.say(*message);
                     batch.results.push(message_id);
@@ -210,7 +211,7 @@ impl Loop {
             self.close_call(batch, at, Closing::unrun(why));
             return true;
         }
-        if !batch.has_room(self.spec.parallel) {
+        if !batch.has_room(self.spec.parallel) && !faulty!(self, RunAllBeside) {
             return false;
         }
         let call = batch.slots[at].call.clone();
@@ -267,7 +268,7 @@ impl Loop {
         };
         self.resolve(&batch, at, verdict.clone());
         match verdict {
-            Verdict::Allow if self.asks_before(self.spec.hooks.before_tool) => {
+            Verdict::Allow if self.spec.hooks.before_tool => {
                 batch.slots[at].phase = Phase::Cleared;
             }
             Verdict::Allow => self.run(&mut batch, at),

@@ -91,7 +91,7 @@ impl Loop {
     }
 
     pub(super) fn compact(&mut self, reason: Reason) {
-        if self.asks_before(self.spec.hooks.compaction) {
+        if self.spec.hooks.compaction {
             let hook = Hook::BeforeCompaction(self.gauge.size);
             self.ask(hook, Question::BeforeCompaction(reason));
         } else {

@@ -15,10 +15,15 @@ impl Loop {
     /// any the model is called again. A value is shown inside the turn (LASH-10, LASH-11).
     pub(super) fn decide(&mut self, batch: &mut Batch) -> Next {
         let outranked = self.halt.is_some_and(|halt| !halt.is_time_up());
-        let deciding = batch
+        let mut controls = batch
             .slots
             .iter_mut()
-            .find_map(|slot| Some((slot.call.name.clone(), slot.control.take()?)));
+            .filter_map(|slot| Some((slot.call.name.clone(), slot.control.take()?)));
+        let deciding = if faulty!(self, LastControlWins) {
+            controls.next_back()
+        } else {
+            controls.next()
+        };
         let Some((tool_name, (control, message))) = deciding.filter(|_| !outranked) else {
             return Next::Turn(Opening::continuation(None));
         };

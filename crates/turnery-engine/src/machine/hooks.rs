@@ -36,11 +36,6 @@ pub(super) struct Failed {
 }
 
 impl Loop {
-    /// Whether a hook is asked for leave. Nothing new starts once halted.
-    pub(super) fn asks_before(&self, wanted: bool) -> bool {
-        wanted && (self.halt.is_none() || faulty!(self, AskWhenHalted))
-    }
-
     /// Whether a hook is told of something.
     pub(super) fn asks_after(&self, wanted: bool) -> bool {
         wanted && !self.killed

@@ -168,6 +168,7 @@ impl Loop {
             Input::Progressed { call_id, text } => {
                 self.said_by_call(call_id, |call_id| EventKind::ToolProgress { call_id, text });
             }
+            Input::ChildSpent { .. } if faulty!(self, DropChildUsage) => {}
             Input::ChildSpent { call_id, child } => self.said_by_call(call_id, |call_id| {
                 EventKind::ChildUsageReported { call_id, child }
             }),

@@ -88,7 +88,7 @@ impl Loop {
         let prompt = std::mem::take(&mut self.spec.input);
         if prompt.is_empty() {
             self.first_turn(None);
-        } else if self.asks_before(self.spec.hooks.input) {
+        } else if self.spec.hooks.input {
             let hook = filter(&prompt);
             self.ask(hook, Question::Prompt(prompt));
         } else {
@@ -143,7 +143,10 @@ impl Loop {
                 if let Some(limit) = self.limit_reached() {
                     return self.stop_at_limit(limit);
                 }
-                let waiting = self.queues.take_steering(self.spec.steering);
+                let mut waiting = self.queues.take_steering(self.spec.steering);
+                if faulty!(self, HearFollowUpsEarly) {
+                    waiting.extend(self.queues.take_follow_ups(self.spec.follow_ups));
+                }
                 self.hear(Hearing {
                     next: Next::Turn(opening),
                     passed: Vec::new(),
@@ -163,7 +166,7 @@ impl Loop {
         if hears {
             waiting = self.queues.take_steering(self.spec.steering);
         }
-        if waiting.is_empty() && !checked && self.asks_before(self.spec.hooks.checkpoint) {
+        if waiting.is_empty() && !checked && self.spec.hooks.checkpoint {
             return self.ask(Hook::Checkpoint, Question::Checkpoint(text));
         }
         if waiting.is_empty() && hears {
@@ -183,7 +186,7 @@ impl Loop {
     /// Let the filters hear what waits, one after the other, then begin the turn.
     fn hear(&mut self, mut hearing: Hearing) {
         while let Some(content) = hearing.waiting.pop_front() {
-            if self.asks_before(self.spec.hooks.input) {
+            if self.spec.hooks.input {
                 let hook = filter(&content);
                 return self.ask(hook, Question::Words(content, hearing));
             }
@@ -218,7 +221,7 @@ impl Loop {
     }
 
     pub(super) fn before_turn(&mut self, opening: Opening) {
-        if self.asks_before(self.spec.hooks.before_turn) {
+        if self.spec.hooks.before_turn {
             let turn_index = self.turns;
             self.ask(
                 Hook::BeforeTurn { turn_index },

@@ -1,9 +1,10 @@
 //! Judge: the invariants that must hold whatever the world does. Each complaint names its own.
 
-use super::world::{CallState, World};
+use super::world::{CallState, Fate, World};
 use crate::{
-    CallId, Detail, Effect, Event, EventKind, Finish, Input, LimitKind, LlmMessage, Outcome,
-    TurnStop,
+    CallId, Detail, Effect, Event, EventKind, Finish, Hook, Input, LimitKind, LlmMessage, Message,
+    MessageStop, Outcome, ToolControl, TurnFinish, TurnStop,
+    message::joined_text,
     oracle::{Oracle, check_history},
 };
 use std::sync::Arc;
@@ -16,6 +17,10 @@ pub(super) struct Judge {
     sealed: Option<Event>,
     stored: bool,
     published: bool,
+    /// Work was broken off.
+    cut: bool,
+    /// Why the last answer stopped.
+    last_stop: Option<MessageStop>,
 }
 
 fn ensure(holds: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
@@ -30,6 +35,8 @@ impl Judge {
             sealed: None,
             stored: false,
             published: false,
+            cut: false,
+            last_stop: None,
         }
     }
 
@@ -39,45 +46,73 @@ impl Judge {
 
     /// Judge one effect, and let the world carry it out.
     pub(super) fn see(&mut self, world: &mut World, effect: Effect) -> Result<(), String> {
-        ensure(!world.over, || format!("nothing after Finish: {effect:?}"))?;
-        let halted = world.cancelled || world.time_up || world.lane_lost;
+        let late = matches!(effect, Effect::Unheard(_));
+        ensure(!world.over || late, || {
+            format!("nothing after Finish: {effect:?}")
+        })?;
+        let halted = world.halted();
         let nothing_starts =
-            |what: &CallId| ensure(!halted, || format!("nothing starts once halted: {what:?}"));
+            |what: &str| ensure(!halted, || format!("nothing starts once halted: {what}"));
         match effect {
-            Effect::Emit(event) => self.event(&event)?,
+            Effect::Emit(event) => self.event(world, &event)?,
             Effect::Publish(event) => {
                 ensure(self.stored, || "R4: LoopEnd before Committed".to_owned())?;
                 self.published = true;
-                self.event(&event)?;
+                self.event(world, &event)?;
             }
             Effect::CallModel { turn_index, .. } => {
-                ensure(!halted, || {
-                    "nothing starts once halted: the model".to_owned()
-                })?;
+                nothing_starts("the model")?;
                 world.model = Some(turn_index);
                 world.deltas = 0;
             }
             Effect::StopModel => {
+                self.cut = true;
                 let was = world.model.take();
                 ensure(was.is_some(), || {
                     "only a running model is stopped".to_owned()
                 })?;
             }
+            Effect::Hook(hook) => {
+                if asks_for_leave(&hook) {
+                    nothing_starts("a hook")?;
+                }
+                ensure(world.hook.is_none(), || {
+                    format!("one hook at a time: {hook:?} beside {:?}", world.hook)
+                })?;
+                world.hook = Some(hook);
+            }
+            Effect::StopHook => {
+                let hook = world.hook.take();
+                self.cut |= hook.as_ref().is_some_and(asks_for_leave);
+                ensure(hook.is_some(), || {
+                    "only a hook that is asked is stopped".to_owned()
+                })?;
+            }
+            Effect::Compact(_) => {
+                nothing_starts("a summary")?;
+                world.compacting = true;
+            }
+            Effect::StopCompaction => {
+                self.cut = true;
+                world.compacting = false;
+            }
             Effect::Gate(call) => {
-                nothing_starts(&call.call_id)?;
+                nothing_starts("a call")?;
                 let before = world.calls.get(call.call_id.as_str());
                 ensure(before.is_none(), || format!("gated twice: {call:?}"))?;
-                world.set(&call.call_id, CallState::Gated);
+                let steered = world.words.get("steer") == Some(&Fate::Waiting);
+                ensure(!steered, || format!("UP-5: {call:?} begins though steered"))?;
+                world.set(call.call_id.as_str(), CallState::Gated);
             }
-            Effect::Withdraw(call_id) => world.set(&call_id, CallState::Over),
+            Effect::Withdraw(call_id) => {
+                self.cut = true;
+                world.set(call_id.as_str(), CallState::Over);
+            }
             Effect::Run(call) => {
-                nothing_starts(&call.call_id)?;
-                let before = world.calls.get(call.call_id.as_str());
-                ensure(before == Some(&CallState::Allowed), || {
-                    format!("ACP-32: {:?} runs, but was {before:?}", call.call_id)
-                })?;
+                nothing_starts("a call")?;
+                may_run(world, &call.call_id)?;
                 let (stopped, words) = (false, 0);
-                world.set(&call.call_id, CallState::Running { stopped, words });
+                world.set(call.call_id.as_str(), CallState::Running { stopped, words });
             }
             Effect::StopTool(call_id) => {
                 if let Some(CallState::Running { stopped, .. }) =
@@ -86,21 +121,43 @@ impl Judge {
                     *stopped = true;
                 }
             }
-            Effect::AbortTool(call_id) => world.set(&call_id, CallState::Over),
+            Effect::AbortTool(call_id) => world.set(call_id.as_str(), CallState::Over),
             Effect::StartGrace => world.grace = true,
-            Effect::Hook(_)
-            | Effect::StopHook
-            | Effect::Compact(_)
-            | Effect::StopCompaction
-            | Effect::Unheard(_) => {}
+            Effect::Unheard(words) => {
+                let text = joined_text(&words);
+                let waiting = world.words.get(text.as_str()) == Some(&Fate::Waiting);
+                ensure(waiting, || format!("no word is lost: {text} comes back"))?;
+                world.fate(&text, Fate::Returned);
+            }
             Effect::Commit(event) => self.commit(world, event)?,
             Effect::Finish(finish) => self.finish(world, &finish)?,
         }
         Ok(())
     }
 
-    fn event(&mut self, event: &Event) -> Result<(), String> {
+    fn event(&mut self, world: &mut World, event: &Event) -> Result<(), String> {
+        if let EventKind::ToolExecutionStart {
+            call_id,
+            runs: false,
+            ..
+        } = &event.kind
+            && world.calls.get(call_id.as_str()) == Some(&CallState::Allowed)
+        {
+            world.set(call_id.as_str(), CallState::Over);
+        }
         if let EventKind::MessageEnd { message } = &event.kind {
+            match &message.message {
+                Message::User { .. } => {
+                    let text = message.message.text();
+                    let by_itself = self.last_stop == Some(MessageStop::Stop);
+                    ensure(!text.starts_with("follow") || by_itself, || {
+                        format!("UP-6: a follow-up after {:?}", self.last_stop)
+                    })?;
+                    world.fate(&text, Fate::Heard);
+                }
+                Message::Assistant { stop, .. } => self.last_stop = Some(*stop),
+                Message::System { .. } | Message::ToolResult { .. } => {}
+            }
             self.messages.push(Arc::clone(message));
         }
         self.oracle.see(event)
@@ -132,9 +189,14 @@ impl Judge {
                 ..
             })
         );
-        ensure(by_time == (world.time_up && !world.cancelled), || {
-            format!("UP-1: time up is {}, detail {detail:?}", world.time_up)
+        let must = self.cut && world.time_up && !world.cancelled && world.controls.is_empty();
+        ensure(by_time || !must, || {
+            format!("UP-1: time was up, detail {detail:?}")
         })?;
+        ensure(world.time_up || !by_time, || {
+            "UP-1: time was not up".to_owned()
+        })?;
+        decided(world, outcome)?;
         world.commit = true;
         world.sealed = true;
         self.sealed = Some(event);
@@ -168,22 +230,80 @@ impl Judge {
                 Some(Detail::Limit { kind, .. }) => format!("limit {kind:?}"),
                 Some(Detail::Provider { kind, .. }) => format!("provider {kind:?}"),
                 Some(Detail::Refusal) => "refusal".to_owned(),
-                Some(
-                    Detail::Rejection { .. } | Detail::Runtime { .. } | Detail::Continued { .. },
-                )
-                | None => format!("{outcome:?}"),
+                Some(Detail::Rejection { reason }) => format!("rejected {reason}"),
+                Some(Detail::Runtime { message }) => format!("hook {message}"),
+                Some(Detail::Continued { .. }) | None => format!("{outcome:?}"),
             },
             Finish::Lost(fault) => format!("lost {fault:?}"),
         };
         world.over = true;
         world.sealed = true;
-        Ok(())
+        let waiting = world.words.iter().find(|(_, fate)| **fate == Fate::Waiting);
+        ensure(waiting.is_none(), || {
+            format!("no word is lost: {waiting:?}")
+        })
     }
+}
+
+/// Whether a hook may say no; the others are only told.
+fn asks_for_leave(hook: &Hook) -> bool {
+    match hook {
+        Hook::Input { .. }
+        | Hook::BeforeTurn { .. }
+        | Hook::BeforeTool(_)
+        | Hook::BeforeCompaction(_)
+        | Hook::Checkpoint => true,
+        Hook::AfterTurn { .. }
+        | Hook::AfterTool { .. }
+        | Hook::AfterCompaction { .. }
+        | Hook::OnError { .. } => false,
+    }
+}
+
+/// It was allowed, and all that run, it included, may run beside each other.
+fn may_run(world: &World, call_id: &CallId) -> Result<(), String> {
+    let before = world.calls.get(call_id.as_str());
+    ensure(before == Some(&CallState::Allowed), || {
+        format!("ACP-32: {call_id:?} runs, but was {before:?}")
+    })?;
+    let running = world.running();
+    let parallel = |id: &&str| world.scene.is_parallel(id);
+    let fits = running.is_empty()
+        || (parallel(&call_id.as_str())
+            && running.iter().all(parallel)
+            && running.len() < world.scene.spec().parallel);
+    ensure(fits, || format!("C-6: {call_id:?} runs beside {running:?}"))
+}
+
+/// The first call that decided about the loop, in call order, has its way, but for a halt.
+fn decided(world: &World, outcome: &Outcome) -> Result<(), String> {
+    let by_call = match world.controls.values().next() {
+        _ if world.cancelled => return Ok(()),
+        None => return Ok(()),
+        Some(ToolControl::Submit(value)) => {
+            let value = value.clone();
+            Outcome::Finished(TurnFinish::FinalValue { value })
+        }
+        Some(ToolControl::SwitchFrame { task }) => Outcome::FrameSwitch {
+            frame_id: "s.cfg.1.f".to_owned(),
+            task: task.clone(),
+        },
+        Some(other) => return Err(format!("no scene has {other:?}")),
+    };
+    ensure(*outcome == by_call, || {
+        format!("UP-21: {outcome:?}, decided was {by_call:?}")
+    })
 }
 
 fn nothing_runs(world: &World) -> Result<(), String> {
     ensure(world.model.is_none(), || {
         "the model is stopped in the end".to_owned()
+    })?;
+    ensure(world.hook.is_none(), || {
+        format!("hooks are taken back in the end: {:?}", world.hook)
+    })?;
+    ensure(!world.compacting, || {
+        "summaries are dropped in the end".to_owned()
     })?;
     let asked = world.busy(|state| matches!(state, CallState::Gated | CallState::Asked));
     ensure(asked.is_empty(), || {

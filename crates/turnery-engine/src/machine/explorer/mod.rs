@@ -1,11 +1,14 @@
 //! Explorer: tries every interleaving of a hostile world against the loop, and judges each step.
 
 mod judge;
+mod moves;
+mod scene;
 mod world;
 
-use super::{Effect, Input, Limits, Loop, fault::Fault};
-use crate::{Timestamp, tests::fixture};
+use super::{Effect, Input, Loop, fault::Fault};
+use crate::Timestamp;
 use judge::Judge;
+use scene::Scene;
 use std::{
     collections::{BTreeSet, HashSet},
     fmt::{self, Write as _},
@@ -35,18 +38,13 @@ impl fmt::Write for Fingerprint {
 }
 
 impl Node {
-    fn start(fault: Option<Fault>) -> Result<Self, String> {
-        let limits = Limits {
-            turns: 3,
-            ..Limits::default()
-        };
-        let spec = fixture::spec(limits);
+    fn start(scene: Scene, fault: Option<Fault>) -> Result<Self, String> {
         let mut out = Vec::new();
-        let mut machine = Loop::start(spec, now(), &mut out);
+        let mut machine = Loop::start(scene.spec(), now(), &mut out);
         machine.fault = fault;
         let mut node = Self {
             machine,
-            world: World::default(),
+            world: World::new(scene),
             judge: Judge::new(),
         };
         node.judge(out)?;
@@ -57,8 +55,22 @@ impl Node {
         self.world.say(&input);
         self.judge.hear(&input);
         let mut out = Vec::new();
-        self.machine.on(now(), input, &mut out);
-        self.judge(out)
+        self.machine.on(now(), input.clone(), &mut out);
+        let silent = out.is_empty();
+        self.judge(out)?;
+        match input {
+            Input::Shows { .. }
+            | Input::Printed { .. }
+            | Input::Progressed { .. }
+            | Input::Planned { .. }
+            | Input::ChildSpent { .. }
+            | Input::Delta(_)
+                if silent =>
+            {
+                Err(format!("what is said is shown: {input:?}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn judge(&mut self, effects: Vec<Effect>) -> Result<(), String> {
@@ -167,10 +179,10 @@ fn now() -> Timestamp {
 }
 
 /// Depth first over all states. Returns what there is, or the first complaint.
-fn explore(fault: Option<Fault>) -> Result<Explored, String> {
+fn explore(scene: Scene, fault: Option<Fault>) -> Result<Explored, String> {
     let mut endings = BTreeSet::new();
     let mut seen = HashSet::new();
-    let mut stack = vec![Node::start(fault)?];
+    let mut stack = vec![Node::start(scene, fault)?];
     while let Some(node) = stack.pop() {
         if !seen.insert(node.fingerprint()) {
             continue;
@@ -191,53 +203,105 @@ fn explore(fault: Option<Fault>) -> Result<Explored, String> {
     Ok(Explored { states, endings })
 }
 
+fn try_all(scene: Scene, at_least: usize) {
+    let explored = explore(scene, None).unwrap();
+    let endings: Vec<&str> = explored.endings.iter().map(String::as_str).collect();
+    assert_eq!(endings, scene.endings());
+    let states = explored.states;
+    println!("{scene:?}: {states} states");
+    assert!(
+        states > at_least,
+        "the world is not hostile enough: {states}"
+    );
+}
+
 /// LOOP-49, TURN-67, ACP-22, ACP-32, ACP-51 to 56, LASH-15, LASH-35, PERM-3, PERM-4, R1 to R5.
 // proves: ACP-22, ACP-32, ACP-51, ACP-52, ACP-53, LASH-15, LASH-35, I2, R1, R2, R4, R5, D-16, C-11
 // proves: UP-30
 #[test]
-fn every_interleaving_keeps_every_invariant() {
-    let explored = explore(None).unwrap();
-    let endings: Vec<&str> = explored.endings.iter().map(String::as_str).collect();
-    let all = [
-        "Stopped(Cancelled)",
-        "Stopped(Incomplete)",
-        "finished",
-        "limit Duration",
-        "limit Turns",
-        "lost HeadConflict",
-        "lost LaneLost",
-        "provider Network",
-        "refusal",
-    ];
-    assert_eq!(endings, all);
-    let states = explored.states;
-    assert!(states > 10_000, "the world is not hostile enough: {states}");
-    println!("{states} states");
+fn every_interleaving_of_calls_keeps_every_invariant() {
+    try_all(Scene::Calls, 10_000);
+}
+
+// proves: UP-5, UP-6, C-7, C-26
+#[test]
+fn every_interleaving_of_people_keeps_every_invariant() {
+    try_all(Scene::People, 1_000);
+}
+
+// proves: C-6, R3, LASH-12
+#[test]
+fn every_interleaving_of_calls_beside_each_other_keeps_every_invariant() {
+    try_all(Scene::Beside, 1_000);
+}
+
+// proves: TURN-58, C-28
+#[test]
+fn every_interleaving_of_compactions_keeps_every_invariant() {
+    try_all(Scene::Room, 100);
+    try_all(Scene::Pass, 10);
 }
 
 #[test]
 fn every_seeded_bug_is_found() {
+    use Scene::{Beside, Calls, People, Room};
     let bugs = [
-        (Fault::AcceptLateWords, "R5"),
-        (Fault::CancelReportsEndTurn, "ACP-52"),
-        (Fault::CommitAfterLaneLost, "no Commit without the lane"),
-        (Fault::CommitTwice, "at most one Commit"),
-        (Fault::DropResultOnDeny, "R2"),
-        (Fault::EventAfterLoopEnd, "R5"),
-        (Fault::ForgetAbort, "nothing runs in the end"),
-        (Fault::ForgetStopModel, "the model is stopped in the end"),
-        (Fault::ForgetWithdraw, "asks are withdrawn in the end"),
-        (Fault::IgnoreGraceOver, "a loop can always be cancelled"),
-        (Fault::KeepBrokenCalls, "D-16"),
-        (Fault::LastHaltWins, "R5"),
-        (Fault::NoEndOnAbort, "R1"),
-        (Fault::PublishBeforeCommit, "R4"),
-        (Fault::RunAfterCancel, "nothing starts once halted"),
-        (Fault::RunBeforeVerdict, "ACP-32"),
-        (Fault::UsageZeroForUnknown, "I2"),
+        (Fault::AcceptLateWords, Calls, "R5"),
+        (Fault::CancelReportsEndTurn, Calls, "ACP-52"),
+        (
+            Fault::CommitAfterLaneLost,
+            Calls,
+            "no Commit without the lane",
+        ),
+        (Fault::CommitTwice, Calls, "at most one Commit"),
+        (Fault::DropChildUsage, Beside, "what is said is shown"),
+        (Fault::DropResultOnDeny, Calls, "R2"),
+        (Fault::EventAfterLoopEnd, Calls, "R5"),
+        (Fault::ForgetAbort, Calls, "nothing runs in the end"),
+        (
+            Fault::ForgetStopCompaction,
+            Room,
+            "summaries are dropped in the end",
+        ),
+        (
+            Fault::ForgetStopHook,
+            Beside,
+            "hooks are taken back in the end",
+        ),
+        (
+            Fault::ForgetStopModel,
+            Calls,
+            "the model is stopped in the end",
+        ),
+        (Fault::ForgetUnheard, People, "no word is lost"),
+        (Fault::ForgetValue, Beside, "LASH-119"),
+        (
+            Fault::ForgetWithdraw,
+            Calls,
+            "asks are withdrawn in the end",
+        ),
+        (Fault::HearFollowUpsEarly, People, "UP-6"),
+        (
+            Fault::IgnoreGraceOver,
+            Calls,
+            "a loop can always be cancelled",
+        ),
+        (Fault::KeepBrokenCalls, Calls, "D-16"),
+        (Fault::LastControlWins, Beside, "UP-21"),
+        (Fault::LastHaltWins, Calls, "R5"),
+        (Fault::NoEndOfCompaction, Room, "R1"),
+        (Fault::NoEndOnAbort, Calls, "R2"),
+        (Fault::PublishBeforeCommit, Calls, "R4"),
+        (Fault::RunAfterCancel, Calls, "nothing starts once halted"),
+        (Fault::RunAllBeside, Beside, "C-6"),
+        (Fault::RunBeforeVerdict, Calls, "ACP-32"),
+        (Fault::RunWhenSteered, People, "UP-5"),
+        (Fault::SkipWithoutBracket, Calls, "R1"),
+        (Fault::TellAsTheyEnd, Beside, "R2"),
+        (Fault::UsageZeroForUnknown, Calls, "I2"),
     ];
-    for (bug, invariant) in bugs {
-        match explore(Some(bug)) {
+    for (bug, scene, invariant) in bugs {
+        match explore(scene, Some(bug)) {
             Ok(explored) => panic!("{bug:?} was not found in {} states", explored.states),
             Err(complaint) => {
                 assert!(complaint.starts_with(invariant), "{bug:?}: {complaint}");

@@ -1,21 +1,24 @@
-//! World: all that can happen to a loop at this moment, told from the effects it gave so far.
-//!
-//! Three tools: `c0` asks a person, who may allow, deny, cancel, or never answer; `c1` is refused or
-//! unknown; `c2` hangs until it is stopped or killed. The second answer may be anything.
+//! World: what is going on outside a loop, told from the effects that it gave and the inputs that it got.
 
-use crate::{
-    CallDetail, CallId, Content, FailureKind, FaultKind, Input, ModelDelta, ModelFault, ModelStop,
-    Response, ToolCall, ToolEnvelope, Usage, Verdict,
-};
-use std::{collections::BTreeMap, sync::Arc};
+use super::scene::Scene;
+use crate::{Hook, HookVerdict, Input, ToolControl, Verdict};
+use std::collections::BTreeMap;
 
 /// What the world is busy with for the loop.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct World {
+    pub(super) scene: Scene,
     /// The turn that the model answers for.
     pub(super) model: Option<u32>,
     pub(super) deltas: u8,
     pub(super) calls: BTreeMap<String, CallState>,
+    /// What ended calls decided about the loop.
+    pub(super) controls: BTreeMap<String, ToolControl>,
+    pub(super) hook: Option<Hook>,
+    pub(super) injected: bool,
+    pub(super) compacting: bool,
+    /// What people said, and what became of it.
+    pub(super) words: BTreeMap<&'static str, Fate>,
     pub(super) grace: bool,
     pub(super) commit: bool,
     pub(super) sealed: bool,
@@ -36,107 +39,43 @@ pub(super) enum CallState {
     Over,
 }
 
-pub(super) const CALLS: [&str; 5] = ["c0", "c1", "c2", "d1", "d2"];
+/// What became of somebody's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Waiting,
+    /// The model was told.
+    Heard,
+    /// A filter said no.
+    Refused,
+    /// They were given back.
+    Returned,
+}
 
 impl World {
-    /// What may happen next.
-    pub(super) fn moves(&self) -> Vec<Input> {
-        let mut moves = Vec::new();
-        if self.over {
-            return moves;
+    pub(super) fn new(scene: Scene) -> Self {
+        Self {
+            scene,
+            model: None,
+            deltas: 0,
+            calls: BTreeMap::new(),
+            controls: BTreeMap::new(),
+            hook: None,
+            injected: false,
+            compacting: false,
+            words: BTreeMap::new(),
+            grace: false,
+            commit: false,
+            sealed: false,
+            over: false,
+            ending: String::new(),
+            cancelled: false,
+            time_up: false,
+            lane_lost: false,
         }
-        if let Some(turn) = self.model {
-            if self.deltas < 1 {
-                moves.push(delta());
-            }
-            moves.extend(answers(turn));
-            moves.push(Input::ModelFailed(fault()));
-        }
-        for (id, state) in &self.calls {
-            call_moves(id, *state, &mut moves);
-        }
-        if self.grace {
-            moves.push(Input::GraceOver);
-        }
-        if self.commit {
-            moves.push(Input::Committed);
-            moves.push(Input::CommitFailed(crate::CommitFault::HeadConflict));
-        }
-        if !self.sealed {
-            if !self.cancelled && !self.lane_lost {
-                moves.push(Input::Cancel);
-            }
-            if !self.time_up && !self.cancelled && !self.lane_lost {
-                moves.push(Input::TimeUp);
-            }
-            if !self.lane_lost {
-                moves.push(Input::LaneLost);
-            }
-        }
-        moves
     }
 
-    /// Words that come too late, too early, or twice. None of them may change anything (R5).
-    pub(super) fn misfits(&self) -> Vec<Input> {
-        let mut misfits = Vec::new();
-        if self.model.is_none() {
-            misfits.extend([delta(), Input::ModelFailed(fault())]);
-            misfits.extend(answers(0));
-        }
-        for id in CALLS.into_iter().chain(["unknown"]) {
-            let state = self.calls.get(id).copied().unwrap_or(CallState::Over);
-            let call_id = CallId::from(id);
-            let (gated, running) = match state {
-                CallState::Gated | CallState::Asked => (true, false),
-                CallState::Allowed | CallState::Running { .. } => (false, true),
-                CallState::Over => (false, false),
-            };
-            if state != CallState::Gated {
-                misfits.push(asking(id));
-            }
-            if !gated {
-                misfits.push(verdict(id, Verdict::Allow));
-                misfits.push(verdict(id, Verdict::Cancelled));
-            }
-            if !running {
-                misfits.extend(words(id));
-            }
-            if !gated && !running {
-                let envelope = ToolEnvelope::text("late");
-                misfits.push(Input::Ended { call_id, envelope });
-            }
-        }
-        if !self.commit {
-            misfits.push(Input::Committed);
-            misfits.push(Input::CommitFailed(crate::CommitFault::HeadConflict));
-        }
-        if !(self.cancelled || self.time_up || self.lane_lost) || self.sealed {
-            misfits.push(Input::GraceOver);
-        }
-        if self.sealed || self.cancelled {
-            misfits.extend([Input::Cancel, Input::TimeUp]);
-        }
-        if self.sealed {
-            misfits.push(Input::LaneLost);
-        }
-        misfits
-    }
-
-    /// What a kind world would do next; it never leaves anything unanswered.
-    pub(super) fn kindest(&self) -> Option<Input> {
-        if let Some(turn) = self.model {
-            return answers(turn.max(1)).into_iter().next();
-        }
-        if self.commit {
-            return Some(Input::Committed);
-        }
-        self.calls.iter().find_map(|(id, state)| match state {
-            CallState::Gated | CallState::Asked => Some(verdict(id, Verdict::Allow)),
-            CallState::Allowed | CallState::Running { .. } => {
-                Some(ended(id, ToolEnvelope::text("done")))
-            }
-            CallState::Over => None,
-        })
+    pub(super) fn halted(&self) -> bool {
+        self.cancelled || self.time_up || self.lane_lost
     }
 
     /// Take note of what the world is about to say.
@@ -144,7 +83,7 @@ impl World {
         match input {
             Input::Delta(_) => self.deltas += 1,
             Input::Answered { .. } | Input::ModelFailed(_) => self.model = None,
-            Input::Asking { call_id, .. } => self.set(call_id, CallState::Asked),
+            Input::Asking { call_id, .. } => self.set(call_id.as_str(), CallState::Asked),
             Input::Verdict { call_id, verdict } => {
                 let state = match verdict {
                     Verdict::Allow => CallState::Allowed,
@@ -154,7 +93,7 @@ impl World {
                         CallState::Over
                     }
                 };
-                self.set(call_id, state);
+                self.set(call_id.as_str(), state);
             }
             Input::Shows { call_id, .. }
             | Input::Printed { call_id, .. }
@@ -166,23 +105,52 @@ impl World {
                     *words += 1;
                 }
             }
-            Input::Ended { call_id, .. } => self.set(call_id, CallState::Over),
+            Input::Ended { call_id, envelope } => {
+                self.set(call_id.as_str(), CallState::Over);
+                if let Some(control) = &envelope.control {
+                    let control = control.as_ref().clone();
+                    self.controls.insert(call_id.to_string(), control);
+                }
+            }
+            Input::Steer(_) => {
+                self.words.insert("steer", Fate::Waiting);
+            }
+            Input::FollowUp(_) => {
+                self.words.insert("follow", Fate::Waiting);
+            }
+            Input::Hooked(verdict) => self.hooked(verdict),
+            Input::Compacted { .. } => self.compacting = false,
             Input::Cancel => self.cancelled = true,
             Input::GraceOver => self.grace = false,
             Input::TimeUp => self.time_up = true,
             Input::Committed | Input::CommitFailed(_) => self.commit = false,
             Input::LaneLost => self.lane_lost = true,
-            Input::Retried { .. }
-            | Input::Steer(_)
-            | Input::FollowUp(_)
-            | Input::Hooked(_)
-            | Input::Compacted { .. }
-            | Input::Noticed(_) => {}
+            Input::Retried { .. } | Input::Noticed(_) => {}
         }
     }
 
-    pub(super) fn set(&mut self, call_id: &CallId, state: CallState) {
-        self.calls.insert(call_id.to_string(), state);
+    fn hooked(&mut self, verdict: &HookVerdict) {
+        match (self.hook.take(), verdict) {
+            (Some(Hook::Input { text }), HookVerdict::Stop(_)) => self.fate(&text, Fate::Refused),
+            (Some(Hook::BeforeTool(call)), HookVerdict::Stop(_)) => {
+                self.set(call.call_id.as_str(), CallState::Over);
+            }
+            (_, HookVerdict::Inject(_)) => self.injected = true,
+            (_, HookVerdict::Go | HookVerdict::Warn(_) | HookVerdict::Stop(_)) => {}
+        }
+    }
+
+    /// Note what became of somebody's words, if these are such.
+    pub(super) fn fate(&mut self, text: &str, fate: Fate) {
+        for (word, state) in &mut self.words {
+            if text.starts_with(word) {
+                *state = fate;
+            }
+        }
+    }
+
+    pub(super) fn set(&mut self, id: &str, state: CallState) {
+        self.calls.insert(id.to_owned(), state);
     }
 
     /// The calls in one of these states.
@@ -190,154 +158,8 @@ impl World {
         let busy = self.calls.iter().filter(|(_, state)| is(**state));
         busy.map(|(id, _)| id.as_str()).collect()
     }
-}
 
-fn call_moves(id: &str, state: CallState, moves: &mut Vec<Input>) {
-    match (id, state) {
-        (_, CallState::Over | CallState::Allowed) => {}
-        ("c0", CallState::Gated) => moves.push(asking(id)),
-        ("c0", CallState::Asked) => moves.extend([
-            verdict(id, Verdict::Allow),
-            verdict(id, Verdict::Deny("not this".to_owned())),
-            verdict(id, Verdict::Cancelled),
-        ]),
-        ("c1", _) => {
-            if state == CallState::Gated {
-                moves.push(asking(id));
-            }
-            moves.extend([
-                verdict(id, Verdict::Deny("the policy forbids it".to_owned())),
-                ended(
-                    id,
-                    ToolEnvelope::failed(FailureKind::NotFound, "no such tool"),
-                ),
-            ])
-        }
-        (_, CallState::Gated | CallState::Asked) => moves.push(verdict(id, Verdict::Allow)),
-        (
-            _,
-            CallState::Running {
-                stopped,
-                words: said,
-            },
-        ) => {
-            let most = match id {
-                "c0" => 3,
-                "c2" => 1,
-                _ => 0,
-            };
-            if said < most {
-                moves.push(words(id).swap_remove(usize::from(said)));
-            }
-            if stopped {
-                let envelope = ToolEnvelope::failed(FailureKind::Cancelled, "stopped");
-                moves.push(ended(id, envelope));
-            }
-            if id != "c2" {
-                let failure = ToolEnvelope::failed(FailureKind::ExecutionError, "exit code 1");
-                moves.extend([ended(id, ToolEnvelope::text("done")), ended(id, failure)]);
-            }
-        }
+    pub(super) fn running(&self) -> Vec<&str> {
+        self.busy(|state| matches!(state, CallState::Running { .. }))
     }
-}
-
-fn answers(turn: u32) -> Vec<Input> {
-    let calls = |ids: &[&str]| ids.iter().map(|id| call(id)).collect();
-    let later = format!("d{turn}");
-    if turn == 0 {
-        let hanging = answer(calls(&CALLS[..3]), ModelStop::ToolUse, None);
-        let ending = answer(calls(&CALLS[..2]), ModelStop::ToolUse, None);
-        return vec![hanging, ending];
-    }
-    let prose = || vec![Content::text("done")];
-    let usage = Some(Usage {
-        input: 10,
-        output: 2,
-        ..Usage::default()
-    });
-    vec![
-        answer(prose(), ModelStop::EndTurn, usage),
-        answer(Vec::new(), ModelStop::EndTurn, None),
-        answer(calls(&[&later]), ModelStop::Length, usage),
-        answer(calls(&[&later]), ModelStop::Refusal, None),
-        answer(calls(&[&later]), ModelStop::ToolUse, usage),
-    ]
-}
-
-fn answer(content: Vec<Content>, stop: ModelStop, usage: Option<Usage>) -> Input {
-    let response = Response {
-        content,
-        stop,
-        raw_stop: None,
-        usage,
-        model: "m".to_owned(),
-        provider: "p".to_owned(),
-        tool_results: Vec::new(),
-    };
-    Input::Answered {
-        response,
-        calls: Vec::new(),
-    }
-}
-
-fn call(id: &str) -> Content {
-    Content::ToolCall(ToolCall {
-        call_id: id.into(),
-        name: "tool".to_owned(),
-        args: Arc::new(serde_json::Value::Null),
-    })
-}
-
-fn delta() -> Input {
-    Input::Delta(ModelDelta::Text {
-        block: 0,
-        text: "a".to_owned(),
-    })
-}
-
-fn fault() -> ModelFault {
-    ModelFault {
-        kind: FaultKind::Network,
-        message: "the connection broke".to_owned(),
-        status: None,
-        retry_after: None,
-    }
-}
-
-fn asking(id: &str) -> Input {
-    Input::Asking {
-        call_id: id.into(),
-        detail: CallDetail::default(),
-    }
-}
-
-fn verdict(id: &str, verdict: Verdict) -> Input {
-    Input::Verdict {
-        call_id: id.into(),
-        verdict,
-    }
-}
-
-fn ended(id: &str, envelope: ToolEnvelope) -> Input {
-    Input::Ended {
-        call_id: id.into(),
-        envelope,
-    }
-}
-
-fn words(id: &str) -> Vec<Input> {
-    vec![
-        Input::Printed {
-            call_id: id.into(),
-            text: "out".to_owned(),
-        },
-        Input::Shows {
-            call_id: id.into(),
-            detail: CallDetail::default(),
-        },
-        Input::Planned {
-            call_id: id.into(),
-            entries: Vec::new(),
-        },
-    ]
 }
