@@ -76,10 +76,10 @@ async fn a_slow_sink_slows_the_prompt_and_is_given_one_activity_at_a_time() {
     gate.leave.add_permits(1);
     settle().await;
     assert_eq!(gate.begun.lock().unwrap().len(), 2);
-    // All of the first turn, but its last activity: the tool is not run before that has been taken.
-    gate.leave.add_permits(499);
+    // All of the answer and its usage: the tool's row is being drawn, so the tool does not run yet.
+    gate.leave.add_permits(500);
     settle().await;
-    assert_eq!(gate.begun.lock().unwrap().len(), 501);
+    assert_eq!(words(&gate.begun.lock().unwrap()[501..]), ["start look"]);
     assert!(world.ran.lock().unwrap().is_empty());
     assert!(!prompt.is_finished());
     gate.leave.add_permits(1000);
