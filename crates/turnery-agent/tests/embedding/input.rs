@@ -18,7 +18,7 @@ fn picture() -> Content {
     })
 }
 
-// proves: LASH-37, LASH-38, LASH-39, LASH-40, LASH-41, LASH-42
+// proves: LASH-37, LASH-38, LASH-39, LASH-40, LASH-41
 #[test]
 fn text_and_images_in_order_and_text_as_it_is() {
     let input = TurnInput::text("what is in @/etc/passwd and here:")

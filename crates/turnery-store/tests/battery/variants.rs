@@ -183,6 +183,7 @@ async fn stored(world: &World, record: LoopRecord) {
     assert_eq!(world.store.loops(&id, 0).await, Ok(vec![record]));
 }
 
+// proves: LASH-42
 async fn every_variant_comes_back_equal(world: &World) {
     let mut record = record("s1", 1, "Hello");
     record.messages.extend(messages());
