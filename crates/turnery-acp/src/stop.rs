@@ -125,6 +125,12 @@ pub(crate) fn not_stored(error: &PromptError) -> Fault {
         PromptError::Lost(CommitFault::Store(_)) => {
             ("store", "The prompt could not be stored", false)
         }
+        PromptError::Model(_) => ("unknown_model", "There is no such model", false),
+        PromptError::Continue(_) => (
+            "cannot_continue",
+            "The session cannot go on like that",
+            false,
+        ),
     };
     Fault::internal(kind, what, error.to_string(), retryable)
 }

@@ -35,6 +35,17 @@ pub struct OpenRequest {
     pub roots: Vec<PathBuf>,
 }
 
+impl OpenRequest {
+    /// In one folder.
+    #[must_use]
+    pub fn folder(cwd: PathBuf) -> Self {
+        Self {
+            cwd,
+            roots: Vec::new(),
+        }
+    }
+}
+
 /// Why a session could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
@@ -119,15 +130,7 @@ impl Agent {
         };
         let info = self.store.create(new).await?;
         let mode = settings.mode;
-        Ok(self.spawn(
-            info,
-            mode,
-            History::default(),
-            settings,
-            model,
-            ports,
-            workspace,
-        ))
+        Ok(self.spawn(info, mode, &[], settings, model, ports, workspace))
     }
 
     /// Open a session that exists. With `replay`, its whole conversation goes to the outbox as
@@ -179,8 +182,7 @@ impl Agent {
         } else {
             self.store.history(id).await?
         };
-        let history = History::of(&chain);
-        Ok(self.spawn(info, mode, history, settings, model, ports, workspace))
+        Ok(self.spawn(info, mode, &chain, settings, model, ports, workspace))
     }
 
     fn settings(&self, request: &OpenRequest) -> Result<(Vec<PathBuf>, Settings), OpenError> {
@@ -198,7 +200,7 @@ impl Agent {
         &self,
         info: SessionInfo,
         mode: Mode,
-        history: History,
+        chain: &[Arc<LoopRecord>],
         settings: Settings,
         model: Arc<dyn Model>,
         ports: Ports,
@@ -224,13 +226,15 @@ impl Agent {
             model,
             policy,
             info,
-            history,
+            history: History::of(chain),
+            frame_id: chain.last().and_then(|last| last.frame_id.clone()),
             owner: Owner::this_process(),
             options,
             mailbox,
             tracing: self.tracing.clone(),
             tap: Tap::default(),
             waiting: VecDeque::new(),
+            words: VecDeque::new(),
             closing: Vec::new(),
         };
         tokio::spawn(task.serve());

@@ -31,6 +31,12 @@ impl Ports {
             terminals: None,
         }
     }
+
+    /// Local files, and nobody who answers or is shown anything.
+    #[must_use]
+    pub fn silent() -> Self {
+        Self::local(Arc::new(Silent), Box::new(Silent))
+    }
 }
 
 /// The person at the other end.

@@ -31,6 +31,12 @@ mod seeding {
     pub enum Fault {
         /// The prompt is answered before its last events are shown.
         AnswerBeforeEvents,
+        /// A hook that breaks or hangs before something counts as a yes.
+        BrokenHookMeansYes,
+        /// What the loop did not hear is lost.
+        ForgetUnheardWords,
+        /// The no of a hook before a loop is not heard.
+        BeforeLoopIsDeaf,
         /// A refused prompt stays in the context of the next one.
         KeepRefusedMessages,
         /// A prompt that was not stored stays in the context of the next one.

@@ -11,6 +11,7 @@ pub mod agent;
 pub mod client;
 pub mod compactor;
 pub mod converse;
+pub mod hooks;
 pub mod session;
 pub mod settings;
 pub mod sink;
@@ -24,9 +25,10 @@ pub use agent::{Agent, OpenError, OpenRequest};
 pub use client::{Answer, Ask, AskOption, Client, Item, OptionKind, Outbox, Ports, Silent};
 pub use compactor::{Compacted, Compaction, CompactionFault};
 pub use converse::{ConverseError, ConverseOptions, Conversed, ask, converse, generate};
+pub use hooks::{HOOK_TIME, HookCx, Hooks};
 pub use session::{
-    PROMPTS_WAITING, PromptError, PromptResult, Session, SessionOptions, SetError, StartError,
-    Ticket,
+    ChildSum, ContinueError, PROMPTS_WAITING, PromptError, PromptOptions, PromptResult, SayError,
+    Session, SessionOptions, SetError, StartError, Ticket, ToolExecution, WORDS_WAITING,
 };
 pub use settings::{Projects, Settings, SettingsError};
 pub use sink::{ActivitySink, ChannelSink};

@@ -4,27 +4,38 @@ mod gate;
 mod history;
 mod leaf;
 mod mail;
+mod options;
+mod plan;
+mod prompting;
+mod result;
 mod run;
 mod steps;
 mod task;
+mod watch;
+
+pub use options::{PromptOptions, SessionOptions};
+pub use result::{ChildSum, ContinueError, PromptError, PromptResult, Ticket, ToolExecution};
 
 pub(crate) use history::{History, chain};
 pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};
 pub(crate) use task::{Task, offered};
 
 use crate::{CancellationToken, sink::Listener};
+use mail::{When, Word, Work};
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicUsize, Ordering},
 };
-use tokio::sync::{mpsc, oneshot, watch};
-use turnery_engine::{CommitFault, Content, Detail, Outcome, SessionId, Usage};
-use turnery_models::{ModelInfo, Thinking, UnknownModel};
+use tokio::sync::{mpsc, oneshot, watch::Receiver};
+use turnery_engine::{Content, LoopId, SessionId};
+use turnery_models::{Thinking, UnknownModel};
 use turnery_store::{Store, StoreError};
 use turnery_tools::Mode;
 
 /// Prompts that may wait in one session.
 pub const PROMPTS_WAITING: usize = 64;
+/// Steering messages and follow-ups that one prompt takes.
+pub const WORDS_WAITING: usize = 64;
 
 /// An open session.
 #[derive(Clone)]
@@ -37,24 +48,13 @@ struct Shared {
     id: SessionId,
     mailbox: mpsc::Sender<Mail>,
     store: Arc<dyn Store>,
-    options: watch::Receiver<SessionOptions>,
+    options: Receiver<SessionOptions>,
     /// Fires for every prompt started so far; a new one takes its place at each cancel.
     all: Mutex<CancellationToken>,
     /// Prompts started and not answered yet.
     open: Arc<AtomicUsize>,
-}
-
-/// How the session is set, and what it may be set to.
-#[derive(Clone, Debug)]
-pub struct SessionOptions {
-    /// How freely the agent acts.
-    pub mode: Mode,
-    /// `provider/model` in use.
-    pub model: String,
-    /// Models to offer; the one in use is among them.
-    pub models: Vec<ModelInfo>,
-    /// How much the model is to think.
-    pub thinking: Thinking,
+    /// What has been said to the running prompt.
+    words: Arc<AtomicUsize>,
 }
 
 /// A prompt that was not accepted.
@@ -63,6 +63,23 @@ pub enum StartError {
     /// More prompts are waiting than a session holds.
     #[error("this session already has {0} prompts waiting; wait for one to end, or cancel")]
     Full(usize),
+    /// The session is closed.
+    #[error("the session is closed; open it again")]
+    Closed,
+}
+
+/// Something that could not be said to a running prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SayError {
+    /// No prompt is running or waiting.
+    #[error("no prompt is running in this session; start one")]
+    Idle,
+    /// More has been said than a prompt takes.
+    #[error("the running prompt has been told {0} things already; wait for it to end")]
+    Full(usize),
+    /// There is nothing in it.
+    #[error("there is nothing in the message; say something")]
+    Empty,
     /// The session is closed.
     #[error("the session is closed; open it again")]
     Closed,
@@ -82,54 +99,12 @@ pub enum SetError {
     Closed,
 }
 
-/// What came of a prompt.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PromptResult {
-    /// Why it ended.
-    pub outcome: Outcome,
-    /// What is known beside it.
-    pub detail: Option<Detail>,
-    /// Of all its turns.
-    pub usage: Usage,
-}
-
-/// A prompt that left nothing behind: an error of the host, never an outcome (S8, LASH-33).
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PromptError {
-    /// Another process or handle is at work in the session; it did not begin.
-    #[error("the session is busy: {holder} is at work in it; try again when it is done")]
-    Busy {
-        /// Who.
-        holder: String,
-    },
-    /// It could not be stored.
-    #[error(transparent)]
-    Lost(#[from] CommitFault),
-}
-
-/// A prompt that was accepted. Awaiting it gives the result, after every event of the prompt has
-/// been pushed and the commit has succeeded. Dropping it does not cancel the prompt.
-pub struct Ticket {
-    result: oneshot::Receiver<Result<PromptResult, PromptError>>,
-}
-
-impl Ticket {
-    /// The end of the prompt.
-    pub async fn result(self) -> Result<PromptResult, PromptError> {
-        self.result.await.unwrap_or_else(|_| {
-            Err(PromptError::Lost(CommitFault::Store(
-                "the session ended unexpectedly; open it again".to_owned(),
-            )))
-        })
-    }
-}
-
 impl Session {
     pub(crate) fn new(
         id: SessionId,
         mailbox: mpsc::Sender<Mail>,
         store: Arc<dyn Store>,
-        options: watch::Receiver<SessionOptions>,
+        options: Receiver<SessionOptions>,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -138,7 +113,8 @@ impl Session {
                 store,
                 options,
                 all: Mutex::new(CancellationToken::new()),
-                open: Arc::new(AtomicUsize::new(0)),
+                open: Arc::default(),
+                words: Arc::default(),
             }),
         }
     }
@@ -156,14 +132,69 @@ impl Session {
         input: Vec<Content>,
         cancel: CancellationToken,
     ) -> Result<Ticket, StartError> {
-        self.listen(input, cancel, Listener::default())
+        self.prompt(input, PromptOptions::cancelled_by(cancel))
+    }
+
+    /// The same, with what is different for this one.
+    pub fn prompt(
+        &self,
+        input: Vec<Content>,
+        options: PromptOptions,
+    ) -> Result<Ticket, StartError> {
+        self.queue(Work::Say(input), options)
     }
 
     /// The same, with somebody who listens to just this prompt.
     pub(crate) fn listen(
         &self,
         input: Vec<Content>,
-        cancel: CancellationToken,
+        options: PromptOptions,
+        listener: Listener,
+    ) -> Result<Ticket, StartError> {
+        self.queue_for(Work::Say(input), options, listener)
+    }
+
+    /// Queue a prompt that lets the model go on, with nothing new said to it (LOOP-18). Refused by its
+    /// ticket when the model has had the last word.
+    pub fn go_on(&self, options: PromptOptions) -> Result<Ticket, StartError> {
+        self.queue(Work::Continue, options)
+    }
+
+    /// Queue a prompt that runs a loop again, `None` being the last one, whatever became of it: from
+    /// where that one began, with the same input (LOOP-19). The new loop takes its place: neither it nor
+    /// what followed it is in the context any more (UP-12).
+    pub fn rerun(
+        &self,
+        which: Option<LoopId>,
+        options: PromptOptions,
+    ) -> Result<Ticket, StartError> {
+        self.queue(Work::Rerun(which), options)
+    }
+
+    /// Queue a prompt that goes on from the end of an earlier loop with something else (LOOP-20). What
+    /// followed that loop before is not in the context any more (UP-12).
+    pub fn branch(
+        &self,
+        from: LoopId,
+        input: Vec<Content>,
+        options: PromptOptions,
+    ) -> Result<Ticket, StartError> {
+        self.queue(Work::Branch(from, input), options)
+    }
+
+    /// Queue a prompt that does nothing but summarise older messages (LOOP-21, UP-13).
+    pub fn compact(&self, options: PromptOptions) -> Result<Ticket, StartError> {
+        self.queue(Work::Compact, options)
+    }
+
+    fn queue(&self, work: Work, options: PromptOptions) -> Result<Ticket, StartError> {
+        self.queue_for(work, options, Listener::default())
+    }
+
+    fn queue_for(
+        &self,
+        work: Work,
+        options: PromptOptions,
         listener: Listener,
     ) -> Result<Ticket, StartError> {
         let open = OpenPrompt::new(&self.shared.open);
@@ -171,28 +202,68 @@ impl Session {
             return Err(StartError::Full(PROMPTS_WAITING));
         }
         let (reply, result) = oneshot::channel();
-        let all = self
-            .shared
-            .all
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
         let prompt = Prompt {
-            input,
-            cancel,
-            cancel_all: all,
+            work,
+            options,
+            cancel_all: self.cancel_all(),
             listener,
-            reply,
-            _open: open,
+            reply: Some(reply),
+            open,
         };
         self.shared
             .mailbox
-            .try_send(Mail::Prompt(prompt))
+            .try_send(Mail::Prompt(Box::new(prompt)))
             .map_err(|refused| match refused {
                 mpsc::error::TrySendError::Full(_) => StartError::Full(PROMPTS_WAITING),
                 mpsc::error::TrySendError::Closed(_) => StartError::Closed,
             })?;
         Ok(Ticket { result })
+    }
+
+    fn cancel_all(&self) -> CancellationToken {
+        let all = self.shared.all.lock();
+        all.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tell the running prompt something, as soon as it can hear it: after the call at work, never in
+    /// mid-stream (UP-5). What it does not get to hear is not lost: it becomes the next prompt, before
+    /// those that wait, and is cancelled if this one was.
+    pub fn steer(&self, content: Vec<Content>) -> Result<(), SayError> {
+        self.say(When::Soon, content)
+    }
+
+    /// Tell the running prompt something once it would end (UP-6). Like [`steer`](Self::steer) otherwise.
+    pub fn follow_up(&self, content: Vec<Content>) -> Result<(), SayError> {
+        self.say(When::AtTheEnd, content)
+    }
+
+    fn say(&self, when: When, content: Vec<Content>) -> Result<(), SayError> {
+        if self.shared.open.load(Ordering::Acquire) == 0 {
+            return Err(match self.shared.mailbox.is_closed() {
+                true => SayError::Closed,
+                false => SayError::Idle,
+            });
+        }
+        if content.is_empty() {
+            return Err(SayError::Empty);
+        }
+        let room = OpenPrompt::new(&self.shared.words);
+        if room.before >= WORDS_WAITING {
+            return Err(SayError::Full(WORDS_WAITING));
+        }
+        let word = Word {
+            when,
+            content,
+            cancel_all: self.cancel_all(),
+            _room: room,
+        };
+        self.shared
+            .mailbox
+            .try_send(Mail::Word(word))
+            .map_err(|refused| match refused {
+                mpsc::error::TrySendError::Full(_) => SayError::Full(WORDS_WAITING),
+                mpsc::error::TrySendError::Closed(_) => SayError::Closed,
+            })
     }
 
     /// Cancel all prompts of this handle and its clones, running and waiting (LASH-93). Returns how
@@ -254,7 +325,7 @@ impl Session {
     }
 }
 
-/// Counts a prompt as open for as long as it lives.
+/// Counts a prompt as open, or a word as waiting, for as long as it lives.
 pub(crate) struct OpenPrompt {
     count: Arc<AtomicUsize>,
     before: usize,
@@ -266,6 +337,11 @@ impl OpenPrompt {
             count: Arc::clone(count),
             before: count.fetch_add(1, Ordering::AcqRel),
         }
+    }
+
+    /// One more of the same sort.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(&self.count)
     }
 }
 

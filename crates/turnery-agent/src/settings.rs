@@ -1,7 +1,8 @@
 //! Settings: what holds for one session, read from the configuration of the user and of the project.
 
-use std::{path::PathBuf, sync::Arc};
-use turnery_engine::Limits;
+use crate::{HOOK_TIME, Hooks};
+use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
+use turnery_engine::{Limits, Price};
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule};
 
@@ -22,12 +23,54 @@ pub struct Settings {
     pub thinking: Thinking,
     /// The system prompt: who the agent is, then the AGENTS.md files of the roots.
     pub system: Arc<str>,
+    /// At the limit of turns, one more without tools for an answer in prose (C-4).
+    pub forced_reply: bool,
+    /// Summarise older messages once the model's context is this full. Unit: percent; 0 never does.
+    pub compact_at: u8,
+    /// How many calls may run at once, of those that may run beside others.
+    pub parallel_tools: NonZeroUsize,
+    /// What tokens cost: what a limit of money is counted with.
+    pub price: Option<Price>,
+    /// Asked in every prompt, in this order.
+    pub hooks: Vec<Arc<dyn Hooks>>,
+    /// How long each of them may take to answer.
+    pub hook_time: Duration,
+}
+
+impl Settings {
+    /// The usual settings, for this model and this system prompt.
+    #[must_use]
+    pub fn new(model: ModelName, system: impl Into<Arc<str>>) -> Self {
+        const FEW: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
+        Self {
+            model,
+            mode: Mode::default(),
+            allow: Vec::new(),
+            deny: Vec::new(),
+            limits: Limits::default(),
+            thinking: Thinking::Default,
+            system: system.into(),
+            forced_reply: true,
+            compact_at: 85,
+            parallel_tools: FEW,
+            price: None,
+            hooks: Vec::new(),
+            hook_time: HOOK_TIME,
+        }
+    }
 }
 
 /// Reads the settings of a project. Called when a session is made or opened.
 pub trait Projects: Send + Sync + 'static {
     /// The settings for a session in `roots`, the working directory first. Reads files; must not block for long.
     fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError>;
+}
+
+/// The same settings in every folder.
+impl Projects for Settings {
+    fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
+        Ok(self.clone())
+    }
 }
 
 /// A configuration that cannot be read: file, line, and the nearest valid key.

@@ -1,8 +1,8 @@
 //! Turn builder: one prompt of an application, and the three ways to follow it (LASH-53).
 
 use crate::{
-    ActivitySink, CancellationToken, ChannelSink, PromptError, PromptResult, Session, StartError,
-    Ticket, TurnActivity, TurnStream,
+    ActivitySink, CancellationToken, ChannelSink, PromptError, PromptOptions, PromptResult,
+    Session, StartError, Ticket, TurnActivity, TurnStream,
     sink::{Gathered, Listener},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -210,7 +210,8 @@ impl TurnBuilder {
     fn start(self, sink: Option<Arc<dyn ActivitySink>>) -> Result<Started, TurnError> {
         let (listener, gathered) = Listener::new(sink);
         let content = self.input.content()?;
-        let ticket = self.session.listen(content, self.cancel, listener)?;
+        let options = PromptOptions::cancelled_by(self.cancel);
+        let ticket = self.session.listen(content, options, listener)?;
         Ok(Started { ticket, gathered })
     }
 }

@@ -16,6 +16,17 @@ pub struct ToolSpec {
     pub schema: Arc<Value>,
 }
 
+impl ToolSpec {
+    /// A tool with this object schema.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, schema: Value) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            schema: Arc::new(schema),
+        }
+    }
+}
+
 /// One request of the model to use a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {

@@ -82,6 +82,10 @@ impl Tool for FindFiles {
         &self.spec
     }
 
+    fn parallel(&self, _args: &Value) -> bool {
+        true
+    }
+
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
             .map(|args| detail(&args, workspace.absolute(&args.split().0), workspace))

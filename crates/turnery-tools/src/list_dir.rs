@@ -64,6 +64,10 @@ impl Tool for ListDir {
         &self.spec
     }
 
+    fn parallel(&self, _args: &Value) -> bool {
+        true
+    }
+
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
             .map(|args| detail(workspace.absolute(folder(&args)), workspace))

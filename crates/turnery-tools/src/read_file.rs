@@ -71,6 +71,10 @@ impl Tool for ReadFile {
         &self.spec
     }
 
+    fn parallel(&self, _args: &Value) -> bool {
+        true
+    }
+
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
             .map(|args| detail(&args, workspace.absolute(&args.path), workspace))

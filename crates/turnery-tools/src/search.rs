@@ -83,6 +83,10 @@ impl Tool for Search {
         &self.spec
     }
 
+    fn parallel(&self, _args: &Value) -> bool {
+        true
+    }
+
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
             .map(|args| detail(&args, workspace.absolute(place(&args)), workspace))

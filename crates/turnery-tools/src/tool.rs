@@ -3,10 +3,12 @@
 use crate::{Hidden, Origin, Workspace, walk::cancelled};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{future::ready, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{CallDetail, CallId, PlanEntry, ToolEnvelope, ToolFailure, ToolSpec};
+use turnery_engine::{
+    CallDetail, CallId, ChildUsage, PlanEntry, ToolEnvelope, ToolFailure, ToolSpec,
+};
 
 /// How long a call may take unless its tool or its caller says otherwise (JIDO-70).
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
@@ -19,15 +21,32 @@ pub trait Tool: Send + Sync + 'static {
     fn spec(&self) -> &ToolSpec;
 
     /// How to show a call, from its arguments alone: no IO. Paths are absolute.
-    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail;
+    fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
+        CallDetail {
+            title: self.spec().name.clone(),
+            ..CallDetail::default()
+        }
+    }
+
+    /// Whether a call may run beside others that may: it changes nothing that they could see (C-6).
+    fn parallel(&self, _args: &Value) -> bool {
+        false
+    }
 
     /// What the call is going to touch, and how to show it, by now perhaps with a diff. May read,
-    /// changes nothing. A failure here ends the call without asking anybody.
+    /// changes nothing. A failure here ends the call without asking anybody. Unless a tool says
+    /// otherwise it touches nothing outside the conversation, and nobody is asked.
     fn prepare<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>>;
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        let prepared = Prepared {
+            access: Access::Nothing,
+            detail: self.describe(args, &cx.workspace),
+        };
+        Box::pin(ready(Ok(prepared)))
+    }
 
     /// Do it. Called only after permission. Dropping the future, or `cx.cancel`, stops it and
     /// everything that it started.
@@ -109,6 +128,10 @@ pub enum Progress {
     Printed(String),
     /// The plan, whole.
     Planned(Vec<PlanEntry>),
+    /// How far it is: one sentence (TURN-46).
+    Says(String),
+    /// What a child session at work for it has spent (LASH-66).
+    Spent(ChildUsage),
 }
 
 /// A run that may have failed, as what comes of the call.

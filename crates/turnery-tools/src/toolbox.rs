@@ -20,7 +20,9 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use turnery_engine::{CallDetail, FailureKind, ToolCall, ToolEnvelope, ToolFailure, ToolSpec};
+use turnery_engine::{
+    Announced, CallDetail, FailureKind, ToolCall, ToolEnvelope, ToolFailure, ToolSpec,
+};
 
 /// The tools on offer, who watches them at work, and which of their effects are kept.
 #[derive(Clone)]
@@ -105,6 +107,21 @@ impl Toolbox {
         ])
     }
 
+    /// The same box with one tool more. It takes the place of one of the same name.
+    #[must_use]
+    pub fn and(self, tool: impl Tool) -> Self {
+        let mut tools = self.tools.to_vec();
+        let tool: Arc<dyn Tool> = Arc::new(tool);
+        let known = tools
+            .iter_mut()
+            .find(|it| it.spec().name == tool.spec().name);
+        match known {
+            Some(known) => *known = tool,
+            None => tools.push(tool),
+        }
+        self.with(tools)
+    }
+
     /// Where to subscribe to what the tools do.
     #[must_use]
     pub fn observe(&self) -> &Observe {
@@ -129,14 +146,27 @@ impl Toolbox {
     /// How to show a call: no IO; an unknown tool or bad arguments get the tool's name as title.
     #[must_use]
     pub fn describe(&self, call: &ToolCall, workspace: &Workspace) -> CallDetail {
+        self.announce(call, workspace).detail
+    }
+
+    /// The same, and whether it may run beside others: not if nobody knows what it does.
+    #[must_use]
+    pub fn announce(&self, call: &ToolCall, workspace: &Workspace) -> Announced {
         self.look_up(call)
             .ok()
             .and_then(|(tool, args)| {
-                catch_unwind(AssertUnwindSafe(|| tool.describe(&args, workspace))).ok()
+                let announce = || Announced {
+                    detail: tool.describe(&args, workspace),
+                    parallel: tool.parallel(&args),
+                };
+                catch_unwind(AssertUnwindSafe(announce)).ok()
             })
-            .unwrap_or_else(|| CallDetail {
-                title: call.name.clone(),
-                ..CallDetail::default()
+            .unwrap_or_else(|| Announced {
+                detail: CallDetail {
+                    title: call.name.clone(),
+                    ..CallDetail::default()
+                },
+                parallel: false,
             })
     }
 

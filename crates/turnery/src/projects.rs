@@ -73,14 +73,15 @@ impl Configured {
 impl Projects for Configured {
     fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
         let choice = self.choice(roots).map_err(SettingsError)?;
+        let limits = choice.limits();
+        let model = choice.model.unwrap_or_else(|| self.usual_model.clone());
         Ok(Settings {
-            limits: choice.limits(),
-            model: choice.model.unwrap_or_else(|| self.usual_model.clone()),
+            limits,
             mode: choice.mode.unwrap_or_default(),
             allow: choice.allow,
             deny: choice.deny,
             thinking: choice.thinking.unwrap_or_default(),
-            system: instructions::system(roots),
+            ..Settings::new(model, instructions::system(roots))
         })
     }
 }

@@ -6,15 +6,11 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Value, json};
 use turnery_agent::{PromptError, PromptResult};
 use turnery_engine::{
-    CommitFault, Detail, FaultKind, LimitKind, LoopId, Outcome, TurnFinish, TurnStop, Usage,
+    CommitFault, Detail, FaultKind, LimitKind, LoopId, Outcome, TurnFinish, TurnStop,
 };
 
 fn result(outcome: Outcome, detail: Option<Detail>) -> PromptResult {
-    PromptResult {
-        outcome,
-        detail,
-        usage: Usage::default(),
-    }
+    PromptResult::new(outcome, detail)
 }
 
 /// The stop reason, or the error's code, kind and whether it may be tried again; and what `_meta` says.

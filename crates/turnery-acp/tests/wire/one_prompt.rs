@@ -7,8 +7,6 @@ use std::{path::PathBuf, sync::Arc};
 use turnery_acp::ServeOptions;
 use turnery_agent::{Projects, Settings, SettingsError};
 use turnery_engine::Limits;
-use turnery_models::Thinking;
-use turnery_tools::Mode;
 
 /// Settings with these limits, over the world's own scenario.
 struct Limited(String, Limits);
@@ -16,13 +14,9 @@ struct Limited(String, Limits);
 impl Projects for Limited {
     fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
         Ok(Settings {
-            model: self.0.parse().expect("a model"),
-            mode: Mode::Ask,
-            allow: Vec::new(),
-            deny: Vec::new(),
             limits: self.1,
-            thinking: Thinking::Default,
-            system: "You are a test.".into(),
+            forced_reply: false,
+            ..Settings::new(self.0.parse().expect("a model"), "You are a test.")
         })
     }
 }

@@ -23,6 +23,11 @@ impl History {
         }
     }
 
+    /// The calls of another view of the same session were made in it too.
+    pub(crate) fn remember(&mut self, other: &Self) {
+        self.calls.extend(other.calls.iter().cloned());
+    }
+
     /// A loop begins here.
     pub(crate) fn mark(&mut self) {
         self.view.mark();

@@ -1,19 +1,21 @@
 //! Mail: all that can be asked of a session task.
 
-use super::{OpenPrompt, PromptError, PromptResult, SetError};
+use super::{OpenPrompt, PromptError, PromptOptions, PromptResult, SetError};
 use crate::{CancellationToken, sink::Listener};
 use tokio::sync::oneshot;
-use turnery_engine::Content;
+use turnery_engine::{Content, LoopId};
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::Mode;
 
-/// Room in a mailbox: all waiting prompts, and some settings besides.
-pub(crate) const MAILBOX: usize = super::PROMPTS_WAITING + 16;
+/// Room in a mailbox: all waiting prompts, all that may be said to one, and some settings besides.
+pub(crate) const MAILBOX: usize = super::PROMPTS_WAITING + super::WORDS_WAITING + 16;
 
 /// What can be asked of a session task.
 pub(crate) enum Mail {
     /// Run this, after those before it.
-    Prompt(Prompt),
+    Prompt(Box<Prompt>),
+    /// Tell the running prompt.
+    Word(Word),
     /// Change a setting, now.
     Set {
         what: Set,
@@ -32,12 +34,46 @@ pub(crate) enum Set {
 
 /// A prompt on its way.
 pub(crate) struct Prompt {
-    pub(crate) input: Vec<Content>,
-    /// The prompt's own token.
-    pub(crate) cancel: CancellationToken,
+    pub(crate) work: Work,
+    pub(crate) options: PromptOptions,
     /// The token of all prompts that were started when it was.
     pub(crate) cancel_all: CancellationToken,
     pub(crate) listener: Listener,
-    pub(crate) reply: oneshot::Sender<Result<PromptResult, PromptError>>,
-    pub(crate) _open: OpenPrompt,
+    /// Nobody waits for a prompt that was made of words that came too late.
+    pub(crate) reply: Option<oneshot::Sender<Result<PromptResult, PromptError>>>,
+    pub(crate) open: OpenPrompt,
+}
+
+/// What a prompt is to do.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    /// Say this to the model.
+    Say(Vec<Content>),
+    /// Let the model go on.
+    Continue,
+    /// Run a loop again: this one, or the last.
+    Rerun(Option<LoopId>),
+    /// Go on from an earlier loop with something else.
+    Branch(LoopId, Vec<Content>),
+    /// Summarise older messages.
+    Compact,
+}
+
+/// Something said while a prompt runs.
+pub(crate) struct Word {
+    pub(crate) when: When,
+    pub(crate) content: Vec<Content>,
+    /// The token of all prompts that were started when it was said.
+    pub(crate) cancel_all: CancellationToken,
+    /// Counts it as waiting.
+    pub(crate) _room: OpenPrompt,
+}
+
+/// When a word is to be heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// As soon as possible: steering (UP-5).
+    Soon,
+    /// Once the loop would end: a follow-up (UP-6).
+    AtTheEnd,
 }

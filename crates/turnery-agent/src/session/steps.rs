@@ -5,7 +5,7 @@ use std::{
     collections::VecDeque,
     task::{Context, Poll},
 };
-use turnery_engine::{CallId, Effect, Event, Finish, HookVerdict, Input, ToolCall};
+use turnery_engine::{CallId, Content, Effect, Event, Finish, Hook, Input, ToolCall};
 
 use crate::{Item, sink::Shown};
 
@@ -24,6 +24,8 @@ pub(crate) enum Step {
     Info,
     /// Call the model.
     CallModel { tools: bool },
+    /// Ask the hooks.
+    Hook(Hook),
     /// Find out whether a call may run.
     Gate(ToolCall),
     /// Ask the person.
@@ -68,6 +70,7 @@ impl Steps {
                 }
                 Some(
                     Step::CallModel { .. }
+                    | Step::Hook(_)
                     | Step::Gate(_)
                     | Step::Ask(_)
                     | Step::Run(_)
@@ -96,6 +99,11 @@ impl Steps {
             .retain(|step| !matches!(step, Step::CallModel { .. }));
     }
 
+    /// The hooks are not to be asked after all.
+    pub(crate) fn forget_hook(&mut self) {
+        self.0.retain(|step| !matches!(step, Step::Hook(_)));
+    }
+
     /// The call is not to be judged after all.
     pub(crate) fn forget_gate(&mut self, call_id: &CallId) {
         self.0.retain(|step| match step {
@@ -104,6 +112,7 @@ impl Steps {
             Step::Show(_)
             | Step::Info
             | Step::CallModel { .. }
+            | Step::Hook(_)
             | Step::Run(_)
             | Step::Finish(_) => true,
         });
@@ -134,12 +143,15 @@ pub(crate) enum Sorted {
 pub(crate) enum Urgent {
     Nothing,
     StopModel,
+    StopHook,
     Withdraw(CallId),
     StopTool(CallId),
     AbortTool(CallId),
     StartGrace,
     /// Nobody is there to be asked: this is the answer.
     Unasked(Box<Input>),
+    /// Words for the next loop.
+    Unheard(Vec<Content>),
     /// Storing does not depend on the client (LASH-85).
     Commit(Box<Event>),
 }
@@ -152,15 +164,15 @@ pub(crate) fn sort(effect: Effect) -> Sorted {
         Effect::Gate(call) => Sorted::Later(Step::Gate(call)),
         Effect::Run(call) => Sorted::Later(Step::Run(call)),
         Effect::Finish(finish) => Sorted::Later(Step::Finish(finish)),
-        Effect::Hook(_) => Sorted::Now(Urgent::Unasked(Box::new(Input::Hooked(HookVerdict::Go)))),
+        Effect::Hook(hook) => Sorted::Later(Step::Hook(hook)),
         Effect::Compact(after) => Sorted::Now(Urgent::Unasked(Box::new(Input::Compacted {
             block: Err("nobody is there to summarise".to_owned()),
             after,
             usage: None,
         }))),
-        Effect::StopHook | Effect::StopCompaction | Effect::Unheard(_) => {
-            Sorted::Now(Urgent::Nothing)
-        }
+        Effect::StopHook => Sorted::Now(Urgent::StopHook),
+        Effect::StopCompaction => Sorted::Now(Urgent::Nothing),
+        Effect::Unheard(words) => Sorted::Now(Urgent::Unheard(words)),
         Effect::StopModel => Sorted::Now(Urgent::StopModel),
         Effect::Withdraw(call_id) => Sorted::Now(Urgent::Withdraw(call_id)),
         Effect::StopTool(call_id) => Sorted::Now(Urgent::StopTool(call_id)),

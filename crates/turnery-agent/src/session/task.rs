@@ -1,10 +1,16 @@
 //! The session task: the one owner of a session's state. Prompts run one after the other.
 
-use super::{History, Mail, Prompt, PromptError, PromptResult, SessionOptions, Set, SetError};
-use crate::{Ports, Settings, session::run::Run, sink::Tap, trace_sink::Tracing};
-use std::{collections::VecDeque, sync::Arc};
+use super::{
+    History, Mail, Prompt, PromptError, PromptResult, SessionOptions, Set, SetError, mail::Word,
+};
+use crate::{Ports, Settings, sink::Tap, trace_sink::Tracing};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    task::{Context, Poll},
+};
 use tokio::sync::{mpsc, oneshot, watch};
-use turnery_engine::CommitFault;
+use turnery_engine::{CommitFault, FrameId};
 use turnery_models::{Catalogue, Model};
 use turnery_store::{Opened, Owner, SessionInfo, SessionPatch, Store, StoreError};
 use turnery_tools::{Policy, Toolbox, Workspace};
@@ -21,6 +27,8 @@ pub(crate) struct Task {
     pub(crate) policy: Policy,
     pub(crate) info: SessionInfo,
     pub(crate) history: History,
+    /// The frame that it stands in; none is the first.
+    pub(crate) frame_id: Option<FrameId>,
     pub(crate) owner: Owner,
     pub(crate) options: watch::Sender<SessionOptions>,
     pub(crate) mailbox: mpsc::Receiver<Mail>,
@@ -30,6 +38,8 @@ pub(crate) struct Task {
     pub(crate) tap: Tap,
     /// Prompts that arrived while one ran.
     pub(crate) waiting: VecDeque<Prompt>,
+    /// What has been said to the running prompt and is not heard yet.
+    pub(crate) words: VecDeque<Word>,
     /// Set once the session is to end: who wants to know.
     pub(crate) closing: Vec<oneshot::Sender<()>>,
 }
@@ -73,7 +83,8 @@ impl Task {
     /// Take in one piece of mail, between prompts or in the middle of one.
     pub(crate) async fn mail(&mut self, mail: Mail) {
         match mail {
-            Mail::Prompt(prompt) => self.waiting.push_back(prompt),
+            Mail::Prompt(prompt) => self.waiting.push_back(*prompt),
+            Mail::Word(word) => self.words.push_back(word),
             Mail::Set { what, reply } => {
                 let _ = reply.send(self.set(what).await);
             }
@@ -118,32 +129,16 @@ impl Task {
         Ok(())
     }
 
-    async fn prompt(&mut self, prompt: Prompt) {
-        let Prompt {
-            input,
-            cancel,
-            cancel_all,
-            listener,
-            reply,
-            _open: open,
-        } = prompt;
-        self.tap = Tap::new(listener);
-        let result = match self.claim().await {
-            Ok(opened) => {
-                Run::begin(self, opened, input, cancel, cancel_all)
-                    .finish()
-                    .await
-            }
-            Err(error) => Err(error),
-        };
-        self.tap = Tap::default();
-        // The prompt counts as open until its answer is on its way.
-        let _ = reply.send(result);
-        drop(open);
+    /// The next mail, in mid-prompt. Never the end of it: then nobody has anything more to say.
+    pub(crate) fn poll_mail(&mut self, cx: &mut Context<'_>) -> Poll<Option<Mail>> {
+        match self.mailbox.is_closed() {
+            true => Poll::Pending,
+            false => self.mailbox.poll_recv(cx),
+        }
     }
 
     /// Take the lane, and catch up if somebody else has been at work in the session.
-    async fn claim(&mut self) -> Result<Opened, PromptError> {
+    pub(crate) async fn claim(&mut self) -> Result<Opened, PromptError> {
         let opened =
             self.store
                 .claim(&self.info.id, &self.owner)
@@ -167,7 +162,9 @@ impl Task {
     }
 
     async fn reload(&mut self, info: &SessionInfo) -> Result<(), StoreError> {
-        self.history = History::of(&self.store.history(&info.id).await?);
+        let chain = self.store.history(&info.id).await?;
+        self.history = History::of(&chain);
+        self.frame_id = chain.last().and_then(|last| last.frame_id.clone());
         Ok(())
     }
 }

@@ -2,26 +2,15 @@
 
 use crate::toy::{Act, Toy, ToyTool};
 use futures_util::future::BoxFuture;
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 use turnery_agent::{
-    ActivitySink, Agent, ModelCall, OpenRequest, Ports, Projects, PromptOutput, Session, Settings,
-    SettingsError, Silent, TraceSink, TurnActivity, TurnEvent, TurnInput,
+    ActivitySink, Agent, ModelCall, OpenRequest, Ports, PromptOutput, Session, Settings, Silent,
+    TraceSink, TurnActivity, TurnEvent, TurnInput,
 };
-use turnery_engine::{Limits, LoopRecord};
-use turnery_models::{Catalogue, Thinking};
+use turnery_engine::LoopRecord;
+use turnery_models::Catalogue;
 use turnery_store::{MemoryStore, Store};
-use turnery_tools::{Mode, Toolbox};
-
-struct Always(Settings);
-
-impl Projects for Always {
-    fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
-        Ok(self.0.clone())
-    }
-}
+use turnery_tools::Toolbox;
 
 /// Remembers every call of a model.
 #[derive(Default)]
@@ -57,15 +46,7 @@ impl World {
         let toy = Toy::new("one", script);
         let ran: Arc<Mutex<Vec<String>>> = Arc::default();
         let traced: Arc<Traced> = Arc::default();
-        let settings = Settings {
-            model: "toy/one".parse().unwrap(),
-            mode: Mode::Ask,
-            allow: Vec::new(),
-            deny: Vec::new(),
-            limits: Limits::default(),
-            thinking: Thinking::Default,
-            system: Arc::from("be good"),
-        };
+        let settings = Settings::new("toy/one".parse().unwrap(), "be good");
         let models = Catalogue::new(Vec::new())
             .with_model(toy.clone())
             .with_model(Toy::new("two", second));
@@ -73,7 +54,7 @@ impl World {
             Arc::clone(&store),
             Arc::new(models),
             Toolbox::new(ToyTool::all(&ran)),
-            Arc::new(Always(settings)),
+            Arc::new(settings),
         );
         Self {
             agent: agent.with_trace(traced.clone()),

@@ -4,23 +4,22 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::{
     collections::VecDeque,
-    path::PathBuf,
     sync::{Arc, Mutex},
     task::{Context, Poll},
 };
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::PollSender;
 use turnery_agent::{
-    Agent, Answer, Ask, CancellationToken, Client, Item, OpenRequest, Outbox, Ports, Projects,
-    Session, Settings, SettingsError, Ticket,
+    Agent, Answer, Ask, CancellationToken, Client, Item, OpenRequest, Outbox, Ports, Session,
+    Settings, Ticket,
 };
 use turnery_engine::{
-    CallDetail, CallId, Content, Event, FaultKind, Limits, ModelDelta, ModelFault, ModelStop,
-    Response, SessionId, ToolCall, ToolEnvelope, ToolFailure, ToolSpec,
+    CallDetail, CallId, Content, Event, FaultKind, ModelDelta, ModelFault, ModelStop, Response,
+    SessionId, ToolCall, ToolEnvelope, ToolFailure, ToolSpec,
 };
-use turnery_models::{Catalogue, DeltaSender, Model, ModelInfo, ModelName, ModelRequest, Thinking};
+use turnery_models::{Catalogue, DeltaSender, Model, ModelInfo, ModelName, ModelRequest};
 use turnery_store::{MemoryStore, Store};
-use turnery_tools::{Access, LocalFiles, Mode, Prepared, Tool, ToolCx, Toolbox, Workspace};
+use turnery_tools::{Access, LocalFiles, Prepared, Tool, ToolCx, Toolbox, Workspace};
 
 /// One thing that the puppet model does in a call.
 #[derive(Clone)]
@@ -266,14 +265,6 @@ impl Client for Person {
     }
 }
 
-struct Always(Settings);
-
-impl Projects for Always {
-    fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
-        Ok(self.0.clone())
-    }
-}
-
 /// An agent over a puppet, in a folder of its own.
 pub(crate) struct World {
     pub(crate) agent: Agent,
@@ -303,21 +294,13 @@ impl World {
                 ran: Arc::clone(&ran),
             }) as Arc<dyn Tool>
         });
-        let settings = Settings {
-            model: "puppet/one".parse().unwrap(),
-            mode: Mode::Ask,
-            allow: Vec::new(),
-            deny: Vec::new(),
-            limits: Limits::default(),
-            thinking: Thinking::Default,
-            system: Arc::from("be good"),
-        };
+        let settings = Settings::new("puppet/one".parse().unwrap(), "be good");
         let models = Catalogue::new(Vec::new()).with_model(puppet.clone());
         let agent = Agent::new(
             Arc::clone(&store),
             Arc::new(models),
             Toolbox::new(tools.to_vec()),
-            Arc::new(Always(settings)),
+            Arc::new(settings),
         );
         Self {
             agent,

@@ -94,7 +94,9 @@ pub(super) fn text(envelope: &ToolEnvelope) -> String {
 pub(super) fn printed(reports: &[Progress]) -> String {
     let text = |report: &Progress| match report {
         Progress::Printed(text) => text.clone(),
-        Progress::Shows(_) | Progress::Planned(_) => String::new(),
+        Progress::Shows(_) | Progress::Planned(_) | Progress::Says(_) | Progress::Spent(_) => {
+            String::new()
+        }
     };
     reports.iter().map(text).collect()
 }

@@ -77,17 +77,13 @@ fn message(outcome: &str, detail: Option<&Detail>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnery_engine::{FaultKind, LimitKind, TurnFinish, Usage};
+    use turnery_engine::{FaultKind, LimitKind, TurnFinish};
 
     fn ending(
         outcome: Outcome,
         detail: Option<Detail>,
     ) -> (Option<&'static str>, u8, Option<String>) {
-        let ending = of(&PromptResult {
-            outcome,
-            detail,
-            usage: Usage::default(),
-        });
+        let ending = of(&PromptResult::new(outcome, detail));
         (ending.stop_reason, ending.code, ending.message)
     }
 

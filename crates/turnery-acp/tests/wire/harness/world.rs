@@ -9,10 +9,8 @@ use std::{
 use tempfile::TempDir;
 use turnery_acp::ServeOptions;
 use turnery_agent::{Agent, Projects, Settings, SettingsError};
-use turnery_engine::Limits;
-use turnery_models::{Catalogue, Model, ModelName, Thinking};
+use turnery_models::{Catalogue, Model, ModelName};
 use turnery_store::{MemoryStore, Store};
-use turnery_tools::Mode;
 
 /// What connections have in common.
 pub(crate) struct World {
@@ -27,18 +25,9 @@ struct Fixed(String);
 
 impl Projects for Fixed {
     fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
-        Ok(Settings {
-            model: self
-                .0
-                .parse::<ModelName>()
-                .map_err(|error| SettingsError(error.to_string()))?,
-            mode: Mode::Ask,
-            allow: Vec::new(),
-            deny: Vec::new(),
-            limits: Limits::default(),
-            thinking: Thinking::Default,
-            system: "You are a test.".into(),
-        })
+        let model = self.0.parse::<ModelName>();
+        let model = model.map_err(|error| SettingsError(error.to_string()))?;
+        Ok(Settings::new(model, "You are a test."))
     }
 }
 

@@ -1,0 +1,51 @@
+//! Options: how a session is set, and what may be different for one prompt.
+
+use crate::{CancellationToken, Hooks};
+use serde_json::Value;
+use std::sync::Arc;
+use turnery_engine::{Limits, LoopId};
+use turnery_models::{ModelInfo, ModelName, Thinking};
+use turnery_tools::Mode;
+
+/// How the session is set, and what it may be set to.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// How freely the agent acts.
+    pub mode: Mode,
+    /// `provider/model` in use.
+    pub model: String,
+    /// Models to offer; the one in use is among them.
+    pub models: Vec<ModelInfo>,
+    /// How much the model is to think.
+    pub thinking: Thinking,
+}
+
+/// What is different for one prompt. By default nothing is: then the session's settings hold.
+#[derive(Clone, Debug, Default)]
+pub struct PromptOptions {
+    /// Cancels this prompt (LASH-91).
+    pub cancel: CancellationToken,
+    /// Whatever the caller wants to find again, kept with each of its loops (LOOP-28).
+    pub metadata: Option<Value>,
+    /// The model to use.
+    pub model: Option<ModelName>,
+    /// When its loops stop by themselves.
+    pub limits: Option<Limits>,
+    /// Whether a loop at its limit of turns gets one more for an answer in prose (C-4).
+    pub forced_reply: Option<bool>,
+    /// Asked after those of the session.
+    pub hooks: Vec<Arc<dyn Hooks>>,
+    /// The loop of another session whose tool call makes this prompt, if one does (LOOP-24).
+    pub spawned_by: Option<LoopId>,
+}
+
+impl PromptOptions {
+    /// Nothing but a token that cancels the prompt.
+    #[must_use]
+    pub fn cancelled_by(cancel: CancellationToken) -> Self {
+        Self {
+            cancel,
+            ..Self::default()
+        }
+    }
+}

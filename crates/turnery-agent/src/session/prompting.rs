@@ -1,0 +1,215 @@
+//! Prompting: one prompt from its claim to its result: one loop, and one more for each frame that a
+//! loop opens (LASH-13).
+
+use super::{
+    History, Prompt, PromptError, PromptOptions, PromptResult, Task,
+    mail::{Word, Work},
+    plan::Plan,
+    run::Run,
+    task::PromptEnd,
+    watch::{Attended, Watch},
+};
+use crate::{
+    CancellationToken,
+    hooks::{HookCx, HookList},
+    sink::{Listener, Tap},
+};
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use turnery_engine::{
+    CommitFault, Detail, Frame, FrameId, Limits, LoopId, LoopRecord, Outcome, PromptId, TurnStop,
+};
+use turnery_models::Model;
+use turnery_tools::grace;
+
+/// How many frames one prompt may open (UP-31).
+const FRAMES: usize = 16;
+
+/// What holds for all loops of one prompt.
+pub(crate) struct Scope {
+    pub(crate) prompt_id: PromptId,
+    /// The model to use in place of the session's.
+    pub(crate) model: Option<Arc<dyn Model>>,
+    pub(crate) limits: Limits,
+    pub(crate) forced_reply: bool,
+    pub(crate) metadata: Option<Value>,
+    pub(crate) spawned_by: Option<LoopId>,
+    pub(crate) hooks: HookList,
+    /// False once the prompt has opened all frames that it may.
+    pub(crate) may_switch: bool,
+    /// The greatest number that a loop of the session has had.
+    number: u64,
+}
+
+impl Scope {
+    /// The id of the prompt's next loop (LOOP-10): its number is greater than that of any loop of the
+    /// session before it, and so of any with the same configuration (LOOP-12).
+    fn next_loop(&mut self, task: &Task) -> LoopId {
+        let model = self.model.as_ref().unwrap_or(&task.model);
+        let segment = model.info().name.segment();
+        self.number += 1;
+        LoopId::from(format!("{}.{segment}.{}", task.info.id, self.number))
+    }
+}
+
+impl Task {
+    /// Run a prompt, answer its ticket, and line up what was said too late for it.
+    pub(crate) async fn prompt(&mut self, prompt: Prompt) {
+        let Prompt {
+            work,
+            options,
+            cancel_all,
+            listener,
+            reply,
+            open,
+        } = prompt;
+        self.tap = Tap::new(listener);
+        let result = self.run_prompt(work, &options, cancel_all).await;
+        self.tap = Tap::default();
+        for word in std::mem::take(&mut self.words).into_iter().rev() {
+            let Word {
+                content,
+                cancel_all,
+                ..
+            } = word;
+            self.waiting.push_front(Prompt {
+                work: Work::Say(content),
+                options: options.clone(),
+                cancel_all,
+                listener: Listener::default(),
+                reply: None,
+                open: open.another(),
+            });
+        }
+        match (reply, result) {
+            (Some(reply), result) => {
+                let _ = reply.send(result);
+            }
+            (None, Err(error)) => tracing::warn!("what was said too late is lost: {error}"),
+            (None, Ok(_)) => {}
+        }
+        // The prompt counts as open until its answer is on its way.
+        drop(open);
+    }
+
+    async fn run_prompt(
+        &mut self,
+        work: Work,
+        options: &PromptOptions,
+        cancel_all: CancellationToken,
+    ) -> PromptEnd {
+        let name = options.model.as_ref();
+        let model = name.map(|name| self.models.model(name)).transpose()?;
+        let settings = &self.settings;
+        let hooks = settings.hooks.iter().chain(&options.hooks);
+        let scope = Scope {
+            prompt_id: PromptId::from(uuid::Uuid::now_v7().to_string()),
+            model,
+            limits: options.limits.unwrap_or(settings.limits),
+            forced_reply: options.forced_reply.unwrap_or(settings.forced_reply),
+            metadata: options.metadata.clone(),
+            spawned_by: options.spawned_by.clone(),
+            hooks: HookList::new(hooks, settings.hook_time),
+            may_switch: true,
+            number: 0,
+        };
+        let opened = self.claim().await?;
+        let mut scope = Scope {
+            number: opened.loop_count,
+            ..scope
+        };
+        let mut watch = Watch::new(opened.lane, options.cancel.clone(), cancel_all);
+        let end = match self.plan(work).await {
+            Ok(plan) => self.loops_of(plan, &mut scope, &mut watch).await,
+            Err(error) => Err(error),
+        };
+        watch.release(&self.store).await;
+        end
+    }
+
+    async fn loops_of(
+        &mut self,
+        mut plan: Plan,
+        scope: &mut Scope,
+        watch: &mut Watch,
+    ) -> PromptEnd {
+        let mut result = PromptResult::new(Outcome::Stopped(TurnStop::PluginAbort), None);
+        loop {
+            let loop_id = scope.next_loop(self);
+            if let Err(reason) = self.may_begin(&plan, &loop_id, scope, watch).await? {
+                result.outcome = Outcome::Stopped(TurnStop::PluginAbort);
+                result.detail = Some(Detail::Runtime { message: reason });
+                return Ok(result);
+            }
+            scope.may_switch = result.loops.len() < FRAMES;
+            let opened_by = loop_id.clone();
+            let ended = Run::begin(self, watch, scope, plan, loop_id);
+            let ended = ended.finish().await?;
+            result.outcome = ended.outcome;
+            result.detail = ended.detail;
+            result.usage += ended.usage;
+            result.loops.push(Arc::clone(&ended.record));
+            self.tell_of(ended.record, scope, watch).await;
+            let Outcome::FrameSwitch { frame_id, task } = &result.outcome else {
+                return Ok(result);
+            };
+            if !scope.may_switch {
+                let message = format!("the prompt opened more than {FRAMES} frames");
+                result.outcome = Outcome::Stopped(TurnStop::RuntimeError);
+                result.detail = Some(Detail::Runtime { message });
+                return Ok(result);
+            }
+            plan = Plan::frame(Frame {
+                frame_id: FrameId::from(frame_id.as_str()),
+                parent_frame_id: self.frame_id.clone(),
+                opened_by,
+                task: task.clone(),
+            });
+        }
+    }
+
+    /// Ask those who may say no before anything has begun (LOOP-55). A cancel is left to the loop, so
+    /// that it is recorded.
+    async fn may_begin(
+        &mut self,
+        plan: &Plan,
+        loop_id: &LoopId,
+        scope: &Scope,
+        watch: &mut Watch,
+    ) -> Result<Result<(), String>, PromptError> {
+        if scope.hooks.is_empty() {
+            return Ok(Ok(()));
+        }
+        let history = plan.base.as_ref().unwrap_or(&self.history);
+        let cx = self.hook_cx(loop_id, history);
+        let asked = scope.hooks.clone().before_loop(cx, plan.input.clone());
+        match watch.attend(self, asked, Duration::ZERO).await {
+            Attended::Done(Err(_)) if faulty!(BeforeLoopIsDeaf) => Ok(Ok(())),
+            Attended::Done(answer) => Ok(answer),
+            Attended::Cancelled => Ok(Ok(())),
+            Attended::LaneLost => Err(PromptError::Lost(CommitFault::LaneLost)),
+        }
+    }
+
+    /// Tell those who want to know that a loop is over (LOOP-56). Nothing comes of it any more.
+    async fn tell_of(&mut self, record: Arc<LoopRecord>, scope: &Scope, watch: &mut Watch) {
+        if scope.hooks.is_empty() {
+            return;
+        }
+        let cx = self.hook_cx(&record.loop_id, &self.history);
+        let told = scope.hooks.clone().after_loop(cx, record);
+        if let Attended::Done(issues) = watch.attend(self, told, grace::CALL).await {
+            for issue in issues {
+                tracing::warn!("{issue}");
+            }
+        }
+    }
+
+    fn hook_cx(&self, loop_id: &LoopId, history: &History) -> HookCx {
+        HookCx {
+            session_id: self.info.id.clone(),
+            loop_id: loop_id.clone(),
+            messages: history.messages(),
+        }
+    }
+}

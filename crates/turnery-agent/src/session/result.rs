@@ -1,0 +1,233 @@
+//! Result: what came of a prompt, and how to wait for it.
+
+use std::{collections::HashMap, sync::Arc};
+use tokio::sync::oneshot;
+use turnery_engine::{
+    CallId, CommitFault, Detail, Disposition, EventKind, LlmMessage, LoopId, LoopRecord, Outcome,
+    SessionId, Timestamp, ToolCall, ToolEnvelope, Usage,
+};
+use turnery_models::UnknownModel;
+
+/// What came of a prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PromptResult {
+    /// Why it ended.
+    pub outcome: Outcome,
+    /// What is known beside it.
+    pub detail: Option<Detail>,
+    /// Of all turns of its loops (I5). Child sessions are not part of it (C-17).
+    pub usage: Usage,
+    /// Its loops, in order, as they were stored: one, and one more for each frame (LASH-13). None if a
+    /// hook did not let it begin.
+    pub loops: Vec<Arc<LoopRecord>>,
+}
+
+/// What child sessions spent, for one purpose and with one model (LASH-103).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildSum {
+    /// For what: see [`turnery_engine::usage::source`].
+    pub source: String,
+    /// `provider/model`.
+    pub model: String,
+    /// Of all child sessions.
+    pub usage: Usage,
+}
+
+/// One call of a tool, from what was asked for to what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolExecution {
+    /// What the model asked for.
+    pub call: ToolCall,
+    /// What came of it.
+    pub envelope: ToolEnvelope,
+    /// How it ended.
+    pub disposition: Disposition,
+    /// From its start to its end.
+    pub duration_ms: u64,
+    /// The loop that it ran in a child session.
+    pub child_loop_id: Option<LoopId>,
+}
+
+impl PromptResult {
+    /// A result without loops.
+    #[must_use]
+    pub fn new(outcome: Outcome, detail: Option<Detail>) -> Self {
+        Self {
+            outcome,
+            detail,
+            usage: Usage::default(),
+            loops: Vec::new(),
+        }
+    }
+
+    /// The ids of its loops, in order.
+    pub fn loop_ids(&self) -> impl Iterator<Item = &LoopId> {
+        self.loops.iter().map(|record| &record.loop_id)
+    }
+
+    /// All its new messages, in order.
+    pub fn messages(&self) -> impl Iterator<Item = &Arc<LlmMessage>> {
+        self.loops.iter().flat_map(|record| &record.messages)
+    }
+
+    /// What a person should know of it beside its outcome.
+    pub fn issues(&self) -> impl Iterator<Item = &str> {
+        let issues = self.loops.iter().flat_map(|record| &record.issues);
+        issues.map(String::as_str)
+    }
+
+    /// The tool calls of its turns, in the order in which they ended.
+    #[must_use]
+    pub fn executions(&self) -> Vec<ToolExecution> {
+        let mut open: HashMap<&CallId, (&ToolCall, Timestamp)> = HashMap::new();
+        let mut done = Vec::new();
+        for event in self.loops.iter().flat_map(|record| &record.events) {
+            match &event.kind {
+                EventKind::ToolCallRequested { call, .. } => {
+                    open.insert(&call.call_id, (call, event.at));
+                }
+                EventKind::ToolExecutionStart { call_id, .. } => {
+                    if let Some((_, at)) = open.get_mut(call_id) {
+                        *at = event.at;
+                    }
+                }
+                EventKind::ToolExecutionEnd {
+                    call_id,
+                    envelope,
+                    disposition,
+                    child_loop_id,
+                    ..
+                } => {
+                    if let Some((call, started)) = open.remove(call_id) {
+                        let took = (event.at - started).num_milliseconds();
+                        done.push(ToolExecution {
+                            call: call.clone(),
+                            envelope: envelope.clone(),
+                            disposition: *disposition,
+                            duration_ms: u64::try_from(took).unwrap_or_default(),
+                            child_loop_id: child_loop_id.clone(),
+                        });
+                    }
+                }
+                EventKind::LoopStart { .. }
+                | EventKind::InputRejected { .. }
+                | EventKind::TurnStart { .. }
+                | EventKind::CompactionStarted { .. }
+                | EventKind::CompactionEnded { .. }
+                | EventKind::ModelRetried { .. }
+                | EventKind::Issue { .. }
+                | EventKind::MessageStart { .. }
+                | EventKind::Delta { .. }
+                | EventKind::MessageEnd { .. }
+                | EventKind::UsageReported { .. }
+                | EventKind::PermissionRequested { .. }
+                | EventKind::PermissionResolved { .. }
+                | EventKind::ToolExecutionUpdate { .. }
+                | EventKind::ToolExecutionOutput { .. }
+                | EventKind::ToolProgress { .. }
+                | EventKind::ChildUsageReported { .. }
+                | EventKind::FinalValue { .. }
+                | EventKind::ToolValue { .. }
+                | EventKind::PlanUpdated { .. }
+                | EventKind::TurnEnd { .. }
+                | EventKind::LoopEnd { .. } => {}
+            }
+        }
+        done
+    }
+
+    /// What its child sessions spent: the last figure of each session, added up by purpose and model (I6).
+    #[must_use]
+    pub fn children_usage(&self) -> Vec<ChildSum> {
+        let mut last: HashMap<(&SessionId, &str, &str), Usage> = HashMap::new();
+        let mut sums: Vec<ChildSum> = Vec::new();
+        for child in self.loops.iter().flat_map(|record| &record.children_usage) {
+            let key = (&child.session_id, &*child.source, &*child.model);
+            if last.insert(key, child.cumulative).is_none()
+                && !sums
+                    .iter()
+                    .any(|sum| sum.source == child.source && sum.model == child.model)
+            {
+                sums.push(ChildSum {
+                    source: child.source.clone(),
+                    model: child.model.clone(),
+                    usage: Usage::default(),
+                });
+            }
+        }
+        for ((_, source, model), usage) in last {
+            let sum = sums
+                .iter_mut()
+                .find(|sum| sum.source == source && sum.model == model);
+            if let Some(sum) = sum {
+                sum.usage += usage;
+            }
+        }
+        sums
+    }
+
+    /// With its child sessions (I7).
+    #[must_use]
+    pub fn total_usage(&self) -> Usage {
+        self.children_usage()
+            .iter()
+            .fold(self.usage, |mut total, child| {
+                total += child.usage;
+                total
+            })
+    }
+}
+
+/// A prompt that has no result: an error of the host, never an outcome (S8, LASH-33).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PromptError {
+    /// Another process or handle is at work in the session; it did not begin.
+    #[error("the session is busy: {holder} is at work in it; try again when it is done")]
+    Busy {
+        /// Who.
+        holder: String,
+    },
+    /// Its last loop could not be stored, and left nothing behind.
+    #[error(transparent)]
+    Lost(#[from] CommitFault),
+    /// There is no such model; it did not begin.
+    #[error(transparent)]
+    Model(#[from] UnknownModel),
+    /// The session cannot be continued like that; it did not begin.
+    #[error(transparent)]
+    Continue(#[from] ContinueError),
+}
+
+/// Why a session cannot be continued as asked (UP-15).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ContinueError {
+    /// The loop is not one of this session.
+    #[error("this session has no loop {0}; take one of its own")]
+    NoSuchLoop(LoopId),
+    /// Nothing has run yet.
+    #[error("nothing has run in this session yet; prompt it first")]
+    NothingToRerun,
+    /// The model would be given nothing.
+    #[error("the conversation is empty, so there is nothing to go on from; prompt it first")]
+    ContextEmpty,
+    /// The model has had the last word.
+    #[error("the model has already answered; say something new, or rerun the loop")]
+    Answered,
+}
+
+/// A prompt that was accepted. Awaiting it gives the result, after every event of the prompt has
+/// been pushed and the commit has succeeded. Dropping it does not cancel the prompt.
+pub struct Ticket {
+    pub(super) result: oneshot::Receiver<Result<PromptResult, PromptError>>,
+}
+
+impl Ticket {
+    /// The end of the prompt.
+    pub async fn result(self) -> Result<PromptResult, PromptError> {
+        self.result.await.unwrap_or_else(|_| {
+            Err(PromptError::Lost(CommitFault::Store(
+                "the session ended unexpectedly; open it again".to_owned(),
+            )))
+        })
+    }
+}

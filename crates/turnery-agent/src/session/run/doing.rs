@@ -1,0 +1,189 @@
+//! Doing: how the effects of a loop are carried out, in their turn or at once.
+
+use super::Run;
+use crate::{
+    CancellationToken,
+    hooks::HookCx,
+    session::{
+        gate::{self, Found, Gate, Judged},
+        leaf::{REPORTS_WAITING, RunningModel, RunningTool},
+        steps::{Step, Urgent},
+    },
+    trace_sink::Call,
+};
+use std::sync::Arc;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+use turnery_engine::{FailureKind, Hook, Input, ToolCall, ToolEnvelope, usage::source};
+use turnery_models::ModelRequest;
+use turnery_tools::{Origin, Progress, ToolCx, grace};
+
+impl Run<'_> {
+    pub(super) fn step(&mut self, step: Step) {
+        match step {
+            Step::Show(_) | Step::Info | Step::Finish(_) => {}
+            Step::CallModel { tools } => self.model = Some(self.call_model(tools)),
+            Step::Hook(hook) => self.ask_hooks(hook),
+            Step::Gate(call) => {
+                let (cx, _) = self.tool_cx(&call);
+                self.gate = Some(Gate::prepare(call, self.task.toolbox.clone(), cx));
+            }
+            Step::Ask(question) => {
+                let client = Arc::clone(&self.task.ports.client);
+                self.gate = Some(Gate::ask(question, client));
+                self.asked_since = Some(Instant::now());
+            }
+            Step::Run(call) => {
+                let (cx, reports) = self.tool_cx(&call);
+                let toolbox = self.task.toolbox.clone();
+                let tool = RunningTool::run(toolbox, call, cx, reports);
+                self.tools.push(tool);
+            }
+        }
+    }
+
+    fn ask_hooks(&mut self, hook: Hook) {
+        let cx = HookCx {
+            session_id: self.task.info.id.clone(),
+            loop_id: self.machine.spec().loop_id.clone(),
+            messages: self.task.history.messages(),
+        };
+        self.hook = Some(Box::pin(self.scope.hooks.clone().ask(cx, hook)));
+    }
+
+    pub(super) fn found(&mut self, found: Found) {
+        match found {
+            Found::Prepared(call, Err(failure)) => self.feed(Input::Ended {
+                call_id: call.call_id,
+                envelope: ToolEnvelope {
+                    result: Err(failure),
+                    ..ToolEnvelope::ok(Vec::new())
+                },
+            }),
+            Found::Prepared(call, Ok(prepared)) => {
+                let detail = prepared.detail.clone();
+                let judged = gate::judge(
+                    &self.task.policy,
+                    &self.task.info.id,
+                    &call,
+                    prepared,
+                    &self.task.workspace,
+                );
+                let call_id = call.call_id;
+                match judged {
+                    Judged::Settled(verdict) => self.feed(Input::Verdict { call_id, verdict }),
+                    Judged::Ask(question) => {
+                        self.feed(Input::Asking { call_id, detail });
+                        self.steps.push(Step::Ask(question));
+                    }
+                }
+            }
+            Found::Answered(question, answer) => {
+                if let Some(since) = self.asked_since.take()
+                    && let Some(deadline) = &mut self.deadline
+                {
+                    let later = deadline.deadline() + since.elapsed();
+                    deadline.as_mut().reset(later);
+                }
+                let verdict = gate::settle(&mut self.task.policy, &question, answer);
+                let call_id = question.ask.call_id;
+                self.feed(Input::Verdict { call_id, verdict });
+            }
+        }
+    }
+
+    pub(super) fn urgent(&mut self, urgent: Urgent) {
+        match urgent {
+            Urgent::StopModel if faulty!(LeaveModelRunning) => {}
+            Urgent::Withdraw(_) if faulty!(LeaveQuestionOpen) => {}
+            Urgent::StopModel => {
+                self.model = None;
+                self.steps.forget_model();
+            }
+            Urgent::StopHook => {
+                self.hook = None;
+                self.steps.forget_hook();
+            }
+            Urgent::Withdraw(call_id) => {
+                self.steps.forget_gate(&call_id);
+                if self
+                    .gate
+                    .as_ref()
+                    .is_some_and(|gate| *gate.call_id() == call_id)
+                {
+                    self.gate = None;
+                }
+            }
+            Urgent::StopTool(call_id) => {
+                if self.steps.forget_run(&call_id) {
+                    let envelope =
+                        ToolEnvelope::failed(FailureKind::Cancelled, "cancelled before it began");
+                    self.inputs.push_back(Input::Ended { call_id, envelope });
+                } else if let Some(tool) = self.tools.iter().find(|tool| tool.call_id == call_id) {
+                    tool.stop();
+                }
+            }
+            Urgent::AbortTool(call_id) => {
+                self.steps.forget_run(&call_id);
+                self.tools.retain(|tool| tool.call_id != call_id);
+            }
+            Urgent::StartGrace => {
+                self.grace = Some(Box::pin(sleep_until(Instant::now() + grace::CALL)));
+            }
+            Urgent::Unheard(_) if faulty!(ForgetUnheardWords) => {}
+            Urgent::Unheard(words) => {
+                let place = self.told.iter().position(|word| word.content == words);
+                self.task
+                    .words
+                    .extend(place.map(|place| self.told.remove(place)));
+            }
+            Urgent::Nothing => {}
+            Urgent::Unasked(input) => self.inputs.push_back(*input),
+            Urgent::Commit(_) => {}
+        }
+    }
+
+    fn call_model(&self, tools: bool) -> RunningModel {
+        let task = &*self.task;
+        let model = self.scope.model.as_ref().unwrap_or(&task.model);
+        let trace = task.tracing.begin(Call {
+            session_id: task.info.id.clone(),
+            loop_id: self.machine.spec().loop_id.clone(),
+            source: source::TURN,
+            model: &model.info().name,
+        });
+        let request = ModelRequest {
+            session_id: task.info.id.clone(),
+            system: Arc::clone(&task.settings.system),
+            messages: task.history.messages(),
+            tools: if tools {
+                task.toolbox.specs()
+            } else {
+                Arc::new([])
+            },
+            thinking: task.settings.thinking,
+        };
+        RunningModel::call(Arc::clone(model), request, trace)
+    }
+
+    fn tool_cx(&self, call: &ToolCall) -> (ToolCx, mpsc::Receiver<Progress>) {
+        let (progress, reports) = mpsc::channel(REPORTS_WAITING);
+        let spec = self.machine.spec();
+        let cx = ToolCx {
+            call_id: call.call_id.clone(),
+            origin: Origin {
+                run_id: Some(spec.loop_id.clone()),
+                agent_id: Some(spec.agent_id.as_str().into()),
+                thread_id: Some(spec.session_id.clone()),
+                iteration: self.machine.turn_index(),
+            },
+            workspace: Arc::clone(&self.task.workspace),
+            hidden: self.task.policy.hidden_from(&call.name),
+            progress,
+            cancel: CancellationToken::new(),
+        };
+        (cx, reports)
+    }
+}

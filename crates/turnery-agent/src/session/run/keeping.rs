@@ -1,0 +1,117 @@
+//! Keeping: what a loop leaves behind: its history, its record, its journal and its commit.
+
+use super::Run;
+use crate::session::{history, steps::Step};
+use chrono::Utc;
+use std::{mem, sync::Arc};
+use turnery_engine::{CommitFault, Event, EventKind, Input, LoopRecord, Outcome};
+use turnery_store::{Commit, StoreError};
+
+impl Run<'_> {
+    /// The events of the record so far: all but the streaming ones.
+    pub(super) fn events(&self) -> &[Event] {
+        self.recorder.record().map_or(&[], |record| &record.events)
+    }
+
+    pub(super) fn write_journal(&mut self) {
+        self.journal_due = None;
+        let events = self.events()[self.journalled..].to_vec();
+        if !events.is_empty() {
+            self.journalled += events.len();
+            let loop_id = &self.machine.spec().loop_id;
+            self.task.store.append(&self.watch.lane, loop_id, events);
+        }
+    }
+
+    pub(super) fn fold(&mut self, event: &Event) {
+        self.recorder.fold(event);
+        if let EventKind::MessageEnd { message } = &event.kind {
+            self.task.history.push(Arc::clone(message));
+        }
+    }
+
+    pub(super) fn commit(&mut self, end: &Event) {
+        self.recorder.fold(end);
+        self.journalled = 0;
+        self.journal_due = None;
+        let Some(record) = mem::take(&mut self.recorder).into_record() else {
+            let fault = Self::unrecorded();
+            self.inputs.push_back(Input::CommitFailed(fault));
+            return;
+        };
+        let title = match &self.task.info.title {
+            Some(_) => None,
+            None => history::title(&record.messages),
+        };
+        self.title_is_new = title.is_some() && record.on_chain;
+        if self.title_is_new {
+            self.task.info.title.clone_from(&title);
+        }
+        let record = Arc::new(record);
+        self.record = Some(Arc::clone(&record));
+        let commit = Commit {
+            lane: self.watch.lane.clone(),
+            expected_head: self.task.info.head_version,
+            release: !self.goes_on(&record),
+            title: title.filter(|_| self.title_is_new),
+            records: vec![record],
+            tip: 0,
+        };
+        let store = Arc::clone(&self.task.store);
+        self.committing = Some(Box::pin(async move { store.commit(commit).await }));
+    }
+
+    /// Whether another loop of the same prompt follows.
+    fn goes_on(&self, record: &LoopRecord) -> bool {
+        let switches = matches!(record.outcome, Some(Outcome::FrameSwitch { .. }));
+        switches && self.scope.may_switch
+    }
+
+    pub(super) fn committed(&mut self, committed: Result<u64, StoreError>) {
+        let input = match committed {
+            Ok(head) => {
+                self.stored(head);
+                Input::Committed
+            }
+            Err(StoreError::LaneLost(_)) => Input::CommitFailed(CommitFault::LaneLost),
+            Err(StoreError::HeadConflict { .. }) => Input::CommitFailed(CommitFault::HeadConflict),
+            Err(error) => Input::CommitFailed(CommitFault::Store(error.to_string())),
+        };
+        self.feed(input);
+    }
+
+    fn stored(&mut self, head: u64) {
+        self.task.info.head_version = head;
+        self.task.info.updated_at = Utc::now();
+        if let Some(record) = self.record.clone() {
+            if !self.goes_on(&record) {
+                self.watch.let_go();
+            }
+            if record.on_chain {
+                self.task.info.tip_loop_id = Some(record.loop_id.clone());
+                self.task.frame_id.clone_from(&record.frame_id);
+                self.aside = None;
+            } else if !faulty!(KeepRefusedMessages) {
+                self.forget();
+            }
+        }
+        if self.title_is_new {
+            self.steps.push(Step::Info);
+        }
+    }
+
+    /// The loop is not part of the conversation: back to where it stood before.
+    pub(super) fn forget(&mut self) {
+        match self.aside.take() {
+            Some(mut history) => {
+                history.remember(&self.task.history);
+                self.task.history = history;
+            }
+            None => self.task.history.rewind(),
+        }
+    }
+
+    pub(super) fn unrecorded() -> CommitFault {
+        CommitFault::Store("there is no record of it; this is a fault of turnery".to_owned())
+    }
+}
