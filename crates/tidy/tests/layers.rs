@@ -44,7 +44,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// All that the engine may use: data, no runtime, no clock, no randomness, no IO.
-const ENGINE: &[&str] = &["chrono", "serde", "serde_json", "thiserror"];
+const ENGINE: &[&str] = &["chrono", "schemars", "serde", "serde_json", "thiserror"];
 
 fn manifest(name: &str) -> toml::Table {
     let path = tidy::root().join("crates").join(name).join("Cargo.toml");

@@ -29,6 +29,7 @@ impl ToolSpec {
 
 /// One request of the model to use a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
     /// Unique in the session.
     pub call_id: CallId,
@@ -40,6 +41,7 @@ pub struct ToolCall {
 
 /// How a call is shown to a person.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallDetail {
     /// One line, for example `Read src/main.rs`.
     pub title: String,
@@ -55,6 +57,7 @@ pub struct CallDetail {
 
 /// What sort of thing a call does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallKind {
     /// Reads files or data.
@@ -80,6 +83,7 @@ pub enum CallKind {
 
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Location {
     /// Absolute.
     pub path: PathBuf,
@@ -90,6 +94,7 @@ pub struct Location {
 
 /// Something that a call has to show. Not tagged from within: content has a `type` of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Artifact {
     /// Text or an image.
@@ -113,6 +118,7 @@ pub enum Artifact {
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolEnvelope {
     /// The result for the model, or the failure.
     pub result: Result<Vec<Content>, ToolFailure>,
@@ -172,6 +178,7 @@ impl ToolEnvelope {
 /// What a tool decides about the loop that called it (UP-21). It takes effect once all calls of the
 /// turn have ended; the first in call order wins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolControl {
     /// The loop is finished, with this value of the tool (LASH-7).
@@ -193,6 +200,7 @@ pub enum ToolControl {
 
 /// Why a call failed. The message is for the model and for people: what, where, what to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct ToolFailure {
     /// The sort of failure.
@@ -206,6 +214,7 @@ pub struct ToolFailure {
 
 /// The sort of a tool's failure (JIDO-65, JIDO-68, UP-23).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// No such tool.
@@ -228,6 +237,7 @@ pub enum FailureKind {
 
 /// How an execution came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Disposition {
     /// It ran.
@@ -248,6 +258,7 @@ pub enum Disposition {
 
 /// The answer to the question whether a call may run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It may.
@@ -260,6 +271,7 @@ pub enum Verdict {
 
 /// One entry of the plan that the model keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanEntry {
     /// What is to be done.
     pub content: String,
@@ -273,6 +285,7 @@ pub struct PlanEntry {
 
 /// How much a plan entry matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanPriority {
     /// First.
@@ -286,6 +299,7 @@ pub enum PlanPriority {
 
 /// How far a plan entry is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
     /// Not begun.

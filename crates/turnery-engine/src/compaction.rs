@@ -16,6 +16,7 @@ use std::sync::Arc;
 /// is `keep_first`, then `keep_compacted`, then `keep_recent`, then all that came after `through`.
 /// The newest block of a chain stands alone; older ones are inside its summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompactionBlock {
     /// Messages from the beginning, as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -33,6 +34,7 @@ pub struct CompactionBlock {
 
 /// A message that a block keeps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Kept {
     /// Which.
     pub message_id: MessageId,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 /// A message with its identity. History is a list of shared ones, so a turn never copies it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LlmMessage {
     /// Minted once, kept for ever: replay shows the same id.
     pub message_id: MessageId,
@@ -18,6 +19,7 @@ pub struct LlmMessage {
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
     /// From the engine: a limit notice, a correction. Reaches the model.
@@ -130,6 +132,7 @@ pub(crate) fn joined_text(content: &[Content]) -> String {
 
 /// Why one model message stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MessageStop {
     /// The model had said all.
@@ -148,6 +151,7 @@ pub enum MessageStop {
 
 /// One piece of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
     /// Plain text.
@@ -196,6 +200,7 @@ impl Content {
 
 /// A picture, held once and shared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImageData {
     /// For example `image/png`.
     pub mime_type: String,

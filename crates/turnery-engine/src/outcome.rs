@@ -6,6 +6,7 @@ use serde_json::Value;
 
 /// Why a loop ended (LASH-3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It came to its own end.
@@ -64,6 +65,7 @@ pub fn render(value: &Value) -> String {
 
 /// How a loop came to its own end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnFinish {
     /// The model's prose (LASH-4).
@@ -87,6 +89,7 @@ pub enum TurnFinish {
 
 /// Why a loop was stopped: exactly ten ways (LASH-14).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStop {
     /// The token given to it fired (LASH-15).
@@ -121,6 +124,7 @@ pub enum TurnStop {
 
 /// What a stop means for whoever may try again (LASH-28).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StopClass {
     /// Host-driven: the next request is fine.
@@ -151,6 +155,7 @@ impl TurnStop {
 
 /// What is known beside the outcome, so that the ten stops stay ten (section 7).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
     /// Which limit, and its text, for example `Max turns reached (50/50)`.
@@ -188,6 +193,7 @@ pub enum Detail {
 
 /// The limits of a loop (UP-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
     /// Number of turns.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 /// One engine execution: the commit unit (LOOP-1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoopRecord {
     /// `{session_id}.{config_segment}.{N}`.
     pub loop_id: LoopId,
@@ -136,6 +137,7 @@ impl LoopRecord {
 
 /// One accepted model call and the tools it asked for (TURN-63).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turn {
     /// Its id.
     pub turn_id: TurnId,
@@ -160,6 +162,7 @@ pub struct Turn {
 
 /// What caused a turn (TURN-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnTrigger {
     /// A person's message.
@@ -174,6 +177,7 @@ pub enum TurnTrigger {
 
 /// How a record ended (LOOP-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoopStatus {
     /// Announced by a parallel group, not begun.
@@ -190,6 +194,7 @@ pub enum LoopStatus {
 
 /// How a loop follows from the one before it (LOOP-16).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ContinuationKind {
     /// A new prompt.
@@ -206,6 +211,7 @@ pub enum ContinuationKind {
 
 /// The model's identity at the time of the loop (LOOP-29 to 43). Holds no key and no closure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigSnapshot {
     /// Model id.
     pub model: String,
@@ -242,6 +248,7 @@ pub struct ConfigSnapshot {
 
 /// A lineage of context inside a session: what came before it is not in the next request (LASH-12).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Frame {
     /// Its id.
     pub frame_id: FrameId,
@@ -256,6 +263,7 @@ pub struct Frame {
 
 /// Tokens that a child session spent with one model (LASH-101, UP-19).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChildUsage {
     /// The child session.
     pub session_id: SessionId,
@@ -274,6 +282,7 @@ pub struct ChildUsage {
 
 /// A link to a loop in another session that a tool call ran (LOOP-66 to 69).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChildLoopRef {
     /// The call.
     pub tool_call_id: CallId,
@@ -287,6 +296,7 @@ pub struct ChildLoopRef {
 
 /// One prompt under several configurations (LOOP-70 to 77). The same on all its loops but for `is_selected`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ParallelGroup {
     /// All loops, in the order of the configurations.
     pub all_loop_ids: Vec<LoopId>,
@@ -302,6 +312,7 @@ pub struct ParallelGroup {
 
 /// A call of the model that failed and was tried again, inside one turn (R9).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Attempt {
     /// The turn.
     pub turn_index: u32,

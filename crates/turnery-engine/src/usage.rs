@@ -19,6 +19,7 @@ pub mod source {
 
 /// Tokens of one model call, or a sum of such. Unit: tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// Uncached input only (LASH-107).
     pub input: u64,

@@ -79,6 +79,7 @@ pub struct NewSession {
 
 /// The call of a tool that made a child session (S7). Its loop may never be committed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SpawnRef {
     /// The parent session.
     pub session_id: SessionId,
@@ -90,6 +91,7 @@ pub struct SpawnRef {
 
 /// A session without its history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SessionInfo {
     /// Its id.
     pub id: SessionId,
@@ -209,6 +211,11 @@ impl Commit {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         if self.records.is_empty() {
             return Err(StoreError::Broken("a commit without a loop".to_owned()));
+        }
+        let mut ids: Vec<&LoopId> = self.records.iter().map(|record| &record.loop_id).collect();
+        ids.sort_unstable();
+        if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(StoreError::CommitMismatch(twice[0].clone()));
         }
         let session = &self.lane.session_id;
         match self

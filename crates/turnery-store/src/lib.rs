@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod contract;
 mod cursor;
+pub mod export;
 pub mod lineage;
 pub mod memory;
 pub mod owner;
@@ -14,6 +15,7 @@ pub use contract::{
     Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch,
     SpawnRef, Store, StoreError,
 };
+pub use export::{Document, ImportError};
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
 

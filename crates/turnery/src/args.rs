@@ -233,6 +233,21 @@ pub(crate) enum Sessions {
         #[arg(long)]
         json: bool,
     },
+    /// Write a whole session to a file, for keeping or for another machine.
+    Export {
+        /// The session.
+        id: String,
+        /// The file, which must not be there yet; standard output unless given.
+        file: Option<PathBuf>,
+    },
+    /// Make a session from an exported file.
+    Import {
+        /// The file; `-` for standard input.
+        file: PathBuf,
+        /// Under a new id, and so beside the session that it was made from.
+        #[arg(long)]
+        new: bool,
+    },
     /// Delete sessions for good.
     Delete {
         /// The sessions.

@@ -1,5 +1,7 @@
 //! `turnery sessions`: what was said and done, kept in the store.
 
+mod transfer;
+
 use crate::{
     args::{Global, Sessions},
     config::Choice,
@@ -31,6 +33,10 @@ pub(crate) fn run(global: &Global, what: Sessions) -> anyhow::Result<ExitCode> {
             Sessions::Show { id, json } => {
                 show(&*store, &SessionId::from(id), json, &mut out).await
             }
+            Sessions::Export { id, file } => {
+                transfer::export(&*store, &SessionId::from(id), file.as_deref(), &mut out).await
+            }
+            Sessions::Import { file, new } => transfer::import(&*store, &file, new, &mut out).await,
             Sessions::Delete { id } => delete(&*store, id, &mut out).await,
         }
     })

@@ -17,6 +17,7 @@ const CALL: usize = 40;
 
 /// How much a request holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContextSize {
     /// Tokens, estimated.
     pub tokens: u64,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A live fragment of an answer. Never history: the settled answer is the [`Response`](crate::Response).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ModelDelta {
     /// A fragment of prose. `block` counts content blocks of the answer from 0.

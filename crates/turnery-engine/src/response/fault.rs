@@ -5,6 +5,7 @@ use std::time::Duration;
 
 /// How a model call failed. No secret, no header, no request body is ever part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct ModelFault {
     /// The sort of failure.
@@ -21,6 +22,7 @@ pub struct ModelFault {
 
 /// The sort of a model call's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
     /// No connection, or it broke off.

@@ -4,6 +4,7 @@
 
 mod broken;
 mod commits;
+mod export;
 mod files;
 mod lanes;
 mod laws;

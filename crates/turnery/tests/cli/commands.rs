@@ -51,6 +51,50 @@ async fn sessions_are_listed_shown_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_session_is_exported_and_imported() {
+    let home = Home::new();
+    let model = home.scripted(json!([{"steps": [{"text": "Fine, thank you."}]}]));
+    let run = ["run", "--model", &model, "--format", "json", "How are you?"];
+    let id = home.run(&run).await.json()["session_id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("session.json").display().to_string();
+    let written = home.run(&["sessions", "export", &id, &file]).await;
+    assert_eq!((written.code, written.stdout.as_str()), (Some(0), ""));
+    let whole = home.run(&["sessions", "export", &id]).await.json();
+    assert_eq!(
+        (&whole["format"], &whole["session"]["id"]),
+        (&json!(1), &json!(id))
+    );
+    // Neither a file nor a session is overwritten.
+    let refused = home.run(&["sessions", "export", &id, &file]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let refused = home.run(&["sessions", "import", &file]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("--new"), "{refused:?}");
+
+    let copy = home.run(&["sessions", "import", &file, "--new"]).await;
+    let copied = copy.stdout.trim_end();
+    assert_ne!(copied, id);
+    let shown = home.run(&["sessions", "show", copied]).await;
+    assert!(
+        shown
+            .stdout
+            .ends_with("\n> How are you?\nFine, thank you.\n"),
+        "{shown:?}"
+    );
+    home.run(&["sessions", "delete", &id]).await;
+    let back = home.run(&["sessions", "import", &file]).await;
+    assert_eq!((back.code, back.stdout), (Some(0), format!("{id}\n")));
+    assert_eq!(
+        home.run(&["sessions", "export", &id]).await.json()["loops"],
+        whole["loops"]
+    );
+}
+
+#[tokio::test]
 async fn models_tell_what_they_need() {
     let home = Home::new();
     let done = home.run(&["models"]).await;

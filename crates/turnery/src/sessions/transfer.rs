@@ -1,0 +1,72 @@
+//! `turnery sessions export` and `import`: a session leaves the store as one JSON document, and comes back.
+
+use anyhow::Context;
+use std::{
+    fs,
+    io::{self, BufWriter, Read, Write},
+    path::Path,
+    process::ExitCode,
+};
+use turnery_engine::SessionId;
+use turnery_store::{Document, Store, StoreError, export as transfer};
+
+pub(super) async fn export(
+    store: &dyn Store,
+    id: &SessionId,
+    file: Option<&Path>,
+    out: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    let document = transfer::export(store, id).await?;
+    match file {
+        None => write(&document, out)?,
+        Some(file) => {
+            let written = create(file).and_then(|made| write(&document, &mut BufWriter::new(made)));
+            written.with_context(|| format!("{} cannot be written", file.display()))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The owner's alone, as the store is: it holds all that was said.
+fn create(file: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file)
+}
+
+fn write(document: &Document, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+pub(super) async fn import(
+    store: &dyn Store,
+    file: &Path,
+    new: bool,
+    out: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    let read = match file == Path::new("-") {
+        true => {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).map(|_| text)
+        }
+        false => fs::read_to_string(file),
+    };
+    let at = || format!("{} cannot be imported", file.display());
+    let mut document = Document::parse(&read.with_context(at)?).with_context(at)?;
+    if new {
+        let id = SessionId::from(uuid::Uuid::now_v7().to_string());
+        document = document.renamed(&id).with_context(at)?;
+    }
+    let made = match transfer::import(store, document).await {
+        Err(error @ turnery_store::ImportError::Store(StoreError::Exists(_))) => {
+            return Err(error).context("--new imports it under a new id");
+        }
+        made => made.with_context(at)?,
+    };
+    writeln!(out, "{}", made.id)?;
+    Ok(ExitCode::SUCCESS)
+}
