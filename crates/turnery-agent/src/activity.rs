@@ -243,6 +243,16 @@ impl Projection {
         })
     }
 
+    /// Remember what later events need of one that nobody is shown.
+    pub(crate) fn pass_over(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::ToolCallRequested { .. } | EventKind::ToolExecutionStart { .. } => {
+                self.shown(&event.kind);
+            }
+            _ => {}
+        }
+    }
+
     fn shown(&mut self, kind: &EventKind) -> Option<TurnEvent> {
         Some(match kind {
             EventKind::Delta { delta, .. } => match delta {

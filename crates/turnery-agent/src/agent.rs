@@ -4,6 +4,7 @@ mod fork;
 
 use crate::{
     Item, Outbox, Ports, Projects, Session, SessionOptions, Settings, TraceSink,
+    observe::observing,
     session::{History, MAILBOX, Task, chain, offered},
     sink::Tap,
     trace_sink::Tracing,
@@ -214,7 +215,9 @@ impl Agent {
         };
         let (options, seen) = watch::channel(options);
         let (sender, mailbox) = mpsc::channel(MAILBOX);
-        let session = Session::new(info.id.clone(), sender, Arc::clone(&self.store), seen);
+        let (observing, observable) = observing();
+        let store = Arc::clone(&self.store);
+        let session = Session::new(info.id.clone(), sender, store, observable, seen);
         let policy = Policy::new(mode, settings.allow.clone(), settings.deny.clone());
         let task = Task {
             store: Arc::clone(&self.store),
@@ -233,6 +236,7 @@ impl Agent {
             mailbox,
             tracing: self.tracing.clone(),
             tap: Tap::default(),
+            observing,
             waiting: VecDeque::new(),
             words: VecDeque::new(),
             closing: Vec::new(),

@@ -12,6 +12,7 @@ pub mod client;
 pub mod compactor;
 pub mod converse;
 pub mod hooks;
+pub mod observe;
 pub mod session;
 pub mod settings;
 pub mod sink;
@@ -26,6 +27,7 @@ pub use client::{Answer, Ask, AskOption, Client, Item, OptionKind, Outbox, Ports
 pub use compactor::{Compacted, Compaction, CompactionFault};
 pub use converse::{ConverseError, ConverseOptions, Conversed, ask, converse, generate};
 pub use hooks::{HOOK_TIME, HookCx, Hooks};
+pub use observe::{Cursor, Observed, Observer};
 pub use session::{
     ChildSum, ContinueError, PROMPTS_WAITING, PromptError, PromptOptions, PromptResult, SayError,
     Session, SessionOptions, SetError, StartError, Ticket, ToolExecution, WORDS_WAITING,

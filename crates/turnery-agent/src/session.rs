@@ -20,7 +20,7 @@ pub(crate) use history::{History, chain};
 pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};
 pub(crate) use task::{Task, offered};
 
-use crate::{CancellationToken, sink::Listener};
+use crate::{CancellationToken, Cursor, Observer, observe::Observable, sink::Listener};
 use mail::{When, Word, Work};
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -48,6 +48,7 @@ struct Shared {
     id: SessionId,
     mailbox: mpsc::Sender<Mail>,
     store: Arc<dyn Store>,
+    observable: Observable,
     options: Receiver<SessionOptions>,
     /// Fires for every prompt started so far; a new one takes its place at each cancel.
     all: Mutex<CancellationToken>,
@@ -104,6 +105,7 @@ impl Session {
         id: SessionId,
         mailbox: mpsc::Sender<Mail>,
         store: Arc<dyn Store>,
+        observable: Observable,
         options: Receiver<SessionOptions>,
     ) -> Self {
         Self {
@@ -111,6 +113,7 @@ impl Session {
                 id,
                 mailbox,
                 store,
+                observable,
                 options,
                 all: Mutex::new(CancellationToken::new()),
                 open: Arc::default(),
@@ -280,6 +283,13 @@ impl Session {
         let count = self.shared.open.load(Ordering::Acquire);
         fired.cancel();
         count
+    }
+
+    /// Observe what happens in the session, in all its prompts: from now on, or from a place on where an
+    /// earlier reader was (LASH-54).
+    #[must_use]
+    pub fn observe(&self, after: Option<&Cursor>) -> Observer {
+        self.shared.observable.observe(after)
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

@@ -1,6 +1,6 @@
 //! Sink: where the activities of one prompt go, one after the other, each awaited before the next.
 
-use crate::{Item, Outbox, Projection, TurnActivity};
+use crate::{Item, Outbox, Projection, TurnActivity, observe::Observing};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use std::{
     mem,
@@ -143,10 +143,12 @@ impl Tap {
 
 const BROKEN: &str = "the sink of this prompt's activities panicked, and is given no more of them; the prompt goes on";
 
-/// A session's outbox and the running prompt's tap, as one: there is room when both have it.
+/// A session's outbox, the running prompt's tap, and whoever observes, as one: there is room when the
+/// first two have it.
 pub(crate) struct Shown<'a> {
     pub(crate) outbox: &'a mut dyn Outbox,
     pub(crate) tap: &'a mut Tap,
+    pub(crate) observing: &'a mut Observing,
 }
 
 impl Shown<'_> {
@@ -168,6 +170,7 @@ impl Shown<'_> {
         self.outbox.push(item);
         if let Item::Live(event) = item {
             self.tap.push(event);
+            self.observing.push(event);
         }
     }
 }

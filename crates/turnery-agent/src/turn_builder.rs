@@ -1,13 +1,21 @@
 //! Turn builder: one prompt of an application, and the three ways to follow it (LASH-53).
 
 use crate::{
-    ActivitySink, CancellationToken, ChannelSink, PromptError, PromptOptions, PromptResult,
-    Session, StartError, Ticket, TurnActivity, TurnStream,
+    ActivitySink, CancellationToken, ChannelSink, HookCx, Hooks, PromptError, PromptOptions,
+    PromptResult, Session, StartError, Ticket, TurnActivity, TurnStream,
     sink::{Gathered, Listener},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use std::{collections::HashMap, sync::Arc};
-use turnery_engine::{Content, ImageData};
+use futures_util::future::BoxFuture;
+use std::{
+    collections::HashMap,
+    future::ready,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use turnery_engine::{Content, Hook, HookSet, HookVerdict, ImageData};
 
 /// Activities that may wait between a prompt and whoever reads its stream.
 const STREAM_ROOM: usize = 64;
@@ -42,7 +50,8 @@ pub struct ImageBlob {
     pub bytes: Vec<u8>,
 }
 
-/// Input that cannot be brought into shape (LASH-16).
+/// Input that cannot be brought into shape. A prompt with such input ends as `Stopped(InvalidInput)`
+/// (LASH-16).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputFault {
     /// Nothing is in it.
@@ -148,9 +157,6 @@ pub enum TurnError {
     /// It was not accepted.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// What was to be said cannot be brought into shape.
-    #[error(transparent)]
-    Input(#[from] InputFault),
     /// It was not begun, or it was lost.
     #[error(transparent)]
     Prompt(#[from] PromptError),
@@ -161,7 +167,7 @@ pub enum TurnError {
 pub struct TurnBuilder {
     session: Session,
     input: TurnInput,
-    cancel: CancellationToken,
+    options: PromptOptions,
 }
 
 impl Session {
@@ -170,7 +176,7 @@ impl Session {
         TurnBuilder {
             session: self.clone(),
             input,
-            cancel: CancellationToken::new(),
+            options: PromptOptions::default(),
         }
     }
 }
@@ -184,7 +190,13 @@ impl TurnBuilder {
 
     /// With a token of the caller's: once it fires, the prompt is cancelled, running or waiting (LASH-91).
     pub fn cancel(mut self, token: CancellationToken) -> Self {
-        self.cancel = token;
+        self.options.cancel = token;
+        self
+    }
+
+    /// With options of its own, a token among them.
+    pub fn options(mut self, options: PromptOptions) -> Self {
+        self.options = options;
         self
     }
 
@@ -207,12 +219,52 @@ impl TurnBuilder {
         Ok(TurnStream::new(activities, started))
     }
 
-    fn start(self, sink: Option<Arc<dyn ActivitySink>>) -> Result<Started, TurnError> {
+    fn start(mut self, sink: Option<Arc<dyn ActivitySink>>) -> Result<Started, TurnError> {
         let (listener, gathered) = Listener::new(sink);
-        let content = self.input.content()?;
-        let options = PromptOptions::cancelled_by(self.cancel);
-        let ticket = self.session.listen(content, options, listener)?;
+        let content = self.input.content().unwrap_or_else(|fault| {
+            self.options.hooks.insert(0, Arc::new(Refusal::of(&fault)));
+            vec![Content::text(String::new())]
+        });
+        let ticket = self.session.listen(content, self.options, listener)?;
         Ok(Started { ticket, gathered })
+    }
+}
+
+/// The first of all input filters (C-7): what cannot be brought into shape is refused like all else that
+/// is refused, and no model is called.
+struct Refusal {
+    reason: String,
+    /// It refuses the prompt, and not what is said to it later.
+    is_said: AtomicBool,
+}
+
+impl Refusal {
+    fn of(fault: &InputFault) -> Self {
+        Self {
+            reason: fault.to_string(),
+            is_said: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Hooks for Refusal {
+    fn name(&self) -> &str {
+        "input"
+    }
+
+    fn set(&self) -> HookSet {
+        HookSet {
+            input: true,
+            ..HookSet::default()
+        }
+    }
+
+    fn ask<'a>(&'a self, _cx: &'a HookCx, _hook: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+        let verdict = match self.is_said.swap(true, Ordering::Relaxed) {
+            false => HookVerdict::Stop(self.reason.clone()),
+            true => HookVerdict::Go,
+        };
+        Box::pin(ready(verdict))
     }
 }
 

@@ -250,6 +250,7 @@ impl<'t> Run<'t> {
         let mut shown = Shown {
             outbox: &mut *self.task.ports.outbox,
             tap: &mut self.task.tap,
+            observing: &mut self.task.observing,
         };
         if let Poll::Ready(broken) = shown.tap.poll_broken(cx) {
             return Poll::Ready(Happened::Broken(broken));

@@ -3,7 +3,7 @@
 use super::{
     History, Mail, Prompt, PromptError, PromptResult, SessionOptions, Set, SetError, mail::Word,
 };
-use crate::{Ports, Settings, sink::Tap, trace_sink::Tracing};
+use crate::{Ports, Settings, observe::Observing, sink::Tap, trace_sink::Tracing};
 use std::{
     collections::VecDeque,
     sync::Arc,
@@ -36,6 +36,8 @@ pub(crate) struct Task {
     pub(crate) tracing: Tracing,
     /// Who listens to the running prompt.
     pub(crate) tap: Tap,
+    /// Whoever observes the session.
+    pub(crate) observing: Observing,
     /// Prompts that arrived while one ran.
     pub(crate) waiting: VecDeque<Prompt>,
     /// What has been said to the running prompt and is not heard yet.

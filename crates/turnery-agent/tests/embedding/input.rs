@@ -1,8 +1,11 @@
 //! What can be said, and what becomes of input that cannot be brought into shape.
 
-use crate::{toy::Act, world::World};
-use turnery_agent::{ImageBlob, InputFault, InputItem, TurnInput};
-use turnery_engine::{Content, ImageData};
+use crate::{
+    toy::Act,
+    world::{World, hello},
+};
+use turnery_agent::{ImageBlob, InputFault, InputItem, TurnEvent, TurnInput};
+use turnery_engine::{Content, Detail, ImageData, LoopStatus, Outcome, TurnStop, Usage};
 
 fn png() -> ImageBlob {
     ImageBlob {
@@ -89,4 +92,35 @@ async fn the_model_is_given_the_picture_itself() {
         unreachable!("the first message is the user's")
     };
     assert_eq!(*content, [Content::text("who is this?"), picture()]);
+}
+
+// proves: LASH-16, C-7, I13
+#[tokio::test(start_paused = true)]
+async fn input_that_cannot_be_brought_into_shape_is_an_outcome() {
+    let world = World::new(vec![vec![Act::Say("fine")]]);
+    let session = world.session().await;
+    let mut input = TurnInput::text("who is this?");
+    input.items.push(InputItem::ImageRef("cat".to_owned()));
+    let output = session.turn(input).run().await.unwrap();
+    let outcome = Outcome::Stopped(TurnStop::InvalidInput);
+    assert_eq!(output.result.outcome, outcome);
+    let reason = "the input names the image \"cat\" but does not bring it: put it into image_blobs"
+        .to_owned();
+    let text = reason.as_str().into();
+    let shown: Vec<_> = output.activities.into_iter().map(|it| it.event).collect();
+    assert_eq!(shown, [TurnEvent::Error { text }]);
+    let records = world.records(&session).await;
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].status, LoopStatus::Rejected);
+    assert_eq!(records[0].rejection, Some(reason.clone()));
+    assert_eq!(records[0].detail, Some(Detail::Rejection { reason }));
+    assert_eq!(records[0].usage, Usage::default());
+    assert!(records[0].messages.is_empty());
+    assert!(!records[0].on_chain);
+    assert!(world.calls().is_empty());
+    // Nothing of it is in the next prompt.
+    hello(&session).await;
+    let requests = world.toy.requests.lock().unwrap();
+    assert_eq!(requests[0].messages.len(), 1);
+    assert_eq!(requests[0].messages[0].message.text(), "hello");
 }

@@ -6,6 +6,7 @@ mod conflicts;
 mod documents;
 mod input;
 mod laws;
+mod observing;
 mod results;
 mod shapes;
 mod sinks;

@@ -1,0 +1,121 @@
+//! Readers of a session come and go; a cursor leads back, or says that something was missed.
+
+use crate::{
+    toy::Act,
+    world::{World, hello, words},
+};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::Notify;
+use turnery_agent::{Cursor, Observed, Observer};
+
+/// What is there now.
+async fn read(observer: &mut Observer) -> Vec<String> {
+    let mut read = Vec::new();
+    while let Ok(Some(observed)) =
+        tokio::time::timeout(Duration::from_millis(1), observer.next()).await
+    {
+        read.push(match observed {
+            Observed::Activity(activity) => words(&[activity]).remove(0),
+            Observed::Committed { loop_id, .. } => {
+                format!("committed {}", loop_id.as_str().rsplit('.').next().unwrap())
+            }
+            Observed::Gap => "gap".to_owned(),
+            other => format!("{other:?}"),
+        });
+    }
+    read
+}
+
+// proves: LASH-52, LASH-54
+#[tokio::test(start_paused = true)]
+async fn a_reader_comes_back_to_where_it_left() {
+    let world = World::new(vec![
+        vec![Act::Say("zero")],
+        vec![Act::Say("one"), Act::Call("c", "look")],
+        vec![Act::Say("two")],
+        vec![Act::Say("three")],
+    ]);
+    let session = world.session().await;
+    hello(&session).await;
+    let mut observer = session.observe(None);
+    hello(&session).await;
+    let first = observer.next().await.unwrap();
+    assert!(matches!(first, Observed::Activity(_)));
+    let cursor = observer.cursor();
+    drop(observer);
+    // Through a browser and back.
+    let cursor = Cursor::from(cursor.to_string());
+    let mut observer = session.observe(Some(&cursor));
+    let rest = [
+        "usage",
+        "start look",
+        "end look: done",
+        "say two",
+        "usage",
+        "committed 2",
+    ];
+    assert_eq!(read(&mut observer).await, rest);
+    hello(&session).await;
+    let next = ["say three", "usage", "committed 3"];
+    assert_eq!(read(&mut observer).await, next);
+    // The same place as often as one likes.
+    let mut again = session.observe(Some(&cursor));
+    assert_eq!(read(&mut again).await, [&rest[..], &next[..]].concat());
+}
+
+// proves: LASH-54
+#[tokio::test(start_paused = true)]
+async fn who_is_too_late_is_told_and_holds_nobody_back() {
+    let long: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 3000).collect();
+    let world = World::new(vec![long, vec![Act::Say("end")]]);
+    let session = world.session().await;
+    let mut observer = session.observe(None);
+    hello(&session).await;
+    let read_now = read(&mut observer).await;
+    // The newest 2048 are there: fragments, the usage and the commit.
+    assert_eq!(read_now.len(), 2049);
+    assert_eq!(read_now[0], "gap");
+    assert_eq!(read_now[2046..], ["say x", "usage", "committed 1"]);
+    hello(&session).await;
+    let after = ["say end", "usage", "committed 2"];
+    assert_eq!(read(&mut observer).await, after);
+}
+
+// proves: LASH-54
+#[tokio::test(start_paused = true)]
+async fn a_cursor_of_another_opening_or_of_nowhere_leads_to_a_gap() {
+    let world = World::new(vec![vec![Act::Say("one")], vec![Act::Say("two")]]);
+    let session = world.session().await;
+    let old = session.observe(None).cursor();
+    hello(&session).await;
+    session.close().await;
+    let session = world.again(&session).await;
+    for cursor in [old, Cursor::from("nowhere".to_owned())] {
+        let mut observer = session.observe(Some(&cursor));
+        assert_eq!(read(&mut observer).await, ["gap"]);
+    }
+    let mut observer = session.observe(None);
+    hello(&session).await;
+    let seen = ["say two", "usage", "committed 2"];
+    assert_eq!(read(&mut observer).await, seen);
+}
+
+// proves: LASH-54
+#[tokio::test(start_paused = true)]
+async fn a_reader_waits_and_ends_with_the_session() {
+    let go_on = Arc::new(Notify::new());
+    let world = World::new(vec![vec![Act::Wait(Arc::clone(&go_on)), Act::Say("one")]]);
+    let session = world.session().await;
+    let mut observer = session.observe(None);
+    let reading = tokio::spawn(async move {
+        let mut read = 0;
+        while observer.next().await.is_some() {
+            read += 1;
+        }
+        read
+    });
+    go_on.notify_one();
+    hello(&session).await;
+    session.close().await;
+    assert_eq!(reading.await.unwrap(), 3);
+}
