@@ -1,6 +1,6 @@
 //! The battery is held against stores that are broken on purpose: it must find each of them out.
 
-use crate::{World, commits, listing, recovery, samples::*};
+use crate::{World, commits, listing, recovery, samples::*, sessions};
 use futures_util::future::BoxFuture;
 use std::{
     collections::HashMap,
@@ -35,6 +35,14 @@ enum Flaw {
     RetryStored,
     /// An append of a loser is taken in.
     LoserJournals,
+    /// The loops of a group are committed one by one.
+    GroupInParts,
+    /// The history is all loops there are.
+    HistoryOfAll,
+    /// Child sessions are listed like others.
+    ChildrenShown,
+    /// Child sessions outlive their parents.
+    ChildrenStay,
 }
 
 /// A sound store with a flaw in front of it.
@@ -84,7 +92,18 @@ impl Flawed {
 
 impl Store for Flawed {
     fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
-        self.sound.create(new)
+        let mut new = new;
+        let spawned_by = new.spawned_by.clone();
+        if self.flaw == Flaw::ChildrenStay {
+            new.spawned_by = None;
+        }
+        let made = self.sound.create(new);
+        Box::pin(async move {
+            Ok(SessionInfo {
+                spawned_by,
+                ..made.await?
+            })
+        })
     }
 
     fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
@@ -93,6 +112,13 @@ impl Store for Flawed {
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
+        if self.flaw == Flaw::ChildrenShown {
+            let all = ListQuery {
+                spawned: true,
+                ..query
+            };
+            return self.sound.list(all);
+        }
         if self.flaw != Flaw::CursorSlips {
             return self.sound.list(query);
         }
@@ -128,6 +154,9 @@ impl Store for Flawed {
     }
 
     fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        if self.flaw == Flaw::HistoryOfAll {
+            return self.sound.loops(id, 0);
+        }
         self.sound.history(id)
     }
 
@@ -198,6 +227,12 @@ impl Store for Flawed {
                 };
                 self.sound.patch(&id, patch).await?;
             }
+            if self.flaw == Flaw::GroupInParts {
+                for record in commit.records.drain(..commit.records.len() - 1) {
+                    let part = crate::samples::commit(&commit.lane, commit.expected_head, &record);
+                    commit.expected_head = self.sound.commit(part).await?;
+                }
+            }
             let tip = commit.records[0].loop_id.clone();
             let version = self.sound.commit(commit).await?;
             self.see(|seen| seen.tips.insert(id, tip));
@@ -240,5 +275,9 @@ async fn each_flaw_is_found_out() {
         TipFollowsAll: commits::a_loop_off_the_chain_leaves_the_tip,
         RetryStored: commits::a_retry_is_answered_like_the_first_time,
         LoserJournals: recovery::a_loser_cannot_journal_any_more,
+        GroupInParts: commits::a_group_commits_once,
+        HistoryOfAll: commits::the_history_is_the_chain_without_events,
+        ChildrenShown: sessions::a_child_session_says_who_made_it_and_is_hidden,
+        ChildrenStay: sessions::deleting_takes_the_children_too,
     }
 }

@@ -156,7 +156,7 @@ pub(crate) async fn a_child_session_says_who_made_it_and_is_hidden(world: &World
     assert_eq!(ids(all).await, ["s2", "s1"]);
 }
 
-async fn deleting_takes_the_children_too(world: &World) {
+pub(crate) async fn deleting_takes_the_children_too(world: &World) {
     let store = &world.store;
     for (id, parent) in [("s2", "s1"), ("s3", "s2"), ("s4", "s1"), ("s5", "s9")] {
         store.create(child_session(id, parent)).await.unwrap();

@@ -179,3 +179,38 @@ async fn an_event_that_differs_from_its_record_is_kept_whole() {
         }
     ));
 }
+
+/// Whether it was still queued, or written already, or written through another store that was given
+/// the lane: nothing of it stays.
+// proves: C-12
+#[tokio::test]
+async fn a_commit_leaves_no_journal_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let (store, other) = (
+        SqliteStore::open(path.clone()),
+        SqliteStore::open(path.clone()),
+    );
+    store.create(new_session("s1")).await.unwrap();
+    let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
+    let half = |number| events("s1", number, "How is it?")[..4].to_vec();
+    let record = |number| Arc::new(record("s1", number, "How is it?"));
+
+    store.append(&lane, &loop_id("s1", 1), half(1));
+    store.commit(commit(&lane, 0, &record(1))).await.unwrap();
+    store.append(&lane, &loop_id("s1", 2), half(2));
+    store.renew(&lane).await.unwrap();
+    let db = Connection::open(&path).unwrap();
+    let kept = || rows(&db, "SELECT DISTINCT loop_id FROM journal");
+    assert_eq!(kept(), ["s1.cfg.2"]);
+    store.commit(commit(&lane, 1, &record(2))).await.unwrap();
+    assert_eq!(kept(), Vec::<String>::new());
+
+    let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
+    other.append(&lane, &loop_id("s1", 3), half(3));
+    other.renew(&lane).await.unwrap();
+    store.commit(commit(&lane, 2, &record(3))).await.unwrap();
+    let opened = store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    assert_eq!(opened.loop_count, 3);
+    assert_eq!(kept(), Vec::<String>::new());
+}
