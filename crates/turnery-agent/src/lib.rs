@@ -29,8 +29,8 @@ pub use converse::{ConverseError, ConverseOptions, Conversed, ask, converse, gen
 pub use hooks::{HOOK_TIME, HookCx, Hooks};
 pub use observe::{Cursor, Observed, Observer};
 pub use session::{
-    ChildSum, ContinueError, PROMPTS_WAITING, PromptError, PromptOptions, PromptResult, SayError,
-    Session, SessionOptions, SetError, StartError, Ticket, ToolExecution, WORDS_WAITING,
+    ContinueError, PROMPTS_WAITING, PromptError, PromptOptions, PromptResult, SayError, Session,
+    SessionOptions, SetError, StartError, Ticket, ToolExecution, WORDS_WAITING,
 };
 pub use settings::{Projects, Settings, SettingsError};
 pub use sink::{ActivitySink, ChannelSink};

@@ -14,7 +14,7 @@ mod task;
 mod watch;
 
 pub use options::{PromptOptions, SessionOptions};
-pub use result::{ChildSum, ContinueError, PromptError, PromptResult, Ticket, ToolExecution};
+pub use result::{ContinueError, PromptError, PromptResult, Ticket, ToolExecution};
 
 pub(crate) use history::{History, chain};
 pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};

@@ -76,6 +76,17 @@ impl UsageReport {
     }
 }
 
+/// What child sessions of these loops spent (I6).
+pub(crate) fn children_usage<'r>(
+    records: impl IntoIterator<Item = &'r LoopRecord>,
+) -> Vec<UsageRow> {
+    let mut ledger = Ledger::default();
+    for record in records {
+        ledger.children(record);
+    }
+    ledger.report().rows
+}
+
 impl Session {
     /// What the session has spent so far, from what is stored of it: the loop that runs now is not in it
     /// (LASH-105).
@@ -98,10 +109,7 @@ struct Ledger<'r> {
 impl<'r> Ledger<'r> {
     fn add(&mut self, record: &'r LoopRecord) {
         self.turns(record);
-        for child in &record.children_usage {
-            let key = (&child.session_id, &*child.source, &*child.model);
-            self.children.insert(key, child.cumulative);
-        }
+        self.children(record);
         if let Some(spent) = record.compaction_usage {
             self.spend(source::COMPACTION, asked_for(record), spent);
         }
@@ -113,6 +121,13 @@ impl<'r> Ledger<'r> {
                 UNKNOWN.to_owned(),
                 group.evaluation_usage,
             );
+        }
+    }
+
+    fn children(&mut self, record: &'r LoopRecord) {
+        for child in &record.children_usage {
+            let key = (&child.session_id, &*child.source, &*child.model);
+            self.children.insert(key, child.cumulative);
         }
     }
 

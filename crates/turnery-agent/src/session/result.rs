@@ -1,10 +1,11 @@
 //! Result: what came of a prompt, and how to wait for it.
 
+use crate::{UsageRow, usage_report::children_usage};
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
 use turnery_engine::{
     CallId, CommitFault, Detail, Disposition, EventKind, LlmMessage, LoopId, LoopRecord, Outcome,
-    SessionId, Timestamp, ToolCall, ToolEnvelope, Usage,
+    Timestamp, ToolCall, ToolEnvelope, Usage,
 };
 use turnery_models::UnknownModel;
 
@@ -20,17 +21,6 @@ pub struct PromptResult {
     /// Its loops, in order, as they were stored: one, and one more for each frame (LASH-13). None if a
     /// hook did not let it begin.
     pub loops: Vec<Arc<LoopRecord>>,
-}
-
-/// What child sessions spent, for one purpose and with one model (LASH-103).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChildSum {
-    /// For what: see [`turnery_engine::usage::source`].
-    pub source: String,
-    /// `provider/model`.
-    pub model: String,
-    /// Of all child sessions.
-    pub usage: Usage,
 }
 
 /// One call of a tool, from what was asked for to what came of it.
@@ -136,34 +126,11 @@ impl PromptResult {
         done
     }
 
-    /// What its child sessions spent: the last figure of each session, added up by purpose and model (I6).
+    /// What its child sessions spent: the last figure of each session, added up by purpose and model,
+    /// sorted (LASH-103, I6).
     #[must_use]
-    pub fn children_usage(&self) -> Vec<ChildSum> {
-        let mut last: HashMap<(&SessionId, &str, &str), Usage> = HashMap::new();
-        let mut sums: Vec<ChildSum> = Vec::new();
-        for child in self.loops.iter().flat_map(|record| &record.children_usage) {
-            let key = (&child.session_id, &*child.source, &*child.model);
-            if last.insert(key, child.cumulative).is_none()
-                && !sums
-                    .iter()
-                    .any(|sum| sum.source == child.source && sum.model == child.model)
-            {
-                sums.push(ChildSum {
-                    source: child.source.clone(),
-                    model: child.model.clone(),
-                    usage: Usage::default(),
-                });
-            }
-        }
-        for ((_, source, model), usage) in last {
-            let sum = sums
-                .iter_mut()
-                .find(|sum| sum.source == source && sum.model == model);
-            if let Some(sum) = sum {
-                sum.usage += usage;
-            }
-        }
-        sums
+    pub fn children_usage(&self) -> Vec<UsageRow> {
+        children_usage(self.loops.iter().map(|record| &**record))
     }
 
     /// With its child sessions (I7).

@@ -7,8 +7,10 @@ use crate::{
     world::World,
 };
 use proptest::prelude::*;
-use std::{collections::BTreeMap, time::Duration};
-use turnery_agent::{CancellationToken, TurnEvent, TurnInput, UsageReport, usage::source};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use turnery_agent::{
+    CancellationToken, PromptResult, TurnEvent, TurnInput, UsageReport, usage::source,
+};
 use turnery_engine::{Outcome, TurnStop, Usage};
 
 /// One call of the model in a random run.
@@ -62,7 +64,7 @@ fn by_row(report: &UsageReport) -> BTreeMap<(String, String), Usage> {
 async fn run(turns: Vec<Planned>, prompts: &[(u64, bool)]) -> Result<(), TestCaseError> {
     let script: Vec<Vec<Act>> = turns.iter().map(Planned::acts).collect();
     let (one, two) = script.split_at(script.len() / 2);
-    let store = std::sync::Arc::new(turnery_store::MemoryStore::new());
+    let store = Arc::new(turnery_store::MemoryStore::new());
     let world = World::over(store, one.to_vec(), two.to_vec());
     let session = world.session().await;
     let mut own = Vec::new();
@@ -143,7 +145,7 @@ proptest! {
         runtime.block_on(run(turns, &prompts))?;
     }
 
-    // proves: I8, I9, I10, I11
+    // proves: LASH-103, LASH-104, I6, I7, I8, I9, I10, I11
     #[test]
     fn every_random_history_reports_each_token_once(
         spends in prop::collection::vec((0..4u32, 0..5u8, 0..3usize, 1..100u64), 0..40),
@@ -198,6 +200,23 @@ proptest! {
         }
         let report = UsageReport::of(&records);
         prop_assert_eq!(by_row(&report), expected.clone());
+        // What one prompt would say that ran these loops: its own, and its children beside it.
+        let own = sum(records.iter().map(|record| record.usage));
+        let of_children: BTreeMap<_, _> = expected
+            .iter()
+            .filter(|((source, _), _)| SOURCES.contains(&source.as_str()))
+            .map(|(row, usage)| (row.clone(), *usage))
+            .collect();
+        let result = PromptResult {
+            usage: own,
+            loops: records.iter().cloned().map(Arc::new).collect(),
+            ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled), None)
+        };
+        let told = result.children_usage().into_iter();
+        let told: BTreeMap<_, _> = told.map(|row| ((row.source, row.model), row.usage)).collect();
+        let of_all_children = sum(of_children.values().copied());
+        prop_assert_eq!(told, of_children);
+        prop_assert_eq!(result.total_usage(), sum([own, of_all_children]));
         let total = sum(expected.into_values());
         prop_assert_eq!(report.total(), total);
         prop_assert_eq!(sum(report.by_source().into_values()), total);

@@ -1,7 +1,7 @@
 //! How a prompt ends, and that a value which ends it is the one that was shown.
 
 use crate::{
-    toy::Act,
+    toy::{Act, spent},
     world::{World, hello, words},
 };
 use serde_json::json;
@@ -72,6 +72,46 @@ async fn other_ends_show_no_value() {
         Outcome::Finished(TurnFinish::AssistantMessage { text })
     );
     assert!(!shown.iter().any(is_value));
+}
+
+// proves: LASH-12, LASH-13, I5
+#[tokio::test(start_paused = true)]
+async fn a_prompt_goes_on_over_frames_and_sums_its_loops() {
+    let world = World::new(vec![
+        vec![Act::Spend(spent(1)), Act::Call("c", "switch")],
+        vec![Act::Spend(spent(2)), Act::Say("done")],
+    ]);
+    let session = world.session().await;
+    let output = hello(&session).await;
+    assert_eq!(
+        words(&output.activities),
+        [
+            "usage",
+            "start switch",
+            "end switch: decided",
+            "say done",
+            "usage"
+        ]
+    );
+    // Each loop counts its own.
+    let sums: Vec<_> = output
+        .activities
+        .iter()
+        .filter_map(|activity| match activity.event {
+            TurnEvent::Usage { cumulative, .. } => Some(cumulative),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sums, [spent(1), spent(2)]);
+    assert_eq!(output.result.usage, spent(3));
+    assert_eq!(output.result.loop_ids().count(), 2);
+    let text = "done".to_owned();
+    assert_eq!(
+        output.result.outcome,
+        Outcome::Finished(TurnFinish::AssistantMessage { text })
+    );
+    let report = session.usage_report().await.unwrap();
+    assert_eq!(report.total(), spent(3));
 }
 
 // proves: LASH-18, LASH-36

@@ -194,9 +194,11 @@ impl ToyTool {
                 ran: Arc::clone(ran),
             })
         };
-        ["look", "fail", "hang", "rate", "submit", "give_up"]
-            .map(make)
-            .to_vec()
+        [
+            "look", "fail", "hang", "rate", "submit", "give_up", "switch",
+        ]
+        .map(make)
+        .to_vec()
     }
 }
 
@@ -240,6 +242,9 @@ impl Tool for ToyTool {
                 }
                 "rate" => deciding(ToolControl::Finish(json!({"rating": 3}))),
                 "submit" => deciding(ToolControl::Submit(json!(["a", "b"]))),
+                "switch" => deciding(ToolControl::SwitchFrame {
+                    task: "do the rest".to_owned(),
+                }),
                 "give_up" => deciding(ToolControl::FailWith(json!("no way"))),
                 _ => ToolEnvelope::text("done"),
             }

@@ -6,10 +6,10 @@ use crate::{
 };
 use serde_json::json;
 use std::sync::Arc;
-use turnery_agent::{UsageReport, usage::source};
+use turnery_agent::{PromptResult, UsageReport, usage::source};
 use turnery_engine::{
-    ChildUsage, ConfigSnapshot, LlmMessage, LoopId, LoopRecord, Message, MessageStop,
-    ParallelGroup, Turn, TurnId, TurnTrigger, Usage,
+    ChildUsage, ConfigSnapshot, LlmMessage, LoopId, LoopRecord, Message, MessageStop, Outcome,
+    ParallelGroup, Turn, TurnFinish, TurnId, TurnTrigger, Usage,
 };
 use turnery_store::MemoryStore;
 
@@ -155,6 +155,40 @@ fn each_token_is_in_one_row() {
             ("unknown", spent(100)),
         ]
     );
+}
+
+// proves: LASH-102, LASH-103, LASH-104, I6, I7
+#[test]
+fn a_prompt_tells_its_own_usage_and_that_of_its_children_beside_it() {
+    let mut first = record(1, &[("one", Some(spent(1)))]);
+    first.children_usage = vec![
+        child("kid", source::SUBAGENT, "toy/two", spent(5)),
+        child("other", source::SUBAGENT, "toy/two", spent(7)),
+        child("kid", source::SUBAGENT, "toy/one", spent(10)),
+    ];
+    // The next frame of the same prompt: the child has gone on, and its sum with it.
+    let mut second = record(2, &[("one", Some(spent(2)))]);
+    second.children_usage = vec![child("kid", source::SUBAGENT, "toy/one", spent(14))];
+    let text = "done".to_owned();
+    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text });
+    let result = PromptResult {
+        usage: spent(3),
+        loops: vec![Arc::new(first), Arc::new(second)],
+        ..PromptResult::new(outcome, None)
+    };
+    let children = result.children_usage();
+    let children: Vec<_> = children
+        .iter()
+        .map(|row| (&*row.source, &*row.model, row.usage))
+        .collect();
+    assert_eq!(
+        children,
+        [
+            ("subagent", "toy/one", spent(14)),
+            ("subagent", "toy/two", spent(12)),
+        ]
+    );
+    assert_eq!(result.total_usage(), spent(3 + 14 + 12));
 }
 
 // proves: LOOP-61
