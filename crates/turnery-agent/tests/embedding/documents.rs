@@ -10,6 +10,7 @@ fn every_channel_and_its_stability_is_on_the_page() {
         "| `TurnEvent::Usage`, `TurnEvent::ChildUsage` | each call of a model, live |",
         "| `PromptResult` | each prompt |",
         "| `session.usage_report()` | the session so far |",
+        "| `Observed` (`session.observe`) | applications with readers elsewhere |",
         "| `TurnActivity` (`TurnEvent`) | applications | fields stay; kinds and optional fields may be added |",
         "it cannot be resumed",
     ] {

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use turnery_agent::{
     CancellationToken, PromptResult, TurnEvent, TurnInput, UsageReport, usage::source,
 };
-use turnery_engine::{Outcome, TurnStop, Usage};
+use turnery_engine::{LoopId, Outcome, TurnStop, Usage};
 
 /// One call of the model in a random run.
 #[derive(Clone, Debug)]
@@ -33,6 +33,7 @@ impl Planned {
             6 => Act::Call("c", "fail"),
             7 => Act::Fail,
             8 => Act::Refuse,
+            9 => Act::Call("c", "switch"),
             _ => Act::Hang,
         });
         acts
@@ -40,7 +41,7 @@ impl Planned {
 }
 
 fn planned() -> impl Strategy<Value = Planned> {
-    (0..3u32, prop::option::of(0..50u64), 0..10u8).prop_map(|(retries, spends, end)| Planned {
+    (0..3u32, prop::option::of(0..50u64), 0..11u8).prop_map(|(retries, spends, end)| Planned {
         retries,
         spends,
         end,
@@ -78,25 +79,27 @@ async fn run(turns: Vec<Planned>, prompts: &[(u64, bool)]) -> Result<(), TestCas
         tokio::time::sleep(Duration::from_millis(*patience)).await;
         token.cancel();
         let output = running.await.unwrap().unwrap();
-        // I4, I5: each turn tells usage once, with the sum so far, and the last sum is the result's.
-        let mut so_far = Usage::default();
-        let mut told = 0;
+        // I3, I4: each turn tells usage once, with the sum of its loop so far.
+        let mut so_far: BTreeMap<LoopId, (usize, Usage)> = BTreeMap::new();
         for activity in &output.activities {
             if let TurnEvent::Usage { usage, cumulative } = &activity.event {
-                so_far += usage.unwrap_or_default();
-                told += 1;
-                prop_assert_eq!(*cumulative, so_far);
+                let (told, sum) = so_far.entry(activity.id.loop_id.clone()).or_default();
+                *sum += usage.unwrap_or_default();
+                *told += 1;
+                prop_assert_eq!(cumulative, sum);
             }
         }
         let records = world.records(&session).await;
-        let record = records.last().unwrap();
-        prop_assert_eq!(told, record.turns.len());
-        prop_assert_eq!(output.result.usage, so_far);
-        prop_assert_eq!(record.usage, so_far);
-        if output.result.outcome == Outcome::Stopped(TurnStop::InvalidInput) {
-            prop_assert_eq!(so_far, Usage::default());
+        for record in &records[records.len() - output.result.loops.len()..] {
+            let (told, sum) = so_far.remove(&record.loop_id).unwrap_or_default();
+            prop_assert_eq!(told, record.turns.len());
+            prop_assert_eq!(record.usage, sum);
+            own.push(sum);
         }
-        own.push(so_far);
+        prop_assert!(so_far.is_empty());
+        // I5: the result's is the sum of its loops, one for each frame.
+        let loops = output.result.loops.iter().map(|record| record.usage);
+        prop_assert_eq!(output.result.usage, sum(loops));
         // I13: the ledger never shrinks.
         let report = session.usage_report().await.unwrap();
         prop_assert_eq!(report.total(), sum(own.iter().copied()));

@@ -4,6 +4,7 @@ use crate::{
     toy::Act,
     world::{World, hello, words},
 };
+use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
 use turnery_agent::{Cursor, Observed, Observer};
@@ -98,6 +99,36 @@ async fn a_cursor_of_another_opening_or_of_nowhere_leads_to_a_gap() {
     hello(&session).await;
     let seen = ["say two", "usage", "committed 2"];
     assert_eq!(read(&mut observer).await, seen);
+}
+
+// proves: LASH-54
+#[tokio::test(start_paused = true)]
+async fn what_is_observed_can_be_framed() {
+    let world = World::new(vec![vec![Act::Say("one")]]);
+    let session = world.session().await;
+    let mut observer = session.observe(None);
+    hello(&session).await;
+    let id = session.id();
+    let mut line = json!(observer.next().await.unwrap());
+    let row = line["correlation_id"].take();
+    assert!(row.as_str().unwrap().ends_with(".0"), "{row}");
+    let number = line["id"].take();
+    assert!(number.as_str().unwrap().starts_with(id.as_str()));
+    assert_eq!(
+        line,
+        json!({
+            "observed": "activity",
+            "id": null,
+            "correlation_id": null,
+            "event": {"type": "assistant_prose_delta", "text": "one"},
+        })
+    );
+    observer.next().await.unwrap();
+    let line = json!(observer.next().await.unwrap());
+    assert_eq!(line["observed"], "committed");
+    let outcome = json!({"finished": {"assistant_message": {"text": "one"}}});
+    assert_eq!(line["outcome"], outcome);
+    assert_eq!(json!(Observed::Gap), json!({"observed": "gap"}));
 }
 
 // proves: LASH-54

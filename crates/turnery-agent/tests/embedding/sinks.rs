@@ -11,7 +11,7 @@ use std::{
 };
 use tokio::sync::Semaphore;
 use turnery_agent::{ActivitySink, ChannelSink, TurnActivity, TurnEvent, TurnInput};
-use turnery_engine::{EventKind, Outcome, TurnFinish};
+use turnery_engine::{EventKind, Outcome, TurnFinish, TurnStop};
 
 fn finished(text: &str) -> Outcome {
     Outcome::Finished(TurnFinish::AssistantMessage {
@@ -25,6 +25,17 @@ struct Gate {
     begun: Mutex<Vec<TurnActivity>>,
     at_once: Mutex<usize>,
     most_at_once: Mutex<usize>,
+}
+
+impl Gate {
+    fn closed() -> Arc<Self> {
+        Arc::new(Self {
+            leave: Semaphore::new(0),
+            begun: Mutex::default(),
+            at_once: Mutex::default(),
+            most_at_once: Mutex::default(),
+        })
+    }
 }
 
 impl ActivitySink for Gate {
@@ -58,12 +69,7 @@ async fn a_slow_sink_slows_the_prompt_and_is_given_one_activity_at_a_time() {
     turn.push(Act::Call("c", "look"));
     let world = World::new(vec![turn, vec![Act::Say("done")]]);
     let session = world.session().await;
-    let gate = Arc::new(Gate {
-        leave: Semaphore::new(0),
-        begun: Mutex::default(),
-        at_once: Mutex::default(),
-        most_at_once: Mutex::default(),
-    });
+    let gate = Gate::closed();
     let prompt = session
         .turn(TurnInput::text("hello"))
         .stream_to(gate.clone());
@@ -87,6 +93,29 @@ async fn a_slow_sink_slows_the_prompt_and_is_given_one_activity_at_a_time() {
     assert_eq!(*gate.most_at_once.lock().unwrap(), 1);
     assert_eq!(*gate.begun.lock().unwrap(), output.activities);
     assert_eq!(output.result.outcome, finished("done"));
+}
+
+// proves: LASH-79, LASH-85, LASH-90, C-10
+#[tokio::test(start_paused = true)]
+async fn a_cancel_is_heard_and_stored_while_a_sink_still_thinks() {
+    let world = World::new(vec![vec![Act::Say("one"), Act::Hang]]);
+    let session = world.session().await;
+    let gate = Gate::closed();
+    let prompt = session
+        .turn(TurnInput::text("hello"))
+        .stream_to(gate.clone());
+    let prompt = tokio::spawn(prompt);
+    settle().await;
+    assert_eq!(session.cancel_running_turns(), 1);
+    settle().await;
+    assert_eq!(*world.toy.alive.lock().unwrap(), 0);
+    assert_eq!(world.records(&session).await.len(), 1);
+    // Only the answer waits: nothing is shown after it.
+    assert!(!prompt.is_finished());
+    gate.leave.add_permits(2);
+    let output = prompt.await.unwrap().unwrap();
+    assert_eq!(output.result.outcome, Outcome::Stopped(TurnStop::Cancelled));
+    assert_eq!(words(&gate.begun.lock().unwrap()), ["say one", "usage"]);
 }
 
 // proves: LASH-82
