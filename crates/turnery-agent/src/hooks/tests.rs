@@ -140,6 +140,7 @@ async fn warnings_add_up_and_so_does_what_is_injected() {
     );
 }
 
+// proves: LOOP-59
 #[tokio::test]
 async fn nobody_is_asked_what_he_does_not_want_to_be_asked() {
     let puppet = Puppet::new(|| HookVerdict::Stop("no".to_owned()));
