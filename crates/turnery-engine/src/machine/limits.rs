@@ -31,6 +31,10 @@ impl Loop {
     /// Say so in a message outside any turn (TURN-69, D-12), and stop (TURN-70), but for one last
     /// reply where the host wants one.
     pub(super) fn stop_at_limit(&mut self, kind: LimitKind) {
+        if let Some(limit) = self.last_reply.take() {
+            // It has been said; the reply to it was halted before it began.
+            return self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(limit));
+        }
         let limits = &self.spec.limits;
         let text = match kind {
             LimitKind::Turns => format!("Max turns reached ({}/{})", self.turns, limits.turns),

@@ -17,7 +17,7 @@ impl Oracle {
         ensure(rejection.is_some() == rejected, || {
             format!("LOOP-53: rejection {rejection:?} with {outcome:?}")
         })?;
-        let by_filter = rejection == self.refused.as_ref() && self.message_ids.is_empty();
+        let by_filter = self.refused.iter().eq(rejection) && self.message_ids.is_empty();
         ensure(!rejected || by_filter, || {
             format!("C-7: {rejection:?}, but refused was {:?}", self.refused)
         })?;
@@ -50,10 +50,15 @@ impl Oracle {
         let by_itself = self.limit != Limit::Told;
         if self.kind == ContinuationKind::Compaction {
             return match outcome {
-                Outcome::Finished(_) => self.compacted == Some(true),
-                Outcome::FrameSwitch { .. } => false,
+                Outcome::Finished(TurnFinish::AssistantMessage { .. }) => {
+                    self.compacted == Some(true)
+                }
                 Outcome::Stopped(TurnStop::RuntimeError) => self.compacted == Some(false),
-                Outcome::Stopped(_) => true,
+                Outcome::Stopped(TurnStop::MaxTurns) => self.limit == Limit::Told,
+                Outcome::Stopped(stop) => {
+                    matches!(stop, TurnStop::Cancelled | TurnStop::PluginAbort)
+                }
+                Outcome::Finished(_) | Outcome::FrameSwitch { .. } => false,
             };
         }
         match outcome {

@@ -67,8 +67,8 @@ pub struct Oracle {
     last_stop: Option<MessageStop>,
     /// What the last turn showed as final.
     value: Option<Value>,
-    /// The last refusal of an input.
-    refused: Option<String>,
+    /// Inputs that were refused.
+    refused: Vec<String>,
     limit: Limit,
     /// A compaction of its own has succeeded, or not (UP-13).
     compacted: Option<bool>,
@@ -115,7 +115,7 @@ impl Oracle {
             usage: Usage::default(),
             last_stop: None,
             value: None,
-            refused: None,
+            refused: Vec::new(),
             limit: Limit::Far,
             compacted: None,
             message_ids: BTreeSet::new(),
@@ -199,7 +199,7 @@ impl Oracle {
                 Ok(Place::Between)
             }
             (Place::Between, EventKind::InputRejected { reason }) => {
-                self.refused = Some(reason.clone());
+                self.refused.push(reason.clone());
                 Ok(Place::Between)
             }
             (Place::Between, EventKind::TurnStart { trigger }) => {

@@ -211,6 +211,29 @@ fn no_hook_is_asked_about_a_turn_that_cannot_run() {
     );
 }
 
+/// Time that runs out while the hook is asked about the last reply is no second limit.
+// proves: UP-2
+#[test]
+fn a_limit_is_told_once() {
+    let limits = Limits {
+        turns: 0,
+        ..Limits::default()
+    };
+    let hooks = HookSet {
+        before_turn: true,
+        ..HookSet::default()
+    };
+    let mut script = Script::start(LoopSpec {
+        hooks,
+        forced_reply: true,
+        ..spec(limits)
+    });
+    assert_eq!(script.lines().last().unwrap(), "> hook before turn 0");
+    script.feed(Input::TimeUp);
+    let expected = ["> stop hook", "> commit loop ends Stopped(MaxTurns)"];
+    assert_eq!(script.lines(), expected);
+}
+
 /// A vetoed call has its bracket and its result, and the next one is asked about.
 // proves: D-9
 #[test]

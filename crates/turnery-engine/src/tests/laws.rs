@@ -1,81 +1,11 @@
 //! Laws: what holds for any run, however the inputs fall.
 
-use super::fixture::spec;
-use super::script::{
-    Script, allow, answer, asking, call, calls, ended, failed, prose, text, verdict,
-};
+use super::play::run;
 use crate::{
-    CommitFault, EventKind, FailureKind, FaultKind, Input, Limits, LoopRecord, Message, ModelStop,
-    Recorder, ToolEnvelope, Usage, Verdict, oracle,
+    ContinuationKind, EventKind, LoopRecord, LoopStatus, Message, Recorder, Usage, oracle,
 };
 use proptest::prelude::*;
-use std::ops::AddAssign;
-
-/// A call of turn `n` is named after its place only, so each turn uses its own letters.
-const IDS: [[&str; 2]; 4] = [["a", "b"], ["c", "d"], ["e", "f"], ["g", "h"]];
-
-fn id() -> impl Strategy<Value = &'static str> {
-    (0..4usize, 0..2usize).prop_map(|(turn, place)| IDS[turn][place])
-}
-
-/// Anything at any time: most of it will not fit, which is the point.
-fn input() -> impl Strategy<Value = Input> {
-    prop_oneof![
-        4 => (0..3u32).prop_map(|block| text(block, "word ")),
-        1 => Just(prose("done")),
-        4 => id().prop_map(asking),
-        8 => id().prop_map(allow),
-        2 => id().prop_map(|id| verdict(id, Verdict::Deny("no".to_owned()))),
-        8 => id().prop_map(|id| ended(id, ToolEnvelope::text("result"))),
-        2 => id().prop_map(|id| ended(id, ToolEnvelope::failed(FailureKind::Timeout, "slow"))),
-        1 => Just(answer(vec![call("z")], ModelStop::Length, Some((7, 7)))),
-        1 => Just(failed(FaultKind::Overloaded)),
-        1 => Just(Input::Cancel),
-        1 => Just(Input::TimeUp),
-        1 => Just(Input::GraceOver),
-        1 => Just(Input::CommitFailed(CommitFault::HeadConflict)),
-    ]
-}
-
-fn cost() -> impl Strategy<Value = Option<Usage>> {
-    let bucket = || 0..1_000u64;
-    let usage = (bucket(), bucket(), bucket(), bucket(), bucket()).prop_map(
-        |(input, output, reasoning, cache_read, cache_write)| Usage {
-            input,
-            output,
-            reasoning,
-            cache_read,
-            cache_write,
-        },
-    );
-    proptest::option::of(usage)
-}
-
-fn with_cost(mut input: Input, cost: Option<Usage>) -> Input {
-    if let Input::Answered { response, .. } = &mut input {
-        response.usage = cost;
-    }
-    input
-}
-
-/// A run of up to four rounds of tools with anything in between, brought to its end.
-fn run() -> impl Strategy<Value = Script> {
-    let round = (proptest::collection::vec(input(), 0..25), cost());
-    proptest::collection::vec(round, 1..5).prop_map(|rounds| {
-        let mut script = Script::start(spec(Limits::default()));
-        for ((noise, cost), ids) in rounds.into_iter().zip(IDS) {
-            script.feed(with_cost(calls(&ids), cost));
-            for input in noise {
-                script.feed(with_cost(input, cost));
-            }
-            for id in ids {
-                script.feed_all([allow(id), ended(id, ToolEnvelope::text("in the end"))]);
-            }
-        }
-        script.feed_all([prose("end"), Input::Committed]);
-        script
-    })
-}
+use std::{collections::BTreeMap, ops::AddAssign};
 
 fn sum(usages: impl Iterator<Item = Usage>) -> Usage {
     let mut total = Usage::default();
@@ -150,5 +80,37 @@ proptest! {
         prop_assert_eq!(&of_messages, &of_turns);
         prop_assert_eq!(sum(of_turns.into_iter().flatten()), record.usage);
         prop_assert_eq!(script.machine.usage(), record.usage);
+    }
+
+    /// I13: what called no model cost nothing. What children and summaries cost is kept apart (I10).
+    // proves: I10, I13
+    #[test]
+    fn nothing_is_charged_without_a_turn(script in run()) {
+        let kind = script.machine.spec().continuation_kind;
+        let record = script.recorder.into_record().unwrap();
+        if record.status == LoopStatus::Rejected || kind == ContinuationKind::Compaction {
+            prop_assert_eq!(record.turns.len(), 0);
+        }
+        if record.turns.is_empty() {
+            prop_assert_eq!(record.usage, Usage::default());
+        }
+    }
+
+    /// Of each child the record holds the latest total, and each that was heard of is there (UP-19).
+    // proves: UP-19
+    #[test]
+    fn children_are_counted_once(script in run()) {
+        let mut latest = BTreeMap::new();
+        for event in &script.shown {
+            if let EventKind::ChildUsageReported { child, .. } = &event.kind {
+                latest.insert(child.session_id.to_string(), child.cumulative);
+            }
+        }
+        let record = script.recorder.into_record().unwrap();
+        let kept = record.children_usage.iter();
+        let kept: BTreeMap<_, _> =
+            kept.map(|child| (child.session_id.to_string(), child.cumulative)).collect();
+        prop_assert_eq!(kept.len(), record.children_usage.len());
+        prop_assert_eq!(kept, latest);
     }
 }

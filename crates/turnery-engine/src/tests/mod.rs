@@ -13,6 +13,7 @@ mod kinds;
 mod last_reply;
 mod laws;
 mod parallel;
+mod play;
 mod recording;
 mod script;
 mod shapes;
