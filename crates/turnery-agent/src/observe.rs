@@ -2,7 +2,7 @@
 //! they left (LASH-54, UP-32). Beside the stream of one prompt, and never in its way: a reader who is
 //! slow misses what is not kept any more, and is told so.
 
-use crate::{Projection, TurnActivity};
+use crate::{Projection, Session, TurnActivity};
 use serde::Serialize;
 use std::{
     collections::VecDeque,
@@ -10,7 +10,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::watch;
-use turnery_engine::{Event, EventKind, LoopId, Outcome};
+use turnery_engine::{Event, EventKind, LoopId, LoopRecord, Outcome};
+use turnery_store::StoreError;
 
 /// How many items are kept for readers who come back.
 const KEPT: usize = 2048;
@@ -78,6 +79,14 @@ impl Ring {
     /// The number that the next item will have.
     fn end(&self) -> u64 {
         self.first + self.items.len() as u64
+    }
+}
+
+impl Session {
+    /// What is stored of the session: its loops, oldest first, with their messages. What a message came
+    /// to is read here; the stream only shows it in the making (LASH-78).
+    pub async fn records(&self) -> Result<Vec<Arc<LoopRecord>>, StoreError> {
+        self.store().loops(self.id(), 0).await
     }
 }
 

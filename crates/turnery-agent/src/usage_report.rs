@@ -91,7 +91,7 @@ impl Session {
     /// What the session has spent so far, from what is stored of it: the loop that runs now is not in it
     /// (LASH-105).
     pub async fn usage_report(&self) -> Result<UsageReport, StoreError> {
-        let records = self.store().loops(self.id(), 0).await?;
+        let records = self.records().await?;
         Ok(UsageReport::of(records.iter().map(|record| &**record)))
     }
 }

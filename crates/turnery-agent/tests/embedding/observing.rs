@@ -27,7 +27,7 @@ async fn read(observer: &mut Observer) -> Vec<String> {
     read
 }
 
-// proves: LASH-52, LASH-54, UP-32
+// proves: LASH-52, LASH-54, UP-32, C-33
 #[tokio::test(start_paused = true)]
 async fn a_reader_comes_back_to_where_it_left() {
     let world = World::new(vec![
@@ -64,7 +64,7 @@ async fn a_reader_comes_back_to_where_it_left() {
     assert_eq!(read(&mut again).await, [&rest[..], &next[..]].concat());
 }
 
-// proves: LASH-54, UP-32, C-33
+// proves: LASH-54, LASH-78, UP-32, C-33
 #[tokio::test(start_paused = true)]
 async fn who_is_too_late_is_told_and_holds_nobody_back() {
     let long: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 3000).collect();
@@ -77,12 +77,16 @@ async fn who_is_too_late_is_told_and_holds_nobody_back() {
     assert_eq!(read_now.len(), 2049);
     assert_eq!(read_now[0], "gap");
     assert_eq!(read_now[2046..], ["say x", "usage", "committed 1"]);
+    // What was missed is in the session.
+    let records = session.records().await.unwrap();
+    let text = records[0].messages[1].message.text();
+    assert_eq!(text.lines().count(), 3000);
     hello(&session).await;
     let after = ["say end", "usage", "committed 2"];
     assert_eq!(read(&mut observer).await, after);
 }
 
-// proves: LASH-54, UP-32
+// proves: LASH-54
 #[tokio::test(start_paused = true)]
 async fn a_cursor_of_another_opening_or_of_nowhere_leads_to_a_gap() {
     let world = World::new(vec![vec![Act::Say("one")], vec![Act::Say("two")]]);

@@ -114,6 +114,19 @@ async fn a_prompt_goes_on_over_frames_and_sums_its_loops() {
     assert_eq!(report.total(), spent(3));
 }
 
+// proves: UP-31
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_opens_frame_after_frame_is_stopped() {
+    let world = World::new(vec![vec![Act::Call("c", "switch")]; 30]);
+    let session = world.session().await;
+    let output = hello(&session).await;
+    let outcome = Outcome::Stopped(TurnStop::RuntimeError);
+    assert_eq!(output.result.outcome, outcome);
+    // The first frame and sixteen more.
+    assert_eq!(output.result.loops.len(), 17);
+    assert_eq!(world.toy.requests.lock().unwrap().len(), 17);
+}
+
 // proves: LASH-18, LASH-36
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_fails_is_an_outcome_and_the_session_goes_on() {
