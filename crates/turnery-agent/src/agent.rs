@@ -11,7 +11,7 @@ use crate::{
 };
 use std::{collections::VecDeque, future::poll_fn, path::PathBuf, sync::Arc};
 use tokio::sync::{mpsc, watch};
-use turnery_engine::{LoopRecord, SessionId};
+use turnery_engine::{LoopRecord, SessionId, compaction::text_tokens};
 use turnery_models::{Catalogue, Model};
 use turnery_store::{
     ListPage, ListQuery, NewSession, Owner, SessionInfo, SessionPatch, Store, StoreError,
@@ -219,6 +219,7 @@ impl Agent {
         let store = Arc::clone(&self.store);
         let session = Session::new(info.id.clone(), sender, store, observable, seen);
         let policy = Policy::new(mode, settings.allow.clone(), settings.deny.clone());
+        let overhead = overhead(&self.toolbox, &settings.system);
         let task = Task {
             store: Arc::clone(&self.store),
             models: Arc::clone(&self.models),
@@ -231,6 +232,7 @@ impl Agent {
             info,
             history: History::of(chain),
             frame_id: chain.last().and_then(|last| last.frame_id.clone()),
+            overhead,
             owner: Owner::this_process(),
             options,
             mailbox,
@@ -263,6 +265,16 @@ fn workspace(request: &OpenRequest, ports: &Ports) -> Result<Workspace, PathRefu
         Arc::clone(&ports.files),
         ports.terminals.clone(),
     )
+}
+
+/// What of every request is no message. Unit: tokens.
+fn overhead(toolbox: &Toolbox, system: &str) -> u64 {
+    let specs = toolbox.specs();
+    let tools = specs.iter().map(|spec| {
+        let schema = text_tokens(&spec.schema.to_string());
+        text_tokens(&spec.name) + text_tokens(&spec.description) + schema
+    });
+    text_tokens(system) + tools.sum::<u64>()
 }
 
 /// Show a stored conversation, in order, as fast as the client takes it.

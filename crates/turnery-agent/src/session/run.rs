@@ -19,7 +19,7 @@ use super::{
     task::Task,
     watch::Watch,
 };
-use crate::{PromptError, hooks, sink::Shown};
+use crate::{Compacted, PromptError, hooks, sink::Shown};
 use chrono::Utc;
 use futures_util::future::BoxFuture;
 use std::{
@@ -68,6 +68,7 @@ pub(crate) struct Run<'t> {
     asked_since: Option<Instant>,
     committing: Option<BoxFuture<'static, Result<u64, StoreError>>>,
     hook: Option<BoxFuture<'static, hooks::Said>>,
+    compacting: Option<BoxFuture<'static, Compacted>>,
     gate: Option<Gate>,
     tools: Vec<RunningTool>,
     model: Option<RunningModel>,
@@ -97,6 +98,7 @@ enum Happened {
     /// A sink.
     Broken(String),
     Hooked(hooks::Said),
+    Compacted(Compacted),
     Found(Found),
     Tool(CallId, Said<Progress, ToolEnvelope>),
     Model(Said<Told, Result<Response, ModelFault>>),
@@ -113,6 +115,8 @@ impl<'t> Run<'t> {
     ) -> Self {
         let model = scope.model.as_ref().unwrap_or(&task.model);
         let config = model.info().snapshot(task.settings.thinking);
+        let mut size = plan.base.as_ref().unwrap_or(&task.history).view.size();
+        size.tokens += task.overhead;
         let spawned = scope.spawned_by.is_some() && plan.trigger == TurnTrigger::User;
         let spec = LoopSpec {
             parent_loop_id: plan.parent.or_else(|| scope.spawned_by.clone()),
@@ -130,6 +134,11 @@ impl<'t> Run<'t> {
             hooks: scope.hooks.set(),
             forced_reply: scope.forced_reply,
             parallel: task.settings.parallel_tools.get(),
+            context: turnery_engine::Context {
+                size,
+                window: model.info().context_window.map(u64::from),
+                compact_at: task.settings.compact_at,
+            },
             price: task.settings.price,
             ..LoopSpec::prompt(
                 task.info.id.clone(),
@@ -167,6 +176,7 @@ impl<'t> Run<'t> {
             asked_since: None,
             committing: None,
             hook: None,
+            compacting: None,
             gate: None,
             tools: Vec::new(),
             model: None,
@@ -268,6 +278,12 @@ impl<'t> Run<'t> {
             self.hook = None;
             return Poll::Ready(Happened::Hooked(said));
         }
+        if let Some(compacting) = &mut self.compacting
+            && let Poll::Ready(compacted) = compacting.as_mut().poll(cx)
+        {
+            self.compacting = None;
+            return Poll::Ready(Happened::Compacted(compacted));
+        }
         if let Some(gate) = &mut self.gate
             && let Poll::Ready(found) = gate.poll(cx)
         {
@@ -314,6 +330,11 @@ impl<'t> Run<'t> {
                 }
                 self.feed(Input::Hooked(said.verdict));
             }
+            Happened::Compacted(compacted) => self.feed(Input::Compacted {
+                block: compacted.block.map_err(|fault| fault.to_string()),
+                after: compacted.after,
+                usage: compacted.usage,
+            }),
             Happened::Found(found) => self.found(found),
             Happened::Tool(call_id, Said::Item(report)) => self.feed(match report {
                 Progress::Shows(detail) => Input::Shows { call_id, detail },

@@ -5,7 +5,7 @@ use std::{
     collections::VecDeque,
     task::{Context, Poll},
 };
-use turnery_engine::{CallId, Content, Effect, Event, Finish, Hook, Input, ToolCall};
+use turnery_engine::{CallId, Content, ContextSize, Effect, Event, Finish, Hook, ToolCall};
 
 use crate::{Item, sink::Shown};
 
@@ -26,6 +26,8 @@ pub(crate) enum Step {
     CallModel { tools: bool },
     /// Ask the hooks.
     Hook(Hook),
+    /// Summarise older messages.
+    Compact(ContextSize),
     /// Find out whether a call may run.
     Gate(ToolCall),
     /// Ask the person.
@@ -71,6 +73,7 @@ impl Steps {
                 Some(
                     Step::CallModel { .. }
                     | Step::Hook(_)
+                    | Step::Compact(_)
                     | Step::Gate(_)
                     | Step::Ask(_)
                     | Step::Run(_)
@@ -104,6 +107,11 @@ impl Steps {
         self.0.retain(|step| !matches!(step, Step::Hook(_)));
     }
 
+    /// Nothing is to be summarised after all.
+    pub(crate) fn forget_compaction(&mut self) {
+        self.0.retain(|step| !matches!(step, Step::Compact(_)));
+    }
+
     /// The call is not to be judged after all.
     pub(crate) fn forget_gate(&mut self, call_id: &CallId) {
         self.0.retain(|step| match step {
@@ -113,6 +121,7 @@ impl Steps {
             | Step::Info
             | Step::CallModel { .. }
             | Step::Hook(_)
+            | Step::Compact(_)
             | Step::Run(_)
             | Step::Finish(_) => true,
         });
@@ -141,15 +150,13 @@ pub(crate) enum Sorted {
 
 /// What is done at once.
 pub(crate) enum Urgent {
-    Nothing,
     StopModel,
     StopHook,
+    StopCompaction,
     Withdraw(CallId),
     StopTool(CallId),
     AbortTool(CallId),
     StartGrace,
-    /// Nobody is there to be asked: this is the answer.
-    Unasked(Box<Input>),
     /// Words for the next loop.
     Unheard(Vec<Content>),
     /// Storing does not depend on the client (LASH-85).
@@ -165,13 +172,9 @@ pub(crate) fn sort(effect: Effect) -> Sorted {
         Effect::Run(call) => Sorted::Later(Step::Run(call)),
         Effect::Finish(finish) => Sorted::Later(Step::Finish(finish)),
         Effect::Hook(hook) => Sorted::Later(Step::Hook(hook)),
-        Effect::Compact(after) => Sorted::Now(Urgent::Unasked(Box::new(Input::Compacted {
-            block: Err("nobody is there to summarise".to_owned()),
-            after,
-            usage: None,
-        }))),
+        Effect::Compact(before) => Sorted::Later(Step::Compact(before)),
         Effect::StopHook => Sorted::Now(Urgent::StopHook),
-        Effect::StopCompaction => Sorted::Now(Urgent::Nothing),
+        Effect::StopCompaction => Sorted::Now(Urgent::StopCompaction),
         Effect::Unheard(words) => Sorted::Now(Urgent::Unheard(words)),
         Effect::StopModel => Sorted::Now(Urgent::StopModel),
         Effect::Withdraw(call_id) => Sorted::Now(Urgent::Withdraw(call_id)),

@@ -29,6 +29,8 @@ pub(crate) struct Task {
     pub(crate) history: History,
     /// The frame that it stands in; none is the first.
     pub(crate) frame_id: Option<FrameId>,
+    /// What of every request is no message: the system prompt, the tools. Unit: tokens.
+    pub(crate) overhead: u64,
     pub(crate) owner: Owner,
     pub(crate) options: watch::Sender<SessionOptions>,
     pub(crate) mailbox: mpsc::Receiver<Mail>,

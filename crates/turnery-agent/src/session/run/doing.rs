@@ -2,22 +2,25 @@
 
 use super::Run;
 use crate::{
-    CancellationToken,
+    CancellationToken, Compaction,
     hooks::HookCx,
     session::{
         gate::{self, Found, Gate, Judged},
         leaf::{REPORTS_WAITING, RunningModel, RunningTool},
         steps::{Step, Urgent},
     },
-    trace_sink::Call,
+    trace_sink::{Call, Trace},
 };
 use std::sync::Arc;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
 };
-use turnery_engine::{FailureKind, Hook, Input, ToolCall, ToolEnvelope, usage::source};
-use turnery_models::ModelRequest;
+use turnery_engine::{
+    CompactionSettings, ContextSize, FailureKind, Hook, Input, ToolCall, ToolEnvelope,
+    usage::source,
+};
+use turnery_models::{Model, ModelRequest};
 use turnery_tools::{Origin, Progress, ToolCx, grace};
 
 impl Run<'_> {
@@ -26,6 +29,7 @@ impl Run<'_> {
             Step::Show(_) | Step::Info | Step::Finish(_) => {}
             Step::CallModel { tools } => self.model = Some(self.call_model(tools)),
             Step::Hook(hook) => self.ask_hooks(hook),
+            Step::Compact(before) => self.compact(before),
             Step::Gate(call) => {
                 let (cx, _) = self.tool_cx(&call);
                 self.gate = Some(Gate::prepare(call, self.task.toolbox.clone(), cx));
@@ -51,6 +55,21 @@ impl Run<'_> {
             messages: self.task.history.messages(),
         };
         self.hook = Some(Box::pin(self.scope.hooks.clone().ask(cx, hook)));
+    }
+
+    fn compact(&mut self, before: ContextSize) {
+        let task = &*self.task;
+        let model = self.scope.model.as_ref().unwrap_or(&task.model);
+        let compaction = Compaction {
+            session_id: task.info.id.clone(),
+            view: task.history.view.clone(),
+            before,
+            overhead: task.overhead,
+            settings: CompactionSettings::default(),
+        };
+        let trace = self.trace(source::COMPACTION, model);
+        let compacted = compaction.traced(Arc::clone(model), trace);
+        self.compacting = Some(Box::pin(compacted));
     }
 
     pub(super) fn found(&mut self, found: Found) {
@@ -106,6 +125,10 @@ impl Run<'_> {
                 self.hook = None;
                 self.steps.forget_hook();
             }
+            Urgent::StopCompaction => {
+                self.compacting = None;
+                self.steps.forget_compaction();
+            }
             Urgent::Withdraw(call_id) => {
                 self.steps.forget_gate(&call_id);
                 if self
@@ -139,8 +162,6 @@ impl Run<'_> {
                     .words
                     .extend(place.map(|place| self.told.remove(place)));
             }
-            Urgent::Nothing => {}
-            Urgent::Unasked(input) => self.inputs.push_back(*input),
             Urgent::Commit(_) => {}
         }
     }
@@ -148,12 +169,7 @@ impl Run<'_> {
     fn call_model(&self, tools: bool) -> RunningModel {
         let task = &*self.task;
         let model = self.scope.model.as_ref().unwrap_or(&task.model);
-        let trace = task.tracing.begin(Call {
-            session_id: task.info.id.clone(),
-            loop_id: self.machine.spec().loop_id.clone(),
-            source: source::TURN,
-            model: &model.info().name,
-        });
+        let trace = self.trace(source::TURN, model);
         let request = ModelRequest {
             session_id: task.info.id.clone(),
             system: Arc::clone(&task.settings.system),
@@ -166,6 +182,15 @@ impl Run<'_> {
             thinking: task.settings.thinking,
         };
         RunningModel::call(Arc::clone(model), request, trace)
+    }
+
+    fn trace(&self, source: &'static str, model: &Arc<dyn Model>) -> Trace {
+        self.task.tracing.begin(Call {
+            session_id: self.task.info.id.clone(),
+            loop_id: self.machine.spec().loop_id.clone(),
+            source,
+            model: &model.info().name,
+        })
     }
 
     fn tool_cx(&self, call: &ToolCall) -> (ToolCx, mpsc::Receiver<Progress>) {

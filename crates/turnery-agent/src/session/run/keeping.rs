@@ -27,6 +27,13 @@ impl Run<'_> {
         self.recorder.fold(event);
         if let EventKind::MessageEnd { message } = &event.kind {
             self.task.history.push(Arc::clone(message));
+        } else if let EventKind::CompactionEnded {
+            block: Some(block), ..
+        } = &event.kind
+            && !faulty!(ForgetSummary)
+        {
+            // One that does not fit is not taken after a load either (LOOP-48).
+            let _ = self.task.history.view.lay(block);
         }
     }
 
