@@ -39,6 +39,12 @@ mod seeding {
         ForgetUnheardWords,
         /// The no of a hook before a loop is not heard.
         BeforeLoopIsDeaf,
+        /// A prompt ends with the loop that opened a frame.
+        StopAtFrameSwitch,
+        /// Calls run one after the other, also those that need not.
+        OneCallAtATime,
+        /// A loop that is run again sees its first run.
+        RerunSeesItself,
         /// A refused prompt stays in the context of the next one.
         KeepRefusedMessages,
         /// A prompt that was not stored stays in the context of the next one.

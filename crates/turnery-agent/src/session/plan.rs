@@ -84,7 +84,10 @@ impl Task {
                 last(&loops, self.info.tip_loop_id.as_ref()).ok_or(ContinueError::NothingToRerun)?
             }
         };
-        let chain = chain(&loops, before(&loops, record));
+        let chain = match faulty!(RerunSeesItself) {
+            true => chain(&loops, Some(&record.loop_id)),
+            false => chain(&loops, before(&loops, record)),
+        };
         let base = History::of(&chain);
         let input = input_of(record);
         if input.is_empty() {

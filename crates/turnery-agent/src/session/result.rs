@@ -66,19 +66,20 @@ impl PromptResult {
         issues.map(String::as_str)
     }
 
-    /// The tool calls of its turns, in the order in which they ended.
+    /// The tool calls of its turns, in call order.
     #[must_use]
     pub fn executions(&self) -> Vec<ToolExecution> {
-        let mut open: HashMap<&CallId, (&ToolCall, Timestamp)> = HashMap::new();
-        let mut done = Vec::new();
+        let mut places: HashMap<&CallId, usize> = HashMap::new();
+        let mut calls: Vec<(&ToolCall, Timestamp, Option<ToolExecution>)> = Vec::new();
         for event in self.loops.iter().flat_map(|record| &record.events) {
             match &event.kind {
                 EventKind::ToolCallRequested { call, .. } => {
-                    open.insert(&call.call_id, (call, event.at));
+                    places.insert(&call.call_id, calls.len());
+                    calls.push((call, event.at, None));
                 }
                 EventKind::ToolExecutionStart { call_id, .. } => {
-                    if let Some((_, at)) = open.get_mut(call_id) {
-                        *at = event.at;
+                    if let Some(place) = places.get(call_id) {
+                        calls[*place].1 = event.at;
                     }
                 }
                 EventKind::ToolExecutionEnd {
@@ -88,9 +89,10 @@ impl PromptResult {
                     child_loop_id,
                     ..
                 } => {
-                    if let Some((call, started)) = open.remove(call_id) {
-                        let took = (event.at - started).num_milliseconds();
-                        done.push(ToolExecution {
+                    if let Some(place) = places.get(call_id) {
+                        let (call, started, done) = &mut calls[*place];
+                        let took = (event.at - *started).num_milliseconds();
+                        *done = Some(ToolExecution {
                             call: call.clone(),
                             envelope: envelope.clone(),
                             disposition: *disposition,
@@ -123,7 +125,7 @@ impl PromptResult {
                 | EventKind::LoopEnd { .. } => {}
             }
         }
-        done
+        calls.into_iter().filter_map(|(.., done)| done).collect()
     }
 
     /// What its child sessions spent: the last figure of each session, added up by purpose and model,

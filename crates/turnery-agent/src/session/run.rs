@@ -133,7 +133,10 @@ impl<'t> Run<'t> {
             frame: plan.frame,
             hooks: scope.hooks.set(),
             forced_reply: scope.forced_reply,
-            parallel: task.settings.parallel_tools.get(),
+            parallel: match faulty!(OneCallAtATime) {
+                true => 1,
+                false => task.settings.parallel_tools.get(),
+            },
             context: turnery_engine::Context {
                 size,
                 window: model.info().context_window.map(u64::from),

@@ -3,9 +3,12 @@
 
 mod asking;
 mod cancelling;
+mod continuing;
 mod conversing;
 mod failing_store;
 mod forking;
+mod framing;
+mod hooking;
 mod observing;
 mod opening;
 mod prompting;
@@ -13,5 +16,6 @@ mod records;
 mod seeded;
 mod simulation;
 mod slow_client;
+mod steering;
 mod storing;
 mod world;

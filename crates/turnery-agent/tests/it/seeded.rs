@@ -1,12 +1,12 @@
 //! The tests can fail: each bug that is seeded into the session task is found by one of them.
 
-use crate::{opening, prompting, slow_client, storing};
+use crate::{continuing, framing, hooking, opening, prompting, slow_client, steering, storing};
 use std::panic::catch_unwind;
 use turnery_agent::faults::{Fault, seeded};
 
 #[test]
 fn every_seeded_bug_is_found() {
-    let table: [(Fault, fn()); 8] = [
+    let table: [(Fault, fn()); 15] = [
         (
             Fault::AnswerBeforeEvents,
             prompting::a_result_comes_after_every_event_and_the_commit,
@@ -38,6 +38,34 @@ fn every_seeded_bug_is_found() {
         (
             Fault::NoCatchingUp,
             opening::a_second_handle_is_told_that_the_session_is_busy_and_then_catches_up,
+        ),
+        (
+            Fault::BeforeLoopIsDeaf,
+            hooking::a_no_before_the_loop_leaves_neither_event_nor_record,
+        ),
+        (
+            Fault::BrokenHookMeansYes,
+            hooking::a_hook_that_breaks_before_a_tool_is_a_no,
+        ),
+        (
+            Fault::ForgetUnheardWords,
+            steering::what_was_said_too_late_is_the_next_prompt_before_those_that_wait,
+        ),
+        (
+            Fault::ForgetSummary,
+            continuing::a_compaction_on_request_is_a_loop_of_its_own_without_a_turn,
+        ),
+        (
+            Fault::RerunSeesItself,
+            continuing::a_loop_that_is_run_again_takes_the_place_of_the_first_run,
+        ),
+        (
+            Fault::StopAtFrameSwitch,
+            framing::a_prompt_goes_on_in_the_frame_that_its_loop_opened,
+        ),
+        (
+            Fault::OneCallAtATime,
+            framing::calls_that_may_run_beside_each_other_do,
         ),
     ];
     for (fault, test) in table {

@@ -7,19 +7,19 @@ use std::{
     sync::{Arc, Mutex},
     task::{Context, Poll},
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Barrier, Notify, mpsc};
 use tokio_util::sync::PollSender;
 use turnery_agent::{
     Agent, Answer, Ask, CancellationToken, Client, Item, OpenRequest, Outbox, Ports, Session,
     Settings, Ticket,
 };
 use turnery_engine::{
-    CallDetail, CallId, Content, Event, FaultKind, ModelDelta, ModelFault, ModelStop, Response,
-    SessionId, ToolCall, ToolEnvelope, ToolFailure, ToolSpec,
+    CallDetail, CallId, ChildUsage, Content, Event, FaultKind, ModelDelta, ModelFault, ModelStop,
+    Response, SessionId, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Usage, usage,
 };
 use turnery_models::{Catalogue, DeltaSender, Model, ModelInfo, ModelName, ModelRequest};
 use turnery_store::{MemoryStore, Store};
-use turnery_tools::{Access, LocalFiles, Prepared, Tool, ToolCx, Toolbox, Workspace};
+use turnery_tools::{Access, LocalFiles, Prepared, Progress, Tool, ToolCx, Toolbox, Workspace};
 
 /// One thing that the puppet model does in a call.
 #[derive(Clone)]
@@ -28,6 +28,8 @@ pub(crate) enum Act {
     Call(&'static str, &'static str),
     Wait(Arc<Notify>),
     Pause(std::time::Duration),
+    /// Tokens in and out.
+    Spend(u64, u64),
     Hang,
     Panic,
     Fail,
@@ -44,12 +46,12 @@ pub(crate) struct Puppet {
 }
 
 impl Puppet {
-    pub(crate) fn new(script: &[&[Act]]) -> Arc<Self> {
+    fn new(model: &str, script: &[&[Act]]) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
                 name: ModelName {
                     provider: "puppet".to_owned(),
-                    model: "one".to_owned(),
+                    model: model.to_owned(),
                 },
                 display_name: "Puppet".to_owned(),
                 context_window: Some(1000),
@@ -108,6 +110,7 @@ impl Model for Puppet {
             let _alive = alive;
             let mut content = Vec::new();
             let mut stop = ModelStop::EndTurn;
+            let mut usage = None;
             for (block, act) in acts.into_iter().enumerate() {
                 match act {
                     Act::Say(text) => {
@@ -117,6 +120,13 @@ impl Model for Puppet {
                         })
                         .await;
                         content.push(Content::text(text));
+                    }
+                    Act::Spend(input, output) => {
+                        usage = Some(Usage {
+                            input,
+                            output,
+                            ..Usage::default()
+                        });
                     }
                     Act::Call(id, name) => {
                         stop = ModelStop::ToolUse;
@@ -145,7 +155,7 @@ impl Model for Puppet {
                 content,
                 stop,
                 raw_stop: None,
-                usage: None,
+                usage,
                 model: "one".to_owned(),
                 provider: "puppet".to_owned(),
                 tool_results: Vec::new(),
@@ -158,6 +168,8 @@ impl Model for Puppet {
 struct PuppetTool {
     spec: ToolSpec,
     ran: Arc<Mutex<Vec<String>>>,
+    /// Where two that run beside each other meet.
+    meeting: Arc<Barrier>,
 }
 
 impl Tool for PuppetTool {
@@ -189,6 +201,10 @@ impl Tool for PuppetTool {
         Box::pin(async move { Ok(Prepared { access, detail }) })
     }
 
+    fn parallel(&self, _args: &Value) -> bool {
+        self.spec.name == "meet"
+    }
+
     fn run<'a>(&'a self, _args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
         self.ran.lock().unwrap().push(self.spec.name.clone());
         Box::pin(async move {
@@ -199,6 +215,25 @@ impl Tool for PuppetTool {
                 }
                 "stubborn" => std::future::pending().await,
                 "panic" => panic!("puppet tool"),
+                "meet" => {
+                    self.meeting.wait().await;
+                    ToolEnvelope::text("met")
+                }
+                "switch" => ToolEnvelope {
+                    control: Some(Box::new(ToolControl::SwitchFrame {
+                        task: "dig here".to_owned(),
+                    })),
+                    ..ToolEnvelope::text("switched")
+                },
+                "spend" => {
+                    let said = Progress::Says("half way".to_owned());
+                    cx.progress.send(said).await.unwrap();
+                    for (iteration, output) in [(0, 3), (1, 5)] {
+                        let spent = Progress::Spent(child(iteration, output));
+                        cx.progress.send(spent).await.unwrap();
+                    }
+                    ToolEnvelope::text("spent")
+                }
                 _ => ToolEnvelope::text("done"),
             }
         })
@@ -206,6 +241,22 @@ impl Tool for PuppetTool {
 
     fn timeout(&self, _args: &Value) -> std::time::Duration {
         std::time::Duration::from_secs(3600)
+    }
+}
+
+/// What a child session has spent by its turn of this number.
+fn child(iteration: u32, output: u64) -> ChildUsage {
+    let cumulative = Usage {
+        output,
+        ..Usage::default()
+    };
+    ChildUsage {
+        session_id: SessionId::from("child"),
+        source: usage::source::SUBAGENT.to_owned(),
+        model: "puppet/two".to_owned(),
+        iteration,
+        usage: None,
+        cumulative,
     }
 }
 
@@ -281,21 +332,34 @@ impl World {
     }
 
     pub(crate) fn over(store: Arc<dyn Store>, script: &[&[Act]]) -> Self {
-        let puppet = Puppet::new(script);
+        Self::made(store, script, |_| {})
+    }
+
+    /// A world whose settings are not the usual ones.
+    pub(crate) fn set(script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
+        Self::made(Arc::new(MemoryStore::new()), script, set)
+    }
+
+    fn made(store: Arc<dyn Store>, script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
+        let puppet = Puppet::new("one", script);
+        let second = Puppet::new("two", &[&[Act::Say("the second")]]);
         let ran: Arc<Mutex<Vec<String>>> = Arc::default();
-        let tools = ["look", "ring", "hang", "stubborn", "panic"];
+        let meeting = Arc::new(Barrier::new(2));
+        let tools = [
+            "look", "ring", "hang", "stubborn", "panic", "meet", "switch", "spend",
+        ];
         let tools = tools.map(|name| {
             Arc::new(PuppetTool {
-                spec: ToolSpec {
-                    name: name.to_owned(),
-                    description: String::new(),
-                    schema: Arc::new(json!({"type": "object", "properties": {}})),
-                },
+                spec: ToolSpec::new(name, "", json!({"type": "object", "properties": {}})),
                 ran: Arc::clone(&ran),
+                meeting: Arc::clone(&meeting),
             }) as Arc<dyn Tool>
         });
-        let settings = Settings::new("puppet/one".parse().unwrap(), "be good");
-        let models = Catalogue::new(Vec::new()).with_model(puppet.clone());
+        let mut settings = Settings::new("puppet/one".parse().unwrap(), "be good");
+        set(&mut settings);
+        let models = Catalogue::new(Vec::new())
+            .with_model(puppet.clone())
+            .with_model(second);
         let agent = Agent::new(
             Arc::clone(&store),
             Arc::new(models),

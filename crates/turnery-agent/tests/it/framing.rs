@@ -1,0 +1,142 @@
+//! Frames and what a prompt of several loops adds up to; calls beside each other; children at work.
+
+use crate::world::{Act, ROOM, World, drain, live, say};
+use turnery_agent::ChildSum;
+use turnery_engine::{
+    ContinuationKind, Detail, EventKind, LoopId, Outcome, TurnFinish, TurnStop, Usage,
+    usage::source,
+};
+
+fn spent(input: u64, output: u64) -> Usage {
+    Usage {
+        input,
+        output,
+        ..Usage::default()
+    }
+}
+
+// proves: LASH-12, LASH-13, I5
+#[tokio::test(start_paused = true)]
+pub(crate) async fn a_prompt_goes_on_in_the_frame_that_its_loop_opened() {
+    let world = World::new(&[
+        &[Act::Call("c", "switch"), Act::Spend(10, 1)],
+        &[Act::Say("dug"), Act::Spend(20, 2)],
+        &[Act::Say("deeper")],
+        &[Act::Say("deeper")],
+    ]);
+    let (session, mut seen) = world.session(ROOM).await;
+    let result = say(&session, "go").result().await.unwrap();
+    let text = "dug".to_owned();
+    assert_eq!(
+        result.outcome,
+        Outcome::Finished(TurnFinish::AssistantMessage { text })
+    );
+    assert_eq!(result.usage, spent(30, 3));
+    let ids: Vec<&LoopId> = result.loop_ids().collect();
+    let id = session.id();
+    assert_eq!(
+        ids.iter().map(|id| id.as_str()).collect::<Vec<_>>(),
+        [format!("{id}.puppet-one.1"), format!("{id}.puppet-one.2")]
+    );
+    let [first, second] = &result.loops[..] else {
+        panic!("{result:?}");
+    };
+    assert_eq!(first.prompt_id, second.prompt_id);
+    assert_eq!(second.continuation_kind, ContinuationKind::Default);
+    assert_eq!(second.parent_loop_id.as_ref(), Some(&first.loop_id));
+    let frame = second.frame.as_ref().unwrap();
+    assert_eq!(
+        (&frame.opened_by, frame.task.as_str()),
+        (&first.loop_id, "dig here")
+    );
+    // Both loops are shown, one after the other, and each is stored before its end is shown.
+    let ends = live(&drain(&mut seen));
+    let ends = ends
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::LoopEnd { .. }));
+    assert_eq!(ends.map(|event| &event.loop_id).collect::<Vec<_>>(), ids);
+    // What was said before is not seen in the frame, now or after a load.
+    assert_eq!(world.puppet.request(1), ["dig here"]);
+    say(&session, "on").result().await.unwrap();
+    assert_eq!(world.puppet.request(2), ["dig here", "dug", "on"]);
+    session.close().await;
+    let (loaded, _seen) = world.open(session.id(), false).await;
+    let third = say(&loaded, "on").result().await.unwrap();
+    assert_eq!(
+        world.puppet.request(3),
+        ["dig here", "dug", "on", "deeper", "on"]
+    );
+    assert_eq!(third.loops[0].frame_id, second.frame_id);
+}
+
+// proves: UP-31
+#[tokio::test(start_paused = true)]
+async fn a_prompt_opens_no_more_than_sixteen_frames() {
+    let switch: &[Act] = &[Act::Call("c", "switch")];
+    let world = World::new(&[switch; 20]);
+    let (session, _seen) = world.session(ROOM).await;
+    let result = say(&session, "go").result().await.unwrap();
+    assert_eq!(result.loops.len(), 17);
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::RuntimeError));
+    let message = "the prompt opened more than 16 frames".to_owned();
+    assert_eq!(result.detail, Some(Detail::Runtime { message }));
+    // The lane is free.
+    say(&session, "again").result().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_between_two_loops_ends_the_prompt() {
+    let world = World::new(&[&[Act::Call("c", "switch")], &[Act::Hang]]);
+    let (session, _seen) = world.session(ROOM).await;
+    let ticket = say(&session, "go");
+    while world.puppet.requests.lock().unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    session.cancel_running_turns();
+    let result = ticket.result().await.unwrap();
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
+    assert_eq!(result.loops.len(), 2);
+}
+
+// proves: C-6, UP-20
+#[tokio::test(start_paused = true)]
+pub(crate) async fn calls_that_may_run_beside_each_other_do() {
+    // Each waits for the other: one after the other they would never end.
+    let both: &[Act] = &[Act::Call("a", "meet"), Act::Call("b", "meet")];
+    let world = World::new(&[both, &[Act::Say("met")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    let met = say(&session, "go").result();
+    let met = tokio::time::timeout(std::time::Duration::from_secs(60), met).await;
+    let met = met.expect("they never met").unwrap();
+    let calls = met.executions();
+    let ids: Vec<&str> = calls
+        .iter()
+        .map(|call| call.call.call_id.as_str())
+        .collect();
+    assert_eq!(ids, ["a", "b"]);
+    assert_eq!(world.puppet.request(1), ["go", "", "met", "met"]);
+}
+
+// proves: LASH-101, LASH-103, LASH-104, I6, I7, C-17, TURN-46
+#[tokio::test(start_paused = true)]
+async fn what_children_spend_is_told_beside_the_prompts_own() {
+    let world = World::new(&[
+        &[Act::Call("c", "spend"), Act::Spend(10, 1)],
+        &[Act::Say("done"), Act::Spend(20, 2)],
+    ]);
+    let (session, mut seen) = world.session(ROOM).await;
+    let result = say(&session, "go").result().await.unwrap();
+    assert_eq!(result.usage, spent(30, 3));
+    let child = ChildSum {
+        source: source::SUBAGENT.to_owned(),
+        model: "puppet/two".to_owned(),
+        usage: spent(0, 5),
+    };
+    assert_eq!(result.children_usage(), [child]);
+    assert_eq!(result.total_usage(), spent(30, 8));
+    let events = live(&drain(&mut seen));
+    let said = events.iter().any(
+        |event| matches!(&event.kind, EventKind::ToolProgress { text, .. } if text == "half way"),
+    );
+    assert!(said);
+}
