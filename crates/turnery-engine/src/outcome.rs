@@ -13,7 +13,7 @@ pub enum Outcome {
     Finished(TurnFinish),
     /// It goes on in a fresh frame of the same session (LASH-12).
     FrameSwitch {
-        /// The new frame.
+        /// The new frame: `{loop_id}.f`, of the loop that opens it.
         frame_id: String,
         /// What it is to do.
         task: String,

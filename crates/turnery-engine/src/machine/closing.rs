@@ -1,7 +1,7 @@
 //! Closing: how the bracket of a call opens and closes, and what the model is told (R2).
 
 use super::Loop;
-use super::calls::{Batch, Phase};
+use super::batch::{Batch, Phase};
 use crate::{Disposition, EventKind, FailureKind, Hook, ToolEnvelope, tool_message};
 
 /// What is known of a call at its end.

@@ -1,18 +1,20 @@
 //! Control: a tool decides about the loop that called it (UP-21, C-5).
 
 use super::Loop;
-use super::calls::Batch;
+use super::batch::Batch;
 use super::opening::{Next, Opening};
 use crate::{Detail, EventKind, FrameId, LoopId, Outcome, ToolControl, TurnFinish, TurnStop};
 
-/// The frame that a loop opens; it can open no more than one. The id follows from the loop's own.
+/// The frame that a loop opens: `{loop_id}.f`. A loop opens one at most, so the id is unique, and a
+/// replay opens the same.
 fn frame_of(loop_id: &LoopId) -> FrameId {
     FrameId::from(format!("{loop_id}.f"))
 }
 
 impl Loop {
     /// All calls of the turn have ended: what comes next? The first in call order decides; without
-    /// any the model is called again. A value is shown inside the turn (LASH-10, LASH-11).
+    /// any the model is called again. A value is shown inside the turn (LASH-10, LASH-11). What is
+    /// decided so is the end: no checkpoint is asked, and what waits to be heard is given back.
     pub(super) fn decide(&mut self, batch: &mut Batch) -> Next {
         let outranked = self.halt.is_some_and(|halt| !halt.is_time_up());
         let mut controls = batch

@@ -45,7 +45,7 @@ pub enum Effect {
     Unheard(Vec<Content>),
     /// Fold this `LoopEnd` and store the record: answer with `Committed` or `CommitFailed`.
     Commit(Event),
-    /// The loop is over. Nothing follows.
+    /// The loop is over. Nothing follows but `Unheard`.
     Finish(Finish),
 }
 

@@ -7,7 +7,7 @@ use std::mem;
 impl Loop {
     /// Seal the outcome. A cancel seen before this has won already; one seen later comes too late.
     pub(super) fn commit(&mut self, outcome: Outcome, detail: Option<Detail>) {
-        self.return_unheard();
+        self.seal();
         let rejection = match &detail {
             Some(Detail::Rejection { reason }) => Some(reason.clone()),
             Some(
@@ -37,7 +37,7 @@ impl Loop {
 
     /// Nothing may be stored any more: there is no outcome (LASH-33).
     pub(super) fn lose(&mut self, fault: CommitFault) {
-        self.return_unheard();
+        self.seal();
         self.stage = Stage::Over;
         self.give(Effect::Finish(Finish::Lost(fault)));
     }

@@ -1,6 +1,6 @@
 //! Halt: how a loop is stopped from outside, in two tiers: ask, then force (section 6.5).
 
-use super::calls::{Batch, Phase};
+use super::batch::{Batch, Phase};
 use super::closing::Closing;
 use super::opening::{Next, Opening};
 use super::{Draft, Effect, Loop, Stage};

@@ -6,14 +6,16 @@
 //!
 //! A loop goes from stage to stage: the model answers, its calls are made, the model answers again,
 //! and so on, until there is nothing more to do or something halts it; then it commits. Between
-//! stages hooks may be asked. Every way out of a turn passes through `close_turn`, and every way
-//! out of the loop through `seal`, so no bracket stays open (R1) and no word is lost.
+//! stages hooks may be asked. Every way out of a turn passes through `close_turn`, which says what
+//! comes `Next`, and every way out of the loop through `seal`: no bracket stays open (R1), and what
+//! people said to the loop is heard or given back.
 
 #[cfg(test)]
 mod explorer;
 #[macro_use]
 mod fault;
 
+mod batch;
 mod calls;
 mod closing;
 mod compacting;
@@ -36,7 +38,7 @@ pub use input::{Announced, Input};
 pub use spec::{Context, Limits, LoopSpec, Price, QueueMode};
 
 use crate::{ContinuationKind, Detail, Event, EventKind, Timestamp, Usage};
-use calls::Batch;
+use batch::Batch;
 use compacting::{Gauge, Reason};
 use draft::Draft;
 use halt::Halt;

@@ -56,8 +56,8 @@ impl Loop {
         self.queues.follow_ups.push_back(words);
     }
 
-    /// Give back what nobody heard: the loop is about to be sealed.
-    pub(super) fn return_unheard(&mut self) {
+    /// The only way out of the loop: whatever comes now is too late. What nobody heard is given back.
+    pub(super) fn seal(&mut self) {
         let Queues {
             steering,
             follow_ups,

@@ -3,8 +3,8 @@
 use super::fixture::{prompt, spec};
 use super::script::{Script, allow, answer, asking, call, calls, ended, failed, prose, text};
 use crate::{
-    CommitFault, Content, Detail, FaultKind, Finish, Input, LimitKind, Limits, LoopStatus,
-    MessageStop, ModelStop, Outcome, ToolEnvelope, TurnFinish, TurnStop,
+    CommitFault, Content, Detail, FaultKind, Finish, Input, LimitKind, Limits, LoopSpec,
+    LoopStatus, MessageStop, ModelStop, Outcome, Price, ToolEnvelope, TurnFinish, TurnStop, Usage,
 };
 use std::time::Duration;
 
@@ -167,6 +167,55 @@ fn limits() {
         assert_eq!(notice.turn_id, None);
         let text = format!("[Agent stopped: {reason}]");
         assert_eq!(notice.message, crate::Message::System { text });
+    }
+}
+
+/// UP-1: money, where its price is known: every bucket has its own, and the sum is rounded up.
+// proves: UP-1
+#[test]
+fn the_cost_is_a_limit() {
+    let price = Price {
+        input: 3_000_000,
+        output: 15_000_000,
+        cache_read: 300_000,
+        cache_write: 3_750_000,
+    };
+    let usage = Usage {
+        input: 10,
+        output: 3,
+        reasoning: 2,
+        cache_read: 1,
+        cache_write: 4,
+    };
+    assert_eq!(price.of(&usage), 91, "30 + 45 + 0.3 + 15 millionths");
+    let price = Price {
+        input: 100_000_000_000,
+        output: 100_000_000_000,
+        ..Price::default()
+    };
+    // The answer costs 13 tokens at ten cents.
+    for (most, price, stops) in [
+        (1_300_000, Some(price), true),
+        (1_300_001, Some(price), false),
+        (1, None, false),
+    ] {
+        let limits = Limits {
+            cost: Some(most),
+            ..Limits::default()
+        };
+        let mut script = Script::start(LoopSpec {
+            price,
+            ..spec(limits)
+        });
+        let result = ended("a", ToolEnvelope::text("x"));
+        script.feed_all([calls(&["a"]), allow("a"), result]);
+        let lines = script.lines();
+        let notice = "s.cfg.1.m3 system: [Agent stopped: Max cost reached (1.30/1.30)]";
+        assert_eq!(
+            lines.contains(&notice.to_owned()),
+            stops,
+            "{most}: {lines:?}"
+        );
     }
 }
 

@@ -1,8 +1,8 @@
 //! Steering: what people say while a loop runs is heard at the next turn, and nothing of it is lost.
 
 use super::fixture::{prompt, spec};
-use super::script::{Script, allow, calls, ended, failed, follow_up, prose, steer, text};
-use crate::{FaultKind, Input, Limits, LoopSpec, QueueMode, ToolEnvelope};
+use super::script::{Script, allow, calls, ended, failed, follow_up, go, prose, steer, text};
+use crate::{FaultKind, HookSet, Input, Limits, LoopSpec, QueueMode, ToolEnvelope};
 
 /// What is said after `before`, on the inputs of `then`.
 fn after(spec: LoopSpec, before: Vec<Input>, then: Vec<Input>) -> Vec<String> {
@@ -59,6 +59,29 @@ fn steering_waits_for_what_has_begun() {
     script.lines();
     script.feed(allow("b"));
     assert_eq!(script.lines(), ["b begins, runs true", "> run b"]);
+}
+
+/// What is said while the filters still hear the prompt is heard with it, in the first turn.
+// proves: UP-5
+#[test]
+fn steering_is_heard_at_the_start() {
+    let hooks = HookSet {
+        input: true,
+        ..HookSet::default()
+    };
+    let spec = LoopSpec { hooks, ..prompt() };
+    let then = vec![go(), go()];
+    let lines = after(spec, vec![steer("in French")], then);
+    let expected = [
+        "> hook input in French",
+        "turn begins User",
+        "s.cfg.1.m0 begins",
+        "s.cfg.1.m0 user: hello",
+        "s.cfg.1.m1 begins",
+        "s.cfg.1.m1 user: in French",
+        "> call model 0",
+    ];
+    assert_eq!(lines, expected);
 }
 
 /// TURN-67: steering goes on where the answer had ended the loop, before any follow-up.

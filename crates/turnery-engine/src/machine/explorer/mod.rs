@@ -219,7 +219,7 @@ fn try_all(scene: Scene, at_least: usize) {
 // proves: ACP-22, ACP-32, ACP-51, ACP-52, ACP-53, LASH-15, LASH-35, I2, R1, R2, R4, R5, D-16, C-11
 // proves: UP-30
 #[test]
-fn every_interleaving_of_calls_keeps_every_invariant() {
+fn every_interleaving_keeps_every_invariant() {
     try_all(Scene::Calls, 10_000);
 }
 
