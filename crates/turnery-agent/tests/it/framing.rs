@@ -1,7 +1,7 @@
 //! Frames and what a prompt of several loops adds up to; calls beside each other; children at work.
 
 use crate::world::{Act, ROOM, World, drain, live, say};
-use turnery_agent::ChildSum;
+use turnery_agent::UsageRow;
 use turnery_engine::{
     ContinuationKind, Detail, EventKind, LoopId, Outcome, TurnFinish, TurnStop, Usage,
     usage::source,
@@ -127,7 +127,7 @@ async fn what_children_spend_is_told_beside_the_prompts_own() {
     let (session, mut seen) = world.session(ROOM).await;
     let result = say(&session, "go").result().await.unwrap();
     assert_eq!(result.usage, spent(30, 3));
-    let child = ChildSum {
+    let child = UsageRow {
         source: source::SUBAGENT.to_owned(),
         model: "puppet/two".to_owned(),
         usage: spent(0, 5),
