@@ -1,5 +1,5 @@
-//! The identities of usage, over random runs and over random histories. Children and groups are laid
-//! into histories by hand here; runs that make them go into `run` once sessions have them.
+//! The identities of usage, over random runs with retries, faults, cancels, frames and children, and over
+//! random histories, which have groups and summaries besides.
 
 use crate::{
     toy::{Act, spent},
@@ -9,9 +9,9 @@ use crate::{
 use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use turnery_agent::{
-    CancellationToken, PromptResult, TurnEvent, TurnInput, UsageReport, usage::source,
+    CancellationToken, PromptResult, TurnActivity, TurnEvent, TurnInput, UsageReport, usage::source,
 };
-use turnery_engine::{LoopId, Outcome, TurnStop, Usage};
+use turnery_engine::{LoopId, Outcome, SessionId, TurnStop, Usage};
 
 /// One call of the model in a random run.
 #[derive(Clone, Debug)]
@@ -34,6 +34,7 @@ impl Planned {
             7 => Act::Fail,
             8 => Act::Refuse,
             9 => Act::Call("c", "switch"),
+            10 => Act::Call("c", "hire"),
             _ => Act::Hang,
         });
         acts
@@ -41,7 +42,7 @@ impl Planned {
 }
 
 fn planned() -> impl Strategy<Value = Planned> {
-    (0..3u32, prop::option::of(0..50u64), 0..11u8).prop_map(|(retries, spends, end)| Planned {
+    (0..3u32, prop::option::of(0..50u64), 0..12u8).prop_map(|(retries, spends, end)| Planned {
         retries,
         spends,
         end,
@@ -61,6 +62,19 @@ fn by_row(report: &UsageReport) -> BTreeMap<(String, String), Usage> {
         .collect()
 }
 
+/// The last sum of each child session. Each has worked for one call only.
+fn children_of(activities: &[TurnActivity]) -> BTreeMap<SessionId, Usage> {
+    let sums = activities.iter().filter_map(|it| match &it.event {
+        TurnEvent::ChildUsage {
+            session_id,
+            cumulative,
+            ..
+        } => Some((session_id.clone(), *cumulative)),
+        _ => None,
+    });
+    sums.collect()
+}
+
 /// Prompt after prompt, each cancelled after so many milliseconds at the latest.
 async fn run(turns: Vec<Planned>, prompts: &[(u64, bool)]) -> Result<(), TestCaseError> {
     let script: Vec<Vec<Act>> = turns.iter().map(Planned::acts).collect();
@@ -69,6 +83,8 @@ async fn run(turns: Vec<Planned>, prompts: &[(u64, bool)]) -> Result<(), TestCas
     let world = World::over(store, one.to_vec(), two.to_vec());
     let session = world.session().await;
     let mut own = Vec::new();
+    // The last sum of each child session that was shown.
+    let mut children: BTreeMap<SessionId, Usage> = BTreeMap::new();
     let mut before = Usage::default();
     for (patience, second) in prompts {
         let model = if *second { "toy/two" } else { "toy/one" };
@@ -79,6 +95,8 @@ async fn run(turns: Vec<Planned>, prompts: &[(u64, bool)]) -> Result<(), TestCas
         tokio::time::sleep(Duration::from_millis(*patience)).await;
         token.cancel();
         let output = running.await.unwrap().unwrap();
+        let beside = children_of(&output.activities);
+        children.extend(beside.clone());
         // I3, I4: each turn tells usage once, with the sum of its loop so far.
         let mut so_far: BTreeMap<LoopId, (usize, Usage)> = BTreeMap::new();
         for activity in &output.activities {
@@ -100,14 +118,24 @@ async fn run(turns: Vec<Planned>, prompts: &[(u64, bool)]) -> Result<(), TestCas
         // I5: the result's is the sum of its loops, one for each frame.
         let loops = output.result.loops.iter().map(|record| record.usage);
         prop_assert_eq!(output.result.usage, sum(loops));
+        // I6, I7: its children are those that it has shown.
+        let rows = output.result.children_usage();
+        let of_children = sum(rows.iter().map(|row| row.usage));
+        prop_assert_eq!(of_children, sum(beside.into_values()));
+        let all = sum([output.result.usage, of_children]);
+        prop_assert_eq!(output.result.total_usage(), all);
         // I13: the ledger never shrinks.
         let report = session.usage_report().await.unwrap();
-        prop_assert_eq!(report.total(), sum(own.iter().copied()));
+        let of_children = sum(children.values().copied());
+        let of_loops = sum(own.iter().copied());
+        prop_assert_eq!(report.total(), sum([of_loops, of_children]));
         prop_assert!(report.total().total() >= before.total());
         before = report.total();
     }
     // I12: what was accepted is the ledger, row by row; what was not is beside it.
     let report = session.usage_report().await.unwrap();
+    let mut ledger = by_row(&report);
+    ledger.retain(|(source, _), _| source != source::SUBAGENT);
     let calls = world.calls();
     let mut accepted: BTreeMap<(String, String), Usage> = BTreeMap::new();
     for call in calls.iter().filter(|call| call.accepted) {
@@ -117,7 +145,7 @@ async fn run(turns: Vec<Planned>, prompts: &[(u64, bool)]) -> Result<(), TestCas
             *accepted.entry(key).or_default() += spent;
         }
     }
-    prop_assert_eq!(by_row(&report), accepted);
+    prop_assert_eq!(ledger, accepted);
     prop_assert!(
         calls
             .iter()
@@ -134,7 +162,7 @@ async fn run(turns: Vec<Planned>, prompts: &[(u64, bool)]) -> Result<(), TestCas
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    // proves: LASH-98, LASH-100, LASH-102, I3, I4, I5, I8, I9, I11, I12, I13
+    // proves: LASH-98, LASH-100, LASH-101, LASH-102, I3, I4, I5, I6, I7, I8, I9, I11, I12, I13
     #[test]
     fn every_random_run_adds_up_on_all_channels(
         turns in prop::collection::vec(planned(), 2..12),

@@ -9,11 +9,12 @@ use std::{
 };
 use tokio::sync::Notify;
 use turnery_engine::{
-    CallDetail, CallId, Content, FailureKind, FaultKind, ModelDelta, ModelFault, ModelStop,
-    Response, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Usage,
+    CallDetail, CallId, ChildUsage, Content, FailureKind, FaultKind, ModelDelta, ModelFault,
+    ModelStop, Response, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Usage,
+    usage::source,
 };
 use turnery_models::{DeltaSender, Model, ModelInfo, ModelName, ModelRequest, Retry};
-use turnery_tools::{Access, Prepared, Tool, ToolCx, Workspace};
+use turnery_tools::{Access, Prepared, Progress, Tool, ToolCx, Workspace};
 
 /// One thing that the toy model does in a call.
 #[derive(Clone, Debug)]
@@ -195,11 +196,28 @@ impl ToyTool {
             })
         };
         [
-            "look", "fail", "hang", "rate", "submit", "give_up", "switch",
+            "look", "fail", "hang", "rate", "submit", "give_up", "switch", "hire",
         ]
         .map(make)
         .to_vec()
     }
+}
+
+/// A child session of two turns.
+async fn hire(cx: &ToolCx) -> ToolEnvelope {
+    for (iteration, n, sum) in [(0, 3, 3), (1, 4, 7)] {
+        let child = ChildUsage {
+            session_id: format!("kid-{}", cx.call_id).into(),
+            source: source::SUBAGENT.to_owned(),
+            model: "toy/kid".to_owned(),
+            iteration,
+            usage: Some(spent(n)),
+            cumulative: spent(sum),
+        };
+        let _ = cx.progress.send(Progress::Spent(child)).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    ToolEnvelope::text("hired")
 }
 
 fn deciding(control: ToolControl) -> ToolEnvelope {
@@ -242,6 +260,7 @@ impl Tool for ToyTool {
                 }
                 "rate" => deciding(ToolControl::Finish(json!({"rating": 3}))),
                 "submit" => deciding(ToolControl::Submit(json!(["a", "b"]))),
+                "hire" => hire(cx).await,
                 "switch" => deciding(ToolControl::SwitchFrame {
                     task: "do the rest".to_owned(),
                 }),

@@ -1,0 +1,86 @@
+//! What a child session spends while it works for a call: live, in the result, and in the report.
+
+use crate::{
+    toy::{Act, spent},
+    world::{World, hello},
+};
+use turnery_agent::{TurnActivity, TurnEvent, usage::source};
+use turnery_engine::Usage;
+
+/// Session, purpose, model, turn, usage and sum of a child usage that was shown.
+type Told<'a> = (&'a str, &'a str, &'a str, u32, Option<Usage>, Usage);
+
+fn told(activity: &TurnActivity) -> Option<Told<'_>> {
+    match &activity.event {
+        TurnEvent::ChildUsage {
+            session_id,
+            source,
+            model,
+            iteration,
+            usage,
+            cumulative,
+        } => Some((
+            session_id.as_str(),
+            source,
+            model,
+            *iteration,
+            *usage,
+            *cumulative,
+        )),
+        _ => None,
+    }
+}
+
+// proves: LASH-66, LASH-101, LASH-102, LASH-103, LASH-104, I6, I7, I11, C-17
+#[tokio::test(start_paused = true)]
+async fn a_childs_usage_is_told_live_and_counted_once_beside_the_parents() {
+    let world = World::new(vec![
+        vec![Act::Spend(spent(1)), Act::Call("c", "hire")],
+        vec![Act::Spend(spent(2)), Act::Call("d", "hire")],
+        vec![Act::Say("done")],
+    ]);
+    let session = world.session().await;
+    let output = hello(&session).await;
+    let shown: Vec<_> = output.activities.iter().filter_map(told).collect();
+    let of = |kid, iteration, usage, sum| {
+        let (usage, sum) = (Some(spent(usage)), spent(sum));
+        (kid, source::SUBAGENT, "toy/kid", iteration, usage, sum)
+    };
+    assert_eq!(
+        shown,
+        [
+            of("kid-c", 0, 3, 3),
+            of("kid-c", 1, 4, 7),
+            of("kid-d", 0, 3, 3),
+            of("kid-d", 1, 4, 7),
+        ]
+    );
+    // Between the start and the end of the call that it works for, in that call's row.
+    let rows: Vec<_> = output
+        .activities
+        .iter()
+        .filter(|activity| *activity.correlation_id.0 == *"c")
+        .map(|activity| match &activity.event {
+            TurnEvent::ToolCallStarted { .. } => "start",
+            TurnEvent::ChildUsage { .. } => "child",
+            TurnEvent::ToolCallCompleted { .. } => "end",
+            _ => "other",
+        })
+        .collect();
+    assert_eq!(rows, ["start", "child", "child", "end"]);
+    assert_eq!(output.result.usage, spent(3));
+    assert_eq!(output.result.total_usage(), spent(3 + 14));
+    let report = session.usage_report().await.unwrap();
+    let rows: Vec<_> = report
+        .rows()
+        .iter()
+        .map(|row| (&*row.source, &*row.model, row.usage))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("subagent", "toy/kid", spent(14)),
+            ("turn", "toy/one", spent(3)),
+        ]
+    );
+}
