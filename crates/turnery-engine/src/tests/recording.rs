@@ -3,8 +3,8 @@
 use super::fixture::prompt;
 use super::script::{Script, allow, calls, ended, prose, text};
 use crate::{
-    Event, EventKind, Input, LoopRecord, LoopStatus, Outcome, Recorder, Timestamp, ToolEnvelope,
-    TurnStop, Usage, oracle,
+    ChildLoopRef, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, Outcome, Recorder,
+    Timestamp, ToolEnvelope, TurnStop, Usage, oracle,
 };
 
 fn two_turns() -> Script {
@@ -113,6 +113,37 @@ fn refused_loops_are_off_the_chain() {
         assert_eq!((record.status, record.on_chain), (status, false));
         assert_eq!(record.rejection.as_deref(), reason);
     }
+}
+
+/// A call that ran a loop elsewhere is linked to it, by its end and in the record; others are not.
+// proves: TURN-45, LOOP-65, LOOP-66, LOOP-67, LOOP-68, LOOP-69
+#[test]
+fn a_sub_agents_loop_is_linked() {
+    let mut script = Script::start(prompt());
+    let child = ToolEnvelope {
+        child_loop_id: Some("s-sub-1.other.cfg.7".into()),
+        ..ToolEnvelope::text("r")
+    };
+    script.feed_all([calls(&["a", "b"]), allow("a"), ended("a", child)]);
+    script.feed_all([allow("b"), ended("b", ToolEnvelope::text("r"))]);
+    let named = script.shown.iter().filter_map(|event| match &event.kind {
+        EventKind::ToolExecutionEnd {
+            call_id,
+            child_loop_id,
+            ..
+        } => Some((call_id.as_str(), child_loop_id.as_ref().map(LoopId::as_str))),
+        _ => None,
+    });
+    let named: Vec<_> = named.collect();
+    assert_eq!(named, [("a", Some("s-sub-1.other.cfg.7")), ("b", None)]);
+    let record = script.recorder.into_record().unwrap();
+    let link = ChildLoopRef {
+        tool_call_id: "a".into(),
+        tool_name: "tool-a".to_owned(),
+        child_loop_id: "s-sub-1.other.cfg.7".into(),
+        child_session_id: "s-sub-1".into(),
+    };
+    assert_eq!(record.child_loop_refs, [link]);
 }
 
 /// LOOP-31, LOOP-32: who answered tells the model when the host did not.
