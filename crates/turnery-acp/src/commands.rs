@@ -3,15 +3,20 @@
 //! A command arrives as an ordinary prompt and is answered like one (CMD-2). A word that is not in the
 //! table is nobody's command: the model gets it, since a person may write a path.
 
+mod branch;
+mod compact;
 mod cost;
+mod export;
 mod help;
 mod mode;
 mod model;
+mod rerun;
 
 use crate::{
-    connection::Connection,
+    connection::{Connection, RequestScope},
     fault::Fault,
     serve::send,
+    stop,
     update::{self, UpdateWriter, Voice},
 };
 use agent_client_protocol_schema::v1::{
@@ -20,7 +25,7 @@ use agent_client_protocol_schema::v1::{
 };
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use turnery_agent::Session;
+use turnery_agent::{PromptError, PromptResult, Session, Ticket};
 use turnery_engine::Content;
 
 /// A command.
@@ -29,25 +34,40 @@ pub(crate) struct Command {
     pub(crate) about: &'static str,
     /// What may follow it.
     pub(crate) hint: Option<&'static str>,
+    /// It runs a loop of its own, so it is refused while another one runs.
+    pub(crate) needs_idle: bool,
     run: fn(Typed) -> BoxFuture<'static, Result<Reply, Fault>>,
 }
 
 /// All of them, in the order in which they are offered. Names without slash or space (CMD-3).
-pub(crate) static TABLE: [Command; 4] =
-    [help::COMMAND, model::COMMAND, mode::COMMAND, cost::COMMAND];
+pub(crate) static TABLE: [Command; 8] = [
+    help::COMMAND,
+    model::COMMAND,
+    mode::COMMAND,
+    compact::COMMAND,
+    branch::COMMAND,
+    rerun::COMMAND,
+    cost::COMMAND,
+    export::COMMAND,
+];
 
 /// A command as it was typed.
 pub(crate) struct Typed {
     /// What follows the name, without the spaces around it.
     args: String,
+    /// What came with it in the same prompt.
+    rest: Vec<Content>,
     session: Session,
     connection: Arc<Connection>,
+    scope: RequestScope,
 }
 
 /// What a command comes to.
 enum Reply {
     /// Markdown for the person.
     Said(String),
+    /// A loop of its own. When it has ended, this may be said of it.
+    Runs(Ticket, fn(&PromptResult) -> Option<String>),
 }
 
 /// The command that a text begins with, and what follows its name.
@@ -71,22 +91,57 @@ impl Command {
     pub(crate) async fn answer(
         &self,
         args: String,
+        rest: Vec<Content>,
         session: Session,
         connection: Arc<Connection>,
+        scope: RequestScope,
     ) -> Result<PromptResponse, Fault> {
+        if self.needs_idle && session.is_busy() {
+            return Err(Fault::internal(
+                "session_busy",
+                "A prompt is running",
+                format!(
+                    "/{} works between prompts: wait, or cancel the prompt.",
+                    self.name
+                ),
+                true,
+            ));
+        }
         let id = connection.command_id(session.id().as_str());
         let out = connection.peer.out().clone();
         let mut writer = UpdateWriter::new(session.id().as_str());
         let reply = (self.run)(Typed {
             args,
+            rest,
             session,
             connection,
+            scope,
         });
-        let Reply::Said(text) = reply.await?;
-        writer.text(Voice::Agent, &id, &text);
-        send(&out, writer.lines).await;
-        Ok(PromptResponse::new(StopReason::EndTurn))
+        let (text, answer) = match reply.await? {
+            Reply::Said(text) => (Some(text), end_turn()),
+            Reply::Runs(ticket, closing) => match ticket.result().await {
+                Ok(result) => {
+                    let (text, answer) = (closing(&result), stop::to_wire(&result));
+                    match text.is_some() {
+                        // What is explained in words is no error as well.
+                        true => (text, answer.or_else(|_| end_turn())),
+                        false => (text, answer),
+                    }
+                }
+                Err(PromptError::Continue(error)) => (Some(format!("{error}.")), end_turn()),
+                Err(error) => return Err(stop::not_stored(&error)),
+            },
+        };
+        if let Some(text) = text {
+            writer.text(Voice::Agent, &id, &text);
+            send(&out, writer.lines).await;
+        }
+        answer
     }
+}
+
+fn end_turn() -> Result<PromptResponse, Fault> {
+    Ok(PromptResponse::new(StopReason::EndTurn))
 }
 
 /// All commands, for the client to offer (CMD-1).

@@ -11,6 +11,7 @@ mod session_load;
 mod session_new;
 mod session_prompt;
 mod session_resume;
+mod session_say;
 mod session_set_config_option;
 mod session_set_mode;
 mod setup;
@@ -69,6 +70,8 @@ pub(crate) fn table(connection: Arc<Connection>) -> Methods {
         names.session_set_config_option,
         session_set_config_option::answer,
     );
+    add(&mut table, session_say::STEER, session_say::steer);
+    add(&mut table, session_say::FOLLOW_UP, session_say::follow_up);
     table.into()
 }
 

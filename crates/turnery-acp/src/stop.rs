@@ -6,7 +6,7 @@ use crate::{
 };
 use agent_client_protocol_schema::v1::{Meta, PromptResponse, StopReason};
 use serde_json::json;
-use turnery_agent::{PromptError, PromptResult};
+use turnery_agent::{PromptError, PromptResult, UsageRow};
 use turnery_engine::{
     CommitFault, Detail, FaultKind, LimitKind, Outcome, TurnFinish, TurnStop, Usage,
 };
@@ -231,6 +231,21 @@ fn exactly(result: &PromptResult) -> Meta {
     }
     if result.usage != Usage::default() {
         told["usage"] = json!(result.usage);
+    }
+    let children = result.children_usage();
+    if !children.is_empty() {
+        let row =
+            |sum: &UsageRow| json!({"source": sum.source, "model": sum.model, "usage": sum.usage});
+        told["childrenUsage"] = children.iter().map(row).collect();
+        told["totalUsage"] = json!(result.total_usage());
+    }
+    let loops: Vec<_> = result.loop_ids().collect();
+    if !loops.is_empty() {
+        told["loopIds"] = json!(loops);
+    }
+    let issues: Vec<_> = result.issues().collect();
+    if !issues.is_empty() {
+        told["issues"] = json!(issues);
     }
     meta(told)
 }

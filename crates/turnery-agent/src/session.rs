@@ -2,6 +2,7 @@
 
 mod gate;
 mod history;
+mod kept;
 mod leaf;
 mod mail;
 mod options;

@@ -9,6 +9,7 @@ pub(super) const COMMAND: Command = Command {
     name: "cost",
     about: "Show the tokens spent, by purpose and model",
     hint: None,
+    needs_idle: false,
     run: |typed| Box::pin(run(typed)),
 };
 

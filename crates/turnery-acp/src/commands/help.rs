@@ -6,6 +6,7 @@ pub(super) const COMMAND: Command = Command {
     name: "help",
     about: "Show the commands",
     hint: None,
+    needs_idle: false,
     run: |_| Box::pin(async { Ok(Reply::Said(text())) }),
 };
 

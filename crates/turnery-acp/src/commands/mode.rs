@@ -8,6 +8,7 @@ pub(super) const COMMAND: Command = Command {
     name: "mode",
     about: "Show the modes, or choose one",
     hint: Some("[NAME]"),
+    needs_idle: false,
     run: |typed| Box::pin(run(typed)),
 };
 

@@ -8,6 +8,7 @@ pub(super) const COMMAND: Command = Command {
     name: "model",
     about: "Show the models, or choose one",
     hint: Some("[NAME]"),
+    needs_idle: false,
     run: |typed| Box::pin(run(typed)),
 };
 

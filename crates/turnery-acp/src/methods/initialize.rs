@@ -1,9 +1,13 @@
 //! `initialize`: versions and capabilities. Touches no disk and no network (INIT-14).
 
-use super::Call;
+use super::{
+    Call,
+    session_say::{FOLLOW_UP, STEER},
+};
 use crate::{
     connection::Abilities,
     fault::{Fault, parse},
+    news::meta,
 };
 use agent_client_protocol_schema::{
     ProtocolVersion,
@@ -15,7 +19,7 @@ use agent_client_protocol_schema::{
     },
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The login that needs none: editors and the registry want to see at least one (AUTH-3, AUTH-11).
 pub(super) const NO_LOGIN: &str = "none";
@@ -65,4 +69,5 @@ fn capabilities() -> AgentCapabilities {
         .load_session(true)
         .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
         .session_capabilities(sessions)
+        .meta(meta(json!({"steer": STEER, "followUp": FOLLOW_UP})))
 }

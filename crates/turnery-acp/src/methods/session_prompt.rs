@@ -12,9 +12,10 @@ use agent_client_protocol_schema::v1::{PromptRequest, PromptResponse};
 pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
     let request: PromptRequest = parse(&call.params)?;
     let session = call.connection.session(&request.session_id.0)?;
-    let input = content::from_wire(request.prompt)?;
+    let mut input = content::from_wire(request.prompt)?;
     if let Some((command, args)) = commands::find(&input) {
-        let answer = command.answer(args, session, call.connection);
+        let rest = input.split_off(1);
+        let answer = command.answer(args, rest, session, call.connection, call.scope);
         return Box::pin(answer).await;
     }
     let ticket = session

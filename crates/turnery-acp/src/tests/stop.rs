@@ -4,9 +4,11 @@ use crate::stop::{not_stored, to_wire};
 use agent_client_protocol_schema::v1::PromptResponse;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Value, json};
-use turnery_agent::{PromptError, PromptResult};
+use std::sync::Arc;
+use turnery_agent::{ContinueError, PromptError, PromptResult};
 use turnery_engine::{
-    CommitFault, Detail, FaultKind, LimitKind, LoopId, Outcome, TurnFinish, TurnStop,
+    ChildUsage, CommitFault, Detail, FaultKind, LimitKind, LoopId, LoopRecord, Outcome, SessionId,
+    Timestamp, TurnFinish, TurnStop, Usage,
 };
 
 fn result(outcome: Outcome, detail: Option<Detail>) -> PromptResult {
@@ -221,6 +223,11 @@ fn what_was_not_stored_is_an_error() {
             "store",
             false,
         ),
+        (
+            PromptError::Continue(ContinueError::Answered),
+            "cannot_continue",
+            false,
+        ),
     ];
     for (error, kind, retryable) in rows {
         let error = ErrorObjectOwned::from(not_stored(&error));
@@ -250,4 +257,46 @@ fn the_exact_outcome_is_in_meta() {
     assert_eq!(response, expected);
     let typed: PromptResponse = serde_json::from_value(response.clone()).unwrap();
     assert_eq!(json!(typed), response);
+}
+
+/// What it cost is told with its children beside it, and the loops by name.
+// proves: I7, LASH-103, LASH-104
+#[test]
+fn what_a_prompt_spent_is_in_meta() {
+    let spent = |input| Usage {
+        input,
+        ..Usage::default()
+    };
+    let child = |session: &str, cumulative| ChildUsage {
+        session_id: SessionId::from(session),
+        source: "subagent".to_owned(),
+        model: "a/b".to_owned(),
+        iteration: 0,
+        usage: None,
+        cumulative: spent(cumulative),
+    };
+    let mut record = LoopRecord::begun(
+        SessionId::from("s"),
+        LoopId::from("s.m.1"),
+        "a".to_owned(),
+        Timestamp::default(),
+    );
+    record.children_usage = vec![child("s2", 3), child("s3", 4)];
+    record.issues = vec!["A hook failed.".to_owned()];
+    let mut result = result(finished(prose()), None);
+    result.usage = spent(7);
+    result.loops = vec![Arc::new(record)];
+    let response = json!(to_wire(&result).unwrap());
+    let tokens = |n: u64| json!({"input": n, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0});
+    assert_eq!(
+        response["_meta"]["turnery"],
+        json!({
+            "outcome": "finished.assistant_message",
+            "usage": tokens(7),
+            "childrenUsage": [{"source": "subagent", "model": "a/b", "usage": tokens(7)}],
+            "totalUsage": tokens(14),
+            "loopIds": ["s.m.1"],
+            "issues": ["A hook failed."],
+        })
+    );
 }

@@ -28,7 +28,10 @@ fn every_stable_method_is_there_or_left_out_for_a_reason() {
         .collect();
     let (extensions, ours): (Vec<_>, Vec<_>) =
         table().into_iter().partition(|name| name.starts_with('_'));
-    assert_eq!(BTreeSet::from_iter(extensions), BTreeSet::new());
+    assert_eq!(
+        BTreeSet::from_iter(extensions),
+        BTreeSet::from(["_turnery/session/steer", "_turnery/session/follow_up"])
+    );
     let mut ours: BTreeSet<String> = ours.into_iter().map(str::to_owned).collect();
     assert_eq!(ours.len(), 12);
     ours.extend(NOT_IN_THE_TABLE.map(|(name, _)| name.to_owned()));

@@ -5,11 +5,15 @@ use serde_json::{Value, json};
 use turnery_acp::ServeOptions;
 
 /// Names and hints, by hand.
-const OFFERED: [(&str, Option<&str>); 4] = [
+const OFFERED: [(&str, Option<&str>); 8] = [
     ("help", None),
     ("model", Some("[NAME]")),
     ("mode", Some("[NAME]")),
+    ("compact", None),
+    ("branch", Some("[POINT PROMPT]")),
+    ("rerun", None),
     ("cost", None),
+    ("export", Some("[PATH]")),
 ];
 
 /// Types a line; gives what was said to it, after which the prompt has ended.

@@ -7,6 +7,8 @@ mod harness;
 mod one_prompt;
 mod prompts;
 mod refusal;
+mod reruns;
 mod rpc;
 mod sessions;
+mod steering;
 mod tools;

@@ -247,6 +247,10 @@ fn only_what_works_is_advertised() {
             "sessionCapabilities":
                 {"list": {}, "delete": {}, "additionalDirectories": {}, "fork": {}, "resume": {}, "close": {}},
             "auth": {},
+            "_meta": {"turnery": {
+                "steer": "_turnery/session/steer",
+                "followUp": "_turnery/session/follow_up",
+            }},
         },
         "authMethods": [{
             "id": "none",

@@ -1,0 +1,207 @@
+//! Going back: `/rerun`, `/branch`, and `/compact` and `/export` beside them.
+
+use crate::harness::{Client, World, error_of, prompt, result_of};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt as _;
+
+/// Sends a prompt that ends well; gives the text of the model and the kinds of loops that were told of.
+fn said(client: &mut Client, id: &str, text: &str) -> (String, Vec<Value>) {
+    let answer = client.call("session/prompt", prompt(id, text));
+    assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{text}");
+    let updates = client.updates();
+    let text = updates
+        .iter()
+        .filter(|update| update["sessionUpdate"] == "agent_message_chunk")
+        .filter_map(|update| update["content"]["text"].as_str())
+        .collect();
+    let kinds = updates
+        .iter()
+        .map(|update| update["_meta"]["turnery"]["loop"]["continuationKind"].clone())
+        .filter(|kind| !kind.is_null())
+        .collect();
+    (text, kinds)
+}
+
+/// The texts that a session shows when it is loaded.
+fn loaded(client: &mut Client, world: &World, id: &str) -> Vec<String> {
+    client.seen();
+    let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+    result_of(&client.call("session/load", at));
+    client
+        .updates()
+        .iter()
+        .filter_map(|update| update["content"]["text"].as_str())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn echo() -> World {
+    World::new(json!([
+        {"when": {"last_user_contains": "one"}, "steps": [{"text": "1"}]},
+        {"when": {"last_user_contains": "two"}, "steps": [{"text": "2"}]},
+        {"when": {"last_user_contains": "three"}, "steps": [{"text": "3"}]},
+    ]))
+}
+
+// proves: LOOP-19, LOOP-86, UP-12
+#[test]
+fn the_last_prompt_runs_again_and_takes_its_place() {
+    let world = echo();
+    let (mut client, id) = world.session();
+    let nothing = said(&mut client, &id, "/rerun").0;
+    assert!(nothing.contains("nothing has run"), "{nothing}");
+    said(&mut client, &id, "one");
+    said(&mut client, &id, "two");
+    let again = said(&mut client, &id, "/rerun");
+    assert_eq!(again, ("2".to_owned(), vec![json!("rerun")]));
+    assert_eq!(loaded(&mut client, &world, &id), ["one", "1", "two", "2"]);
+}
+
+// proves: LOOP-20, LOOP-87
+#[test]
+fn a_branch_goes_on_from_an_earlier_point() {
+    let world = echo();
+    let (mut client, id) = world.session();
+    let none = said(&mut client, &id, "/branch").0;
+    assert!(none.contains("nothing to go back to"), "{none}");
+    said(&mut client, &id, "one");
+    said(&mut client, &id, "two");
+    let points = said(&mut client, &id, "/branch").0;
+    let point = points
+        .lines()
+        .find(|line| line.ends_with(": one"))
+        .and_then(|line| line.split('`').nth(1))
+        .unwrap_or_else(|| panic!("{points}"))
+        .to_owned();
+    let branched = said(&mut client, &id, &format!("/branch {point} three"));
+    assert_eq!(branched, ("3".to_owned(), vec![json!("branch")]));
+    assert_eq!(loaded(&mut client, &world, &id), ["one", "1", "three", "3"]);
+
+    let unknown = said(&mut client, &id, "/branch nowhere three").0;
+    assert!(unknown.contains("no point \"nowhere\""), "{unknown}");
+    let empty = said(&mut client, &id, &format!("/branch {point}")).0;
+    assert!(empty.contains("Say what to do"), "{empty}");
+}
+
+/// What there is nothing of cannot be summarised; no model is asked (its only answer is to "one").
+#[test]
+fn a_short_conversation_is_not_compacted() {
+    let world = echo();
+    let (mut client, id) = world.session();
+    let empty = said(&mut client, &id, "/compact").0;
+    assert!(empty.contains("conversation is empty"), "{empty}");
+    said(&mut client, &id, "one");
+    let (text, kinds) = said(&mut client, &id, "/compact");
+    assert!(text.starts_with("Nothing was summarised"), "{text}");
+    assert_eq!(kinds, [json!("compaction")]);
+    assert_eq!(said(&mut client, &id, "two").0, "2");
+}
+
+/// A pass of its own, told of as one, and paid for beside the turns.
+// proves: LOOP-21, UP-13, I10
+#[test]
+fn a_long_conversation_is_compacted() {
+    let tokens = json!({"input": 500, "output": 5});
+    let world = World::new(json!([
+        {
+            "when": {"last_user_contains": "Sum up this conversation"},
+            "steps": [{"text": "They talked."}],
+            "usage": tokens,
+        },
+        {"when": {"last_user_contains": "talk"}, "steps": [{"text": "words ".repeat(50)}]},
+    ]));
+    let (mut client, id) = world.session_with(json!({"session": {"compaction": {}}}));
+    for _ in 0..16 {
+        said(&mut client, &id, &format!("talk {}", "more ".repeat(50)));
+    }
+    let answer = client.call("session/prompt", prompt(&id, "/compact"));
+    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    let updates = client.updates();
+    let passes: Vec<&Value> = updates
+        .iter()
+        .filter(|update| update["sessionUpdate"] == "compaction_update")
+        .collect();
+    assert_eq!(passes.len(), 2, "{updates:?}");
+    assert_eq!(passes[0]["status"], "in_progress");
+    assert_eq!(passes[1]["status"], "completed");
+    assert_eq!(passes[0]["compactionId"], passes[1]["compactionId"]);
+    let summary = passes[1]["summary"][0]["text"].as_str().expect("text");
+    assert!(summary.contains("They talked."), "{summary}");
+    let last = updates.last().expect("an update");
+    assert_eq!(last["content"]["text"], "Older messages were summarised.");
+
+    let cost = said(&mut client, &id, "/cost").0;
+    let row = cost.lines().find(|line| line.starts_with("| compaction |"));
+    assert!(
+        row.expect("a row").ends_with("| 500 | 0 | 0 | 5 |"),
+        "{cost}"
+    );
+    assert_eq!(said(&mut client, &id, "talk").0, "words ".repeat(50));
+}
+
+/// They work between prompts, and say so.
+#[test]
+fn a_running_prompt_is_not_branched_rerun_or_compacted() {
+    let world = World::new(json!([{"steps": [{"text": "w"}, {"wait_for_cancel": true}]}]));
+    let (mut client, id) = world.session();
+    let asked = client.ask("session/prompt", prompt(&id, "hi"));
+    client.wait(|message| message["params"]["update"]["content"]["text"] == "w");
+    for command in ["/rerun", "/branch", "/compact"] {
+        let answer = client.call("session/prompt", prompt(&id, command));
+        assert_eq!(error_of(&answer), -32603, "{command}");
+        assert_eq!(answer["error"]["data"]["kind"], "session_busy");
+        assert_eq!(answer["error"]["data"]["retryable"], true);
+    }
+    // What changes nothing is answered meanwhile.
+    for command in ["/help", "/cost", "/model", "/mode"] {
+        let answer = client.call("session/prompt", prompt(&id, command));
+        assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{command}");
+    }
+    client.tell("session/cancel", json!({"sessionId": id}));
+    assert_eq!(result_of(&client.answer(&asked))["stopReason"], "cancelled");
+}
+
+/// The prompt's answer names its loops, so that a program can go back to them.
+#[test]
+fn an_answer_names_its_loops() {
+    let world = echo();
+    let (mut client, id) = world.session();
+    let answer = client.call("session/prompt", prompt(&id, "one"));
+    let loops = &result_of(&answer)["_meta"]["turnery"]["loopIds"];
+    let loops = loops.as_array().expect("a list");
+    assert_eq!(loops.len(), 1);
+    let first = loops[0].as_str().expect("an id");
+    assert!(first.starts_with(&format!("{id}.")), "{first}");
+    assert!(first.ends_with(".1"), "{first}");
+}
+
+/// The same document as `turnery sessions export` makes; never over another file.
+#[test]
+fn a_session_is_written_to_a_file() {
+    let world = echo();
+    let (mut client, id) = world.session();
+    said(&mut client, &id, "one");
+    said(&mut client, &id, "two");
+    let told = said(&mut client, &id, "/export").0;
+    let path = world.file(&format!("turnery-{id}.json"));
+    assert!(told.contains(&path.display().to_string()), "{told}");
+    let text = std::fs::read_to_string(&path).expect("a file");
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(document["format"], 1);
+    assert_eq!(document["session"]["id"], json!(id));
+    let loops = document["loops"].as_array().expect("a list");
+    assert_eq!(loops.len(), 2);
+    assert_eq!(loops[1]["parent_loop_id"], loops[0]["loop_id"]);
+    assert_eq!(document["session"]["tip_loop_id"], loops[1]["loop_id"]);
+    let mode = std::fs::metadata(&path).expect("a file").permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+
+    let again = said(&mut client, &id, "/export").0;
+    assert!(again.contains("exists already"), "{again}");
+    assert_eq!(std::fs::read_to_string(&path).expect("a file"), text);
+    said(&mut client, &id, "/export out.json");
+    let other = std::fs::read_to_string(world.file("out.json")).expect("a file");
+    assert_eq!(other, text);
+    let nowhere = said(&mut client, &id, "/export missing/out.json").0;
+    assert!(nowhere.contains("cannot be written"), "{nowhere}");
+}
