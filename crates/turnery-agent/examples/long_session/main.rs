@@ -278,7 +278,7 @@ async fn main() -> Ran {
 /// Without the time of the processor, which depends on what else the machine does.
 #[tokio::test]
 async fn a_late_turn_costs_what_an_early_one_does() {
-    for session in sessions(2_000, 500) {
+    for session in sessions(1_000, 250) {
         let (windows, _) = measure(session).await.expect("it runs");
         let rows = rows(windows, session.width);
         for (name, early, late) in &rows[session.steady().start.max(1)..session.steady().end] {

@@ -3,6 +3,7 @@
 
 mod asking;
 mod cancelling;
+mod compacting;
 mod continuing;
 mod conversing;
 mod failing_store;

@@ -67,6 +67,11 @@ impl Puppet {
         })
     }
 
+    /// The rest of the script is this one answer.
+    pub(crate) fn say_next(&self, acts: &[Act]) {
+        *self.script.lock().unwrap() = VecDeque::from([acts.to_vec()]);
+    }
+
     /// What the model was sent in its `n`th call: role and text of each message.
     pub(crate) fn request(&self, n: usize) -> Vec<String> {
         let requests = self.requests.lock().unwrap();
