@@ -4,7 +4,7 @@ use crate::{barrier::Barrier, fault::Fault, news::Takes, peer::Peer};
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 use tokio_util::sync::CancellationToken;
 use turnery_agent::{Agent, Session};
@@ -56,6 +56,18 @@ pub(crate) struct RequestScope {
     pub(crate) cancel: CancellationToken,
     /// Fires once the answer is in the write queue.
     pub(crate) answered: CancellationToken,
+    /// Lines that enter the queue with the answer, right behind it.
+    pub(crate) after: Arc<OnceLock<Vec<u8>>>,
+}
+
+impl RequestScope {
+    pub(crate) fn new() -> Self {
+        Self {
+            cancel: CancellationToken::new(),
+            answered: CancellationToken::new(),
+            after: Arc::default(),
+        }
+    }
 }
 
 impl Connection {

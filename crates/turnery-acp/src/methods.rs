@@ -105,10 +105,7 @@ where
 }
 
 fn scope(extensions: &Extensions) -> RequestScope {
-    extensions.get().cloned().unwrap_or_else(|| RequestScope {
-        cancel: tokio_util::sync::CancellationToken::new(),
-        answered: tokio_util::sync::CancellationToken::new(),
-    })
+    extensions.get().cloned().unwrap_or_else(RequestScope::new)
 }
 
 /// What a notification asks of the connection.

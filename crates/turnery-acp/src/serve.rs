@@ -22,7 +22,7 @@ use std::{
     collections::{HashMap, VecDeque},
     future::poll_fn,
     io,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 use tokio::{
     sync::mpsc,
@@ -94,6 +94,8 @@ pub async fn serve(
 struct Answer {
     id: RequestId,
     line: Vec<u8>,
+    /// What follows it at once, if there is anything by then.
+    after: Arc<OnceLock<Vec<u8>>>,
     /// Fires once the line is in the write queue, or will never be.
     answered: DropGuard,
 }
@@ -147,7 +149,10 @@ impl Serving {
         tokio::select! {
             biased;
             _ = poll_fn(|cx| self.queue.poll_reserve(cx)), if !self.answers.is_empty() => {
-                if let Some(answer) = self.answers.pop_front() {
+                if let Some(mut answer) = self.answers.pop_front() {
+                    if let Some(after) = answer.after.get() {
+                        answer.line.extend_from_slice(after);
+                    }
                     let _ = self.queue.send_item(Out::Lines(answer.line));
                     self.cancels.remove(&answer.id);
                     drop(answer.answered);
@@ -193,10 +198,7 @@ impl Serving {
             self.refuse(request.raw_id, too_many());
             return;
         }
-        let scope = RequestScope {
-            cancel: CancellationToken::new(),
-            answered: CancellationToken::new(),
-        };
+        let scope = RequestScope::new();
         // A null id cannot be told from another one, so such a request cannot be taken back.
         let id = request.id.clone();
         if id != RequestId::Null {
@@ -205,12 +207,17 @@ impl Serving {
                 .or_insert_with(|| scope.cancel.clone());
         }
         let answered = scope.answered.clone().drop_guard();
+        let after = Arc::clone(&scope.after);
         let mut handler = self.dispatch.call(request, scope);
+        let answer = |line| Answer {
+            id,
+            line,
+            after,
+            answered,
+        };
         match poll_once(&mut handler).await {
-            Some(line) => self.answers.push_back(Answer { id, line, answered }),
-            None => self
-                .at_work
-                .push(handler.map(|line| Answer { id, line, answered }).boxed()),
+            Some(line) => self.answers.push_back(answer(line)),
+            None => self.at_work.push(handler.map(answer).boxed()),
         }
     }
 
@@ -218,6 +225,7 @@ impl Serving {
         self.answers.push_back(Answer {
             id: RequestId::Null,
             line: error_line(raw_id, fault),
+            after: Arc::default(),
             answered: CancellationToken::new().drop_guard(),
         });
     }

@@ -3,7 +3,7 @@
 use super::Call;
 use crate::{
     commands, connection::Connection, fault::Fault, files::EditorFiles, news::Takes,
-    outbox::WireOutbox, permission::Person, serve::send, terminals::ClientTerminals, update,
+    outbox::WireOutbox, permission::Person, terminals::ClientTerminals, update,
 };
 use agent_client_protocol_schema::v1::{McpServer, NoticeSeverity, SessionUpdate};
 use std::{
@@ -143,8 +143,8 @@ pub(super) async fn close_if_open(connection: &Connection, id: &str) {
     }
 }
 
-/// Keep an open session. One that was opened meanwhile under the same id gives way. Once the answer
-/// is in the queue, and not before (SESS-7), the client is told what there is.
+/// Keep an open session. One that was opened meanwhile under the same id gives way. Right behind the
+/// answer, and not before (SESS-7), the client is told what there is.
 async fn keep(call: &Call, session: Session, servers: &[String]) -> Session {
     if let Some(other) = call.connection.add(session.clone()) {
         other.close().await;
@@ -155,12 +155,7 @@ async fn keep(call: &Call, session: Session, servers: &[String]) -> Session {
         let notice = without_mcp(&servers.join(", "), call.connection.abilities().takes);
         told.extend(update::line(id, &notice));
     }
-    let answered = call.scope.answered.clone();
-    let queue = call.connection.peer.out().clone();
-    tokio::spawn(async move {
-        answered.cancelled().await;
-        send(&queue, told).await;
-    });
+    let _ = call.scope.after.set(told);
     session
 }
 
