@@ -97,7 +97,7 @@ fn rows(report: &UsageReport) -> Vec<(&str, &str, Usage)> {
         .collect()
 }
 
-// proves: LASH-105, LASH-106, LASH-112, I8, I9, I10, I11
+// proves: LASH-105, LASH-106, LASH-112, I8, I9, I10, I11, D-14
 #[test]
 fn each_token_is_in_one_row() {
     let mut first = record(1, &[("one", Some(spent(1))), ("two", Some(spent(2)))]);

@@ -46,7 +46,7 @@ async fn each_prompt_is_one_record_under_an_id_that_can_be_taken_apart() {
     }
 }
 
-// proves: LOOP-17, LOOP-22, LOOP-23, LOOP-84
+// proves: LOOP-17, LOOP-22, LOOP-23, LOOP-84, LOOP-7
 #[tokio::test(start_paused = true)]
 async fn the_first_loop_has_no_parent_and_the_next_has_the_one_before_it() {
     let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")]]);

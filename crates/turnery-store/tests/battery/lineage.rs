@@ -26,7 +26,7 @@ fn forest() -> impl Strategy<Value = Vec<(usize, Option<usize>)>> {
 proptest! {
     /// A loop is among another's children if and only if it names it as its parent and is of the same
     /// session; a sub-agent's loop names a parent in another session (LOOP-24).
-    // proves: LOOP-62, LOOP-63, LOOP-64
+    // proves: LOOP-62, LOOP-63, LOOP-64, LOOP-6
     #[test]
     fn parents_and_children_agree(forest in forest()) {
         let session = |place: usize| ["s1", "s2"][forest[place].0];
