@@ -54,9 +54,9 @@ struct Shared {
     /// Fires for every prompt started so far; a new one takes its place at each cancel.
     all: Mutex<CancellationToken>,
     /// Prompts started and not answered yet.
-    open: Arc<AtomicUsize>,
+    open: Counter,
     /// What has been said to the running prompt.
-    words: Arc<AtomicUsize>,
+    words: Counter,
 }
 
 /// A prompt that was not accepted.
@@ -117,8 +117,8 @@ impl Session {
                 observable,
                 options,
                 all: Mutex::new(CancellationToken::new()),
-                open: Arc::default(),
-                words: Arc::default(),
+                open: Counter::default(),
+                words: Counter::default(),
             }),
         }
     }
@@ -201,7 +201,7 @@ impl Session {
         options: PromptOptions,
         listener: Listener,
     ) -> Result<Ticket, StartError> {
-        let open = OpenPrompt::new(&self.shared.open);
+        let open = self.shared.open.open();
         if open.before >= PROMPTS_WAITING {
             return Err(StartError::Full(PROMPTS_WAITING));
         }
@@ -242,7 +242,7 @@ impl Session {
     }
 
     fn say(&self, when: When, content: Vec<Content>) -> Result<(), SayError> {
-        if self.shared.open.load(Ordering::Acquire) == 0 {
+        if self.shared.open.count() == 0 {
             return Err(match self.shared.mailbox.is_closed() {
                 true => SayError::Closed,
                 false => SayError::Idle,
@@ -251,7 +251,7 @@ impl Session {
         if content.is_empty() {
             return Err(SayError::Empty);
         }
-        let room = OpenPrompt::new(&self.shared.words);
+        let room = self.shared.words.open();
         if room.before >= WORDS_WAITING {
             return Err(SayError::Full(WORDS_WAITING));
         }
@@ -260,6 +260,7 @@ impl Session {
             content,
             cancel_all: self.cancel_all(),
             _room: room,
+            prompts: self.shared.open.clone(),
         };
         self.shared
             .mailbox
@@ -281,7 +282,7 @@ impl Session {
                 .unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *all)
         };
-        let count = self.shared.open.load(Ordering::Acquire);
+        let count = self.shared.open.count();
         fired.cancel();
         count
     }
@@ -336,28 +337,32 @@ impl Session {
     }
 }
 
-/// Counts a prompt as open, or a word as waiting, for as long as it lives.
-pub(crate) struct OpenPrompt {
-    count: Arc<AtomicUsize>,
+/// Counts what is open: prompts, or words that wait.
+#[derive(Clone, Default)]
+pub(crate) struct Counter(Arc<AtomicUsize>);
+
+impl Counter {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// One more, for as long as it lives.
+    pub(crate) fn open(&self) -> Open {
+        Open {
+            before: self.0.fetch_add(1, Ordering::AcqRel),
+            counter: self.clone(),
+        }
+    }
+}
+
+/// One of what is counted.
+pub(crate) struct Open {
+    counter: Counter,
     before: usize,
 }
 
-impl OpenPrompt {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        Self {
-            count: Arc::clone(count),
-            before: count.fetch_add(1, Ordering::AcqRel),
-        }
-    }
-
-    /// One more of the same sort.
-    pub(crate) fn another(&self) -> Self {
-        Self::new(&self.count)
-    }
-}
-
-impl Drop for OpenPrompt {
+impl Drop for Open {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::AcqRel);
+        self.counter.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -1,14 +1,13 @@
 //! Kept: all that is stored of an open session, and whether more is to come.
 
 use super::Session;
-use std::sync::atomic::Ordering;
 use turnery_store::{Document, StoreError, export};
 
 impl Session {
     /// Whether a prompt is running or waiting.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.shared.open.load(Ordering::Acquire) > 0
+        self.shared.open.count() > 0
     }
 
     /// All that is stored of it, as one document.

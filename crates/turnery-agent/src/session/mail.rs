@@ -1,6 +1,6 @@
 //! Mail: all that can be asked of a session task.
 
-use super::{OpenPrompt, PromptError, PromptOptions, PromptResult, SetError};
+use super::{Counter, Open, PromptError, PromptOptions, PromptResult, SetError};
 use crate::{CancellationToken, sink::Listener};
 use tokio::sync::oneshot;
 use turnery_engine::{Content, LoopId};
@@ -41,7 +41,7 @@ pub(crate) struct Prompt {
     pub(crate) listener: Listener,
     /// Nobody waits for a prompt that was made of words that came too late.
     pub(crate) reply: Option<oneshot::Sender<Result<PromptResult, PromptError>>>,
-    pub(crate) open: OpenPrompt,
+    pub(crate) open: Open,
 }
 
 /// What a prompt is to do.
@@ -66,7 +66,23 @@ pub(crate) struct Word {
     /// The token of all prompts that were started when it was said.
     pub(crate) cancel_all: CancellationToken,
     /// Counts it as waiting.
-    pub(crate) _room: OpenPrompt,
+    pub(crate) _room: Open,
+    /// Where it is counted if it becomes a prompt of its own.
+    pub(crate) prompts: Counter,
+}
+
+impl Word {
+    /// The prompt that it becomes if none was there to hear it.
+    pub(crate) fn into_prompt(self, options: PromptOptions) -> Prompt {
+        Prompt {
+            work: Work::Say(self.content),
+            options,
+            cancel_all: self.cancel_all,
+            listener: Listener::default(),
+            reply: None,
+            open: self.prompts.open(),
+        }
+    }
 }
 
 /// When a word is to be heard.

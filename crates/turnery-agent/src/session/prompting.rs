@@ -3,7 +3,7 @@
 
 use super::{
     History, Prompt, PromptError, PromptOptions, PromptResult, Task,
-    mail::{Word, Work},
+    mail::Work,
     plan::Plan,
     run::Run,
     task::PromptEnd,
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     CancellationToken,
     hooks::{HookCx, HookList},
-    sink::{Listener, Tap},
+    sink::Tap,
 };
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
@@ -67,19 +67,7 @@ impl Task {
         let result = self.run_prompt(work, &options, cancel_all).await;
         self.tap = Tap::default();
         for word in std::mem::take(&mut self.words).into_iter().rev() {
-            let Word {
-                content,
-                cancel_all,
-                ..
-            } = word;
-            self.waiting.push_front(Prompt {
-                work: Work::Say(content),
-                options: options.clone(),
-                cancel_all,
-                listener: Listener::default(),
-                reply: None,
-                open: open.another(),
-            });
+            self.waiting.push_front(word.into_prompt(options.clone()));
         }
         match (reply, result) {
             (Some(reply), result) => {

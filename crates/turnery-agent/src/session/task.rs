@@ -1,7 +1,8 @@
 //! The session task: the one owner of a session's state. Prompts run one after the other.
 
 use super::{
-    History, Mail, Prompt, PromptError, PromptResult, SessionOptions, Set, SetError, mail::Word,
+    History, Mail, Prompt, PromptError, PromptOptions, PromptResult, SessionOptions, Set, SetError,
+    mail::Word,
 };
 use crate::{Ports, Settings, observe::Observing, sink::Tap, trace_sink::Tracing};
 use std::{
@@ -52,6 +53,11 @@ impl Task {
     /// Serve the mailbox until the session is closed, or every handle is gone and all prompts are done.
     pub(crate) async fn serve(mut self) {
         loop {
+            // Said while the last prompt was on its way out.
+            for word in std::mem::take(&mut self.words) {
+                let prompt = word.into_prompt(PromptOptions::default());
+                self.waiting.push_back(prompt);
+            }
             let next = if faulty!(LastPromptFirst) {
                 self.waiting.pop_back()
             } else {

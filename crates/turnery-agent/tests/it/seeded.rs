@@ -1,12 +1,14 @@
 //! The tests can fail: each bug that is seeded into the session task is found by one of them.
 
-use crate::{continuing, framing, hooking, opening, prompting, slow_client, steering, storing};
+use crate::{
+    continuing, framing, hooking, opening, prompting, simulation, slow_client, steering, storing,
+};
 use std::panic::catch_unwind;
 use turnery_agent::faults::{Fault, seeded};
 
 #[test]
 fn every_seeded_bug_is_found() {
-    let table: [(Fault, fn()); 15] = [
+    let table: [(Fault, fn()); 17] = [
         (
             Fault::AnswerBeforeEvents,
             prompting::a_result_comes_after_every_event_and_the_commit,
@@ -50,6 +52,14 @@ fn every_seeded_bug_is_found() {
         (
             Fault::ForgetUnheardWords,
             steering::what_was_said_too_late_is_the_next_prompt_before_those_that_wait,
+        ),
+        (
+            Fault::ForgetUnheardWords,
+            simulation::every_random_world_ends_with_what_was_shown_stored_and_told_in_agreement,
+        ),
+        (
+            Fault::StopAtFrameSwitch,
+            simulation::every_random_world_ends_with_what_was_shown_stored_and_told_in_agreement,
         ),
         (
             Fault::ForgetSummary,

@@ -1,27 +1,59 @@
 //! A simulation of the session task under random worlds: what the model says, what the tools do, who
-//! answers, how fast the client reads, when somebody cancels. Time is virtual, the seed is proptest's.
+//! answers, who says something meanwhile, what hooks say, how full the context may get, how fast the
+//! client reads, when somebody cancels. Time is virtual, the seed is proptest's.
 
-use crate::world::{Act, World, drain, live, start};
-use proptest::prelude::*;
-use std::time::Duration;
-use turnery_agent::{Answer, CancellationToken};
-use turnery_engine::{EventKind, LoopStatus, Outcome, TurnStop, oracle};
+use crate::world::{Act, World, drain, live};
+use futures_util::future::BoxFuture;
+use proptest::{prelude::*, test_runner::TestRunner};
+use std::{
+    collections::VecDeque,
+    future::{pending, ready},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use turnery_agent::{
+    Answer, CancellationToken, HookCx, Hooks, PromptOptions, PromptResult, Session,
+};
+use turnery_engine::{
+    Content, Event, EventKind, Hook, HookSet, HookVerdict, LoopRecord, LoopStatus, Message,
+    Outcome, TurnStop,
+    context::{View, chain},
+    oracle,
+};
 
 /// One prompt of a simulated session.
 #[derive(Clone, Debug)]
 struct Planned {
     turns: Vec<Vec<u8>>,
     cancel_after: Option<u64>,
+    /// When something is said to it; a follow-up if the number is odd. Unit: milliseconds.
+    words: Vec<u64>,
+}
+
+/// The world around the prompts.
+#[derive(Clone, Debug)]
+struct Around {
+    answers: Vec<u8>,
+    /// What the hooks say, in order; `None` without hooks.
+    hooks: Option<Vec<u8>>,
+    /// How full the context may get. Unit: percent.
+    compact_at: u8,
+    /// How many items the client takes before it has to be read, and how long it reads at one.
+    room: usize,
+    pace: u64,
 }
 
 fn act(what: u8) -> Act {
-    match what % 10 {
+    match what % 14 {
         0..=3 => Act::Say("word"),
         4 => Act::Call("c", "look"),
         5 => Act::Call("c", "ring"),
         6 => Act::Call("c", "hang"),
         7 => Act::Call("c", "stubborn"),
         8 => Act::Fail,
+        9 | 10 => Act::Call("c", "meet"),
+        11 => Act::Call("c", "switch"),
+        12 => Act::Call("c", "spend"),
         _ => Act::Pause(Duration::from_millis(7)),
     }
 }
@@ -38,125 +70,267 @@ fn answer(what: u8) -> Answer {
 fn planned() -> impl Strategy<Value = Planned> {
     let turn = prop::collection::vec(any::<u8>(), 0..6);
     let turns = prop::collection::vec(turn, 1..4);
+    let words = prop::collection::vec(0..30u64, 0..3);
     // Half of the prompts are cancelled at once or soon; all others in the end, since a tool may hang.
-    (turns, prop::option::of(0..40u64)).prop_map(|(turns, cancel_after)| Planned {
+    (turns, prop::option::of(0..40u64), words).prop_map(|(turns, cancel_after, words)| Planned {
         turns,
         cancel_after,
+        words,
     })
 }
 
-/// A session is never found in the middle of something, and no prompt takes longer than this.
-const LONGEST: Duration = Duration::from_secs(30);
+fn around() -> impl Strategy<Value = Around> {
+    (
+        prop::collection::vec(any::<u8>(), 0..6),
+        prop::option::of(prop::collection::vec(any::<u8>(), 0..12)),
+        prop_oneof![Just(0), 15..40u8],
+        1..12usize,
+        0..5u64,
+    )
+        .prop_map(|(answers, hooks, compact_at, room, pace)| Around {
+            answers,
+            hooks,
+            compact_at,
+            room,
+            pace,
+        })
+}
 
-async fn simulate(
-    prompts: &[Planned],
-    answers: &[u8],
-    room: usize,
-    pace: u64,
-) -> Result<(), String> {
+/// Hooks that are asked everything, and say what they are told to; then yes.
+struct Whims(Mutex<VecDeque<u8>>);
+
+impl Hooks for Whims {
+    fn set(&self) -> HookSet {
+        HookSet {
+            input: true,
+            before_turn: true,
+            after_turn: true,
+            before_tool: true,
+            after_tool: true,
+            compaction: true,
+            on_error: true,
+            checkpoint: true,
+        }
+    }
+
+    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+        let what = self.0.lock().unwrap().pop_front().unwrap_or_default();
+        Box::pin(async move {
+            match what % 16 {
+                8 | 9 => HookVerdict::Warn("careful".to_owned()),
+                10 => HookVerdict::Stop("no".to_owned()),
+                // Once: else the work would never be done.
+                11 if *hook == Hook::Checkpoint => {
+                    HookVerdict::Inject(vec![Content::text("and the rest?")])
+                }
+                12 => panic!("whim"),
+                13 => pending().await,
+                14 => {
+                    tokio::time::sleep(Duration::from_millis(9)).await;
+                    HookVerdict::Go
+                }
+                _ => ready(HookVerdict::Go).await,
+            }
+        })
+    }
+}
+
+/// A session is never found in the middle of something, and no prompt takes longer than this.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// Say something to whatever runs then. What was accepted is kept in `said`.
+fn speak(session: &Session, number: usize, at: u64, said: &Arc<Mutex<Vec<String>>>) {
+    let (session, said) = (session.clone(), Arc::clone(said));
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(at)).await;
+        let text = format!("word {number}");
+        let content = vec![Content::text(&*text)];
+        let accepted = match at % 2 {
+            0 => session.steer(content),
+            _ => session.follow_up(content),
+        };
+        if accepted.is_ok() {
+            said.lock().unwrap().push(text);
+        }
+    });
+}
+
+async fn simulate(prompts: &[Planned], around: &Around) -> Result<(), String> {
     let script: Vec<Vec<Act>> = prompts
         .iter()
         .flat_map(|prompt| &prompt.turns)
         .map(|turn| turn.iter().copied().map(act).collect())
         .collect();
     let script: Vec<&[Act]> = script.iter().map(Vec::as_slice).collect();
-    let answers: Vec<Answer> = answers.iter().copied().map(answer).collect();
-    let world = World::new(&script).answering(&answers);
-    let (session, mut seen) = world.session(room).await;
+    let answers: Vec<Answer> = around.answers.iter().copied().map(answer).collect();
+    let world = World::set(&script, |settings| {
+        settings.compact_at = around.compact_at;
+        if let Some(whims) = &around.hooks {
+            let whims = Whims(Mutex::new(whims.iter().copied().collect()));
+            settings.hooks.push(Arc::new(whims));
+        }
+    })
+    .answering(&answers);
+    let (session, mut seen) = world.session(around.room).await;
 
+    let pace = Duration::from_millis(around.pace);
     let reader = tokio::spawn(async move {
         let mut shown = Vec::new();
         while let Some(item) = seen.recv().await {
-            tokio::time::sleep(Duration::from_millis(pace)).await;
+            tokio::time::sleep(pace).await;
             shown.push(item);
             shown.extend(drain(&mut seen));
         }
         shown
     });
+    let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let mut tickets = Vec::new();
+    let mut spoken = 0;
     for prompt in prompts {
         let cancel = CancellationToken::new();
-        tickets.push(start(&session, "go", cancel.clone()));
+        let options = PromptOptions::cancelled_by(cancel.clone());
+        let ticket = session.prompt(vec![Content::text("go")], options);
+        tickets.push(ticket.map_err(|error| error.to_string())?);
         let after = Duration::from_millis(prompt.cancel_after.unwrap_or(20_000));
         tokio::spawn(async move {
             tokio::time::sleep(after).await;
             cancel.cancel();
         });
+        for at in &prompt.words {
+            spoken += 1;
+            speak(&session, spoken, *at, &said);
+        }
     }
-    let mut outcomes = Vec::new();
+    let mut results = Vec::new();
     for ticket in tickets {
-        let result = tokio::time::timeout(LONGEST * 10, ticket.result()).await;
+        let result = tokio::time::timeout(LONGEST, ticket.result()).await;
         let result = result.map_err(|_| "a prompt never ended".to_owned())?;
-        outcomes.push(result.map_err(|error| error.to_string())?.outcome);
+        results.push(result.map_err(|error| error.to_string())?);
     }
+    let id = session.id().clone();
+    session.close().await;
+    drop(session);
     if *world.puppet.alive.lock().unwrap() > 0 || *world.person.open.lock().unwrap() > 0 {
         return Err("something is left running".to_owned());
     }
-    let id = session.id().clone();
-    drop(session);
-    let events = live(&reader.await.map_err(|error| error.to_string())?);
+    let shown = reader.await.map_err(|error| error.to_string())?;
+    let loops = world.store.loops(&id, 0).await;
+    let loops = loops.map_err(|error| error.to_string())?;
+    let events = live(&shown);
+    for record in &loops {
+        agrees(record, &events)?;
+    }
+    for result in &results {
+        adds_up(result, &loops)?;
+    }
+    let said = said.lock().unwrap().clone();
+    each_is_heard_once(&said, &loops)?;
 
-    let stored = world
-        .store
-        .loops(&id, 0)
-        .await
-        .map_err(|error| error.to_string())?;
-    if stored.len() != prompts.len() {
-        return Err(format!("{} prompts, {} loops", prompts.len(), stored.len()));
-    }
-    let mut history = Vec::new();
-    for (record, outcome) in stored.iter().zip(&outcomes) {
-        let shown: Vec<_> = events
-            .iter()
-            .filter(|event| event.loop_id == record.loop_id)
-            .cloned()
-            .collect();
-        oracle::check(&shown)?;
-        oracle::check_stored(&record.events)?;
-        if record.status != LoopStatus::Completed || record.outcome.as_ref() != Some(outcome) {
-            return Err(format!("told {outcome:?}, stored {:?}", record.outcome));
-        }
-        let kept: Vec<_> = shown
-            .into_iter()
-            .filter(|event| {
-                let kind = &event.kind;
-                !matches!(
-                    kind,
-                    EventKind::Delta { .. } | EventKind::ToolExecutionOutput { .. }
-                )
-            })
-            .collect();
-        if kept != record.events {
-            return Err("what was shown is not what was stored".to_owned());
-        }
-        if record.on_chain {
-            history.extend(record.messages.iter().cloned());
-        }
-        let ends_at_once = outcome == &Outcome::Stopped(TurnStop::Cancelled);
-        if !ends_at_once && record.turns.is_empty() {
-            return Err("a prompt without a turn".to_owned());
-        }
-    }
-    oracle::check_history(&history)
+    let tip = world.store.info(&id).await.map_err(|it| it.to_string())?;
+    let view = View::of(&chain(&loops, tip.tip_loop_id.as_ref()));
+    oracle::check_history(view.messages())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+/// What was shown of a loop is what was stored of it, and both keep the rules.
+fn agrees(record: &LoopRecord, events: &[Event]) -> Result<(), String> {
+    let shown = events
+        .iter()
+        .filter(|event| event.loop_id == record.loop_id);
+    let shown: Vec<Event> = shown.cloned().collect();
+    oracle::check(&shown)?;
+    oracle::check_stored(&record.events)?;
+    let kept = shown.into_iter().filter(|event| {
+        let kind = &event.kind;
+        !matches!(
+            kind,
+            EventKind::Delta { .. } | EventKind::ToolExecutionOutput { .. }
+        )
+    });
+    if !kept.eq(record.events.iter().cloned()) {
+        return Err("what was shown is not what was stored".to_owned());
+    }
+    Ok(())
+}
 
-    // proves: LOOP-82, R1, R2, R5, D-16, UP-30
-    #[test]
-    fn every_random_world_ends_with_what_was_shown_stored_and_told_in_agreement(
-        prompts in prop::collection::vec(planned(), 1..4),
-        answers in prop::collection::vec(any::<u8>(), 0..6),
-        room in 1..12usize,
-        pace in 0..5u64,
-    ) {
+/// What a prompt was told to have come to is what is stored of its loops.
+fn adds_up(result: &PromptResult, loops: &[Arc<LoopRecord>]) -> Result<(), String> {
+    let Some(last) = result.loops.last() else {
+        return Err("a prompt without a loop".to_owned());
+    };
+    if !result.loops.iter().all(|record| loops.contains(record)) {
+        return Err("a loop that was told of is not stored".to_owned());
+    }
+    let (before, _) = result.loops.split_at(result.loops.len() - 1);
+    let switches =
+        |record: &Arc<LoopRecord>| matches!(record.outcome, Some(Outcome::FrameSwitch { .. }));
+    if !before.iter().all(switches) || switches(last) {
+        return Err(format!("a prompt ended with {:?}", last.outcome));
+    }
+    let rejected = result.outcome == Outcome::Stopped(TurnStop::InvalidInput);
+    let status = match rejected {
+        true => LoopStatus::Rejected,
+        false => LoopStatus::Completed,
+    };
+    if last.outcome.as_ref() != Some(&result.outcome) || last.status != status {
+        return Err(format!("told {:?}, stored {last:?}", result.outcome));
+    }
+    let turned_away = matches!(
+        result.outcome,
+        Outcome::Stopped(TurnStop::Cancelled | TurnStop::PluginAbort)
+    );
+    if last.turns.is_empty() && !rejected && !turned_away {
+        return Err("a prompt without a turn".to_owned());
+    }
+    Ok(())
+}
+
+/// No word is lost, and none is said twice: it is in one loop, or an input filter said no to it.
+fn each_is_heard_once(said: &[String], loops: &[Arc<LoopRecord>]) -> Result<(), String> {
+    let messages = loops.iter().flat_map(|record| &record.messages);
+    let heard: Vec<&str> = messages
+        .filter_map(|message| match &message.message {
+            Message::User { content } => content.first()?.as_text(),
+            Message::System { .. } | Message::Assistant { .. } | Message::ToolResult { .. } => None,
+        })
+        .collect();
+    let events = loops.iter().flat_map(|record| &record.events);
+    let refused = events.filter(|event| matches!(event.kind, EventKind::InputRejected { .. }));
+    let mut missing = 0;
+    for word in said {
+        match heard.iter().filter(|heard| *heard == word).count() {
+            0 => missing += 1,
+            1 => {}
+            _ => return Err(format!("{word} was heard twice")),
+        }
+    }
+    // A prompt that began with its cancel has said nothing either; its words are its own.
+    let unsaid = loops.iter().filter(|record| record.messages.is_empty());
+    match missing <= refused.count() + unsaid.count() {
+        true => Ok(()),
+        false => Err(format!("{missing} words were lost")),
+    }
+}
+
+// proves: LOOP-82, R1, R2, R5, D-16, UP-30, LASH-13
+#[test]
+pub(crate) fn every_random_world_ends_with_what_was_shown_stored_and_told_in_agreement() {
+    let config = ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let worlds = (prop::collection::vec(planned(), 1..4), around());
+    let ended = TestRunner::new(config).run(&worlds, |(prompts, around)| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
             .build()
             .unwrap();
-        let ended = runtime.block_on(simulate(&prompts, &answers, room, pace));
+        let ended = runtime.block_on(simulate(&prompts, &around));
         prop_assert_eq!(ended, Ok(()));
+        Ok(())
+    });
+    if let Err(found) = ended {
+        panic!("{found}");
     }
 }
