@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use turnery_engine::{
     Artifact, CallDetail, CallId, Disposition, EventKind, LoopId, SessionId, Timestamp,
-    ToolCall as EngineCall, ToolEnvelope,
+    ToolCall as EngineCall, ToolControl, ToolEnvelope,
 };
 
 /// The calls that have not ended.
@@ -272,10 +272,21 @@ fn is_terminal(artifact: &Artifact) -> bool {
     }
 }
 
+/// A call that ends its loop with an error has failed too, whatever it says besides (row 15).
 fn status(envelope: &ToolEnvelope) -> ToolCallStatus {
-    match envelope.result {
-        Ok(_) => ToolCallStatus::Completed,
-        Err(_) => ToolCallStatus::Failed,
+    let fatal = match envelope.control.as_deref() {
+        Some(ToolControl::Fail | ToolControl::FailWith(_)) => true,
+        Some(
+            ToolControl::Finish(_)
+            | ToolControl::Submit(_)
+            | ToolControl::SubmitError(_)
+            | ToolControl::SwitchFrame { .. },
+        )
+        | None => false,
+    };
+    match fatal || envelope.result.is_err() {
+        true => ToolCallStatus::Failed,
+        false => ToolCallStatus::Completed,
     }
 }
 

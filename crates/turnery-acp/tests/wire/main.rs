@@ -12,3 +12,4 @@ mod rpc;
 mod sessions;
 mod steering;
 mod tools;
+mod values;

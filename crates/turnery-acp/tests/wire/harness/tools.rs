@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 use turnery_engine::{
-    Artifact, CallDetail, CallKind, FailureKind, ToolEnvelope, ToolFailure, ToolSpec,
+    Artifact, CallDetail, CallKind, FailureKind, ToolControl, ToolEnvelope, ToolFailure, ToolSpec,
 };
 use turnery_tools::{Access, Prepared, Progress, Tool, ToolCx, Toolbox, Workspace};
 
@@ -25,9 +25,18 @@ impl Ran {
     }
 }
 
-/// The tools `look`, `change`, `print`, `hang` and `shell`.
+/// The tools `look`, `change`, `print`, `hang` and `shell`, and those that end the prompt.
 pub(crate) fn toolbox(ran: &Ran) -> Toolbox {
-    let names = ["look", "change", "print", "hang", "shell"];
+    let names = [
+        "look",
+        "change",
+        "print",
+        "hang",
+        "shell",
+        "finish",
+        "fail_with",
+        "fail",
+    ];
     Toolbox::new(
         names
             .into_iter()
@@ -101,6 +110,14 @@ impl TestTool {
     }
 }
 
+/// A call that decides about its loop.
+fn decides(control: ToolControl) -> ToolEnvelope {
+    ToolEnvelope {
+        control: Some(Box::new(control)),
+        ..ToolEnvelope::text("decided")
+    }
+}
+
 impl Tool for TestTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -152,6 +169,9 @@ impl Tool for TestTool {
                     }
                 }
                 "shell" => Self::shell(cx).await,
+                "finish" => decides(ToolControl::Finish(json!({"n": 1}))),
+                "fail_with" => decides(ToolControl::FailWith(json!("no way"))),
+                "fail" => decides(ToolControl::Fail),
                 _ => Self::print(cx).await,
             }
         })
