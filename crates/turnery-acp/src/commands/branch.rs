@@ -15,23 +15,18 @@ pub(super) const COMMAND: Command = Command {
     run: |typed| Box::pin(run(typed)),
 };
 
+/// Queued at the first poll, as any prompt is, so that a cancel on the next line finds it (CANCEL-9).
 async fn run(typed: Typed) -> Result<Reply, Fault> {
     let session = typed.session;
-    let loops = session.records().await;
-    let loops = loops.map_err(|error| Fault::store(&error))?;
     let (point, text) = typed
         .args
         .split_once(char::is_whitespace)
         .unwrap_or((&typed.args, ""));
     if point.is_empty() {
+        let loops = session.records().await;
+        let loops = loops.map_err(|error| Fault::store(&error))?;
         return Ok(Reply::Said(points(&loops)));
     }
-    let Some(from) = loops.iter().find(|record| short(&record.loop_id) == point) else {
-        return Ok(Reply::Said(format!(
-            "There is no point {point:?}. {}",
-            points(&loops)
-        )));
-    };
     let text = text.trim();
     let mut input = typed.rest;
     if !text.is_empty() {
@@ -42,8 +37,9 @@ async fn run(typed: Typed) -> Result<Reply, Fault> {
             "Say what to do from there: `/branch {point} PROMPT`."
         )));
     }
+    let from = LoopId::from(format!("{}.{point}", session.id()));
     let options = PromptOptions::cancelled_by(typed.scope.cancel);
-    match session.branch(from.loop_id.clone(), input, options) {
+    match session.branch(from, input, options) {
         Ok(ticket) => Ok(Reply::Runs(ticket, |_| None)),
         Err(error) => Err(refused(&session, error)),
     }

@@ -78,7 +78,7 @@ fn a_branch_goes_on_from_an_earlier_point() {
     assert_eq!(loaded(&mut client, &world, &id), ["one", "1", "three", "3"]);
 
     let unknown = said(&mut client, &id, "/branch nowhere three").0;
-    assert!(unknown.contains("no point \"nowhere\""), "{unknown}");
+    assert!(unknown.contains("no loop"), "{unknown}");
     let empty = said(&mut client, &id, &format!("/branch {point}")).0;
     assert!(empty.contains("Say what to do"), "{empty}");
 }
@@ -159,6 +159,30 @@ fn a_running_prompt_is_not_branched_rerun_or_compacted() {
     }
     client.tell("session/cancel", json!({"sessionId": id}));
     assert_eq!(result_of(&client.answer(&asked))["stopReason"], "cancelled");
+}
+
+/// CANCEL-9: what a command runs is cancelled like a prompt, in the same write too.
+// proves: ACP-46
+#[test]
+fn a_command_in_the_same_write_as_its_cancel_is_cancelled() {
+    let world = World::new(json!([
+        {"when": {"last_user_contains": "one"}, "steps": [{"text": "1"}]},
+        {"when": {"last_user_contains": "hang"}, "steps": [{"text": "w"}, {"wait_for_cancel": true}]},
+    ]));
+    let (mut client, id) = world.session();
+    said(&mut client, &id, "one");
+    let points = said(&mut client, &id, "/branch").0;
+    let point = points.split('`').nth(1).expect("a point");
+    for n in 0..20 {
+        let typed = prompt(&id, &format!("/branch {point} hang"));
+        let request = json!({"jsonrpc": "2.0", "id": format!("b{n}"), "method": "session/prompt", "params": typed});
+        let cancel =
+            json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": id}});
+        client.note(&request);
+        client.raw(format!("{request}\n{cancel}\n"));
+        let answer = client.answer(&request["id"]);
+        assert_eq!(result_of(&answer)["stopReason"], "cancelled", "{n}");
+    }
 }
 
 /// The prompt's answer names its loops, so that a program can go back to them.
