@@ -203,7 +203,7 @@ fn is_whole(messages: &[Arc<LlmMessage>]) -> bool {
 }
 
 /// Take in the next message; `due` are the calls that wait for a result. False if it is not its turn.
-pub(crate) fn take<'a>(due: &mut VecDeque<&'a CallId>, message: &'a LlmMessage) -> bool {
+fn take<'a>(due: &mut VecDeque<&'a CallId>, message: &'a LlmMessage) -> bool {
     match &message.message {
         Message::ToolResult { call_id, .. } => due.pop_front() == Some(call_id),
         Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => {

@@ -4,12 +4,8 @@ use super::{
     CompactionBlock, ContextSize, Kept,
     shorten::{Extent, shortened},
 };
-use crate::{Content, LlmMessage, Message, MessageId, Timestamp, context::take};
-use std::{
-    collections::{HashSet, VecDeque},
-    ops::Range,
-    sync::Arc,
-};
+use crate::{Content, LlmMessage, Message, MessageId, Timestamp};
+use std::{collections::HashSet, ops::Range, sync::Arc};
 
 /// How little of a tool's output may be left at last. Unit: lines.
 const FEWEST_LINES: usize = 5;
@@ -234,23 +230,14 @@ impl<'a> Draft<'a> {
         self.summaries.contains(&message.message_id)
     }
 
-    /// A turn is what was put to the model, its answer, and the results of its calls. Records from
-    /// before turns had ids are told apart by that alone.
+    /// A turn is what was put to the model, its answer, and the results of its calls; so none begins
+    /// with a result. Records from before turns had ids have turns too.
     fn starts(&self) -> Vec<usize> {
         let mut starts = vec![0];
-        let mut due = VecDeque::new();
         let mut answered = false;
         for (at, pair) in self.messages.windows(2).enumerate() {
-            let (message, next) = (&pair[0], &pair[1]);
-            take(&mut due, message);
-            answered |= matches!(message.message, Message::Assistant { .. });
-            let other_turn =
-                matches!((&message.turn_id, &next.turn_id), (Some(a), Some(b)) if a != b);
-            let begins = answered && !matches!(next.message, Message::ToolResult { .. })
-                || other_turn
-                || self.is_summary(message)
-                || self.is_summary(next);
-            if due.is_empty() && begins {
+            answered |= matches!(pair[0].message, Message::Assistant { .. });
+            if answered && !matches!(pair[1].message, Message::ToolResult { .. }) {
                 starts.push(at + 1);
                 answered = false;
             }

@@ -58,6 +58,19 @@ fn the_first_two_and_the_last_ten_turns_stay() {
     assert_eq!(seen.len(), 5 + 1 + 20);
 }
 
+/// What the user says belongs to the turn that answers it, be it answered or not.
+// proves: UP-11
+#[test]
+fn a_turn_begins_with_what_was_put_to_the_model() {
+    let mut talk = Talk::of("s.c.1").user("unanswered");
+    for turn in 0..14 {
+        let prompt = long(&format!("u{turn}"), 50);
+        talk = talk.user(prompt).answer(&format!("a{turn}"), &[]);
+    }
+    let plan = plan(&talk.messages, None, &settings()).unwrap();
+    assert_eq!(words(plan.replaced()), ["u2", "a2", "u3", "a3"]);
+}
+
 // proves: UP-11
 #[test]
 fn nothing_is_planned_while_all_turns_stay() {
