@@ -279,7 +279,8 @@ fn overhead(toolbox: &Toolbox, system: &str) -> u64 {
 
 /// Show a stored conversation, in order, as fast as the client takes it.
 async fn show(chain: &[Arc<LoopRecord>], outbox: &mut dyn Outbox) {
-    for event in chain.iter().flat_map(|record| &record.events) {
+    let events = chain.iter().flat_map(|record| &record.events);
+    for event in events.filter(|event| !event.kind.is_streaming()) {
         poll_fn(|cx| outbox.poll_room(cx)).await;
         outbox.push(Item::Replay(event));
     }

@@ -31,6 +31,9 @@ pub struct Settings {
     pub parallel_tools: NonZeroUsize,
     /// What tokens cost: what a limit of money is counted with.
     pub price: Option<Price>,
+    /// Keep the fragments of messages and of what calls print with each loop, for whoever wants to see
+    /// how they came (LOOP-81). They are not shown again when the session is loaded.
+    pub keep_streaming: bool,
     /// Asked in every prompt, in this order.
     pub hooks: Vec<Arc<dyn Hooks>>,
     /// How long each of them may take to answer.
@@ -54,6 +57,7 @@ impl Settings {
             compact_at: 85,
             parallel_tools: FEW,
             price: None,
+            keep_streaming: false,
             hooks: Vec::new(),
             hook_time: HOOK_TIME,
         }

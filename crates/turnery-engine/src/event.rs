@@ -277,6 +277,15 @@ impl Event {
     }
 }
 
+impl EventKind {
+    /// True for what is shown while it happens and is known later without it: what a message was to
+    /// become, and what a call printed.
+    #[must_use]
+    pub fn is_streaming(&self) -> bool {
+        matches!(self, Self::Delta { .. } | Self::ToolExecutionOutput { .. })
+    }
+}
+
 /// A live fragment (TURN-52 to 54).
 pub type StreamDelta = crate::ModelDelta;
 

@@ -85,7 +85,7 @@ pub struct LoopRecord {
     pub turns: Vec<Turn>,
     /// Every new message of the loop, in order: the authority for context and replay (LOOP-83).
     pub messages: Vec<Arc<LlmMessage>>,
-    /// Its events without the streaming ones; gaps in `seq` mark those (LOOP-80).
+    /// Its events, as a rule without the streaming ones; gaps in `seq` mark those (LOOP-80, LOOP-81).
     #[serde(default)]
     pub events: Vec<Event>,
     /// False for loops that the next prompt must not see: refused, or aborted by a crash.

@@ -10,6 +10,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
     record: Option<LoopRecord>,
+    /// Keep streaming events too (LOOP-81).
+    keeps_streaming: bool,
 }
 
 impl Recorder {
@@ -19,18 +21,24 @@ impl Recorder {
         Self::default()
     }
 
-    /// Take in one event. Streaming fragments leave no trace but the gap in `seq`.
+    /// One that keeps streaming events too (LOOP-81).
+    #[must_use]
+    pub fn keeping_streaming() -> Self {
+        Self {
+            keeps_streaming: true,
+            ..Self::default()
+        }
+    }
+
+    /// Take in one event. Unless they are kept, streaming fragments leave no trace but the gap in `seq`.
     /// The first one must be `LoopStart`; whatever follows `LoopEnd` is left out (R5).
     pub fn fold(&mut self, event: &Event) {
         let Some(record) = &mut self.record else {
             self.record = open(event);
             return;
         };
-        let is_streaming = matches!(
-            event.kind,
-            EventKind::Delta { .. } | EventKind::ToolExecutionOutput { .. }
-        );
-        if is_streaming || record.status != LoopStatus::Running || event.loop_id != record.loop_id {
+        let is_left_out = event.kind.is_streaming() && !self.keeps_streaming;
+        if is_left_out || record.status != LoopStatus::Running || event.loop_id != record.loop_id {
             return;
         }
         apply(record, event);

@@ -156,6 +156,10 @@ impl<'t> Run<'t> {
             mem::replace(&mut task.history, base)
         });
         task.history.mark();
+        let recorder = match task.settings.keep_streaming {
+            true => Recorder::keeping_streaming(),
+            false => Recorder::new(),
+        };
         let mut out = Vec::new();
         let machine = Loop::start(spec, Utc::now(), &mut out);
         let mut run = Self {
@@ -167,7 +171,7 @@ impl<'t> Run<'t> {
             scope,
             aside,
             machine,
-            recorder: Recorder::new(),
+            recorder,
             record: None,
             steps: Steps::default(),
             out,

@@ -1,6 +1,6 @@
 //! Continuing: going on, running again, branching off, summarising; and what may be different for one prompt.
 
-use crate::world::{Act, ROOM, World, say};
+use crate::world::{Act, ROOM, Seen, World, drain, say};
 use serde_json::json;
 use turnery_agent::{ContinueError, PromptError, PromptOptions, PromptResult, Session, Ticket};
 use turnery_engine::{
@@ -290,6 +290,29 @@ async fn what_is_different_for_one_prompt_holds_for_it_alone() {
     };
     let unknown = session.prompt(vec![Content::text("hi")], options).unwrap();
     assert!(matches!(unknown.result().await, Err(PromptError::Model(_))));
+}
+
+// proves: LOOP-81
+#[tokio::test(start_paused = true)]
+async fn fragments_are_kept_where_somebody_wants_them_and_never_shown_again() {
+    for (keep, kept) in [(false, 0), (true, 2)] {
+        let world = World::set(&[&[Act::Say("hel"), Act::Say("lo")]], |settings| {
+            settings.keep_streaming = keep;
+        });
+        let (session, _seen) = world.session(ROOM).await;
+        say(&session, "hi").result().await.unwrap();
+        session.close().await;
+        let loops = world.store.loops(session.id(), 0).await.unwrap();
+        let deltas = |event: &&turnery_engine::Event| matches!(event.kind, EventKind::Delta { .. });
+        assert_eq!(loops[0].events.iter().filter(deltas).count(), kept);
+        let (_loaded, mut seen) = world.open(session.id(), true).await;
+        let shown = drain(&mut seen);
+        let replayed = shown.iter().filter_map(|seen| match seen {
+            Seen::Replay(event) => Some(event),
+            Seen::Live(_) | Seen::Info(_) => None,
+        });
+        assert_eq!(replayed.filter(deltas).count(), 0);
+    }
 }
 
 // proves: LOOP-24, LOOP-88, TURN-17
