@@ -2,7 +2,7 @@
 
 use crate::{HOOK_TIME, Hooks};
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
-use turnery_engine::{Limits, Price};
+use turnery_engine::{Limits, Price, QueueMode};
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule};
 
@@ -29,6 +29,10 @@ pub struct Settings {
     pub compact_at: u8,
     /// How many calls may run at once, of those that may run beside others.
     pub parallel_tools: NonZeroUsize,
+    /// How many steering messages are heard at once (UP-5).
+    pub steering: QueueMode,
+    /// How many follow-ups are heard at once (UP-5).
+    pub follow_ups: QueueMode,
     /// What tokens cost: what a limit of money is counted with.
     pub price: Option<Price>,
     /// Keep the fragments of messages and of what calls print with each loop, for whoever wants to see
@@ -56,6 +60,8 @@ impl Settings {
             forced_reply: true,
             compact_at: 85,
             parallel_tools: FEW,
+            steering: QueueMode::default(),
+            follow_ups: QueueMode::default(),
             price: None,
             keep_streaming: false,
             hooks: Vec::new(),

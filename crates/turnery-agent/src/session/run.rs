@@ -132,6 +132,8 @@ impl<'t> Run<'t> {
             frame_id: plan.frame_id,
             frame: plan.frame,
             hooks: scope.hooks.set(),
+            steering: task.settings.steering,
+            follow_ups: task.settings.follow_ups,
             forced_reply: scope.forced_reply,
             parallel: match faulty!(OneCallAtATime) {
                 true => 1,

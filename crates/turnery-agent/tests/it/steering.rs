@@ -4,7 +4,7 @@ use crate::world::{Act, ROOM, World, say, start};
 use std::sync::Arc;
 use tokio::sync::Notify;
 use turnery_agent::{CancellationToken, SayError, Session, WORDS_WAITING};
-use turnery_engine::{Content, Outcome, TurnStop};
+use turnery_engine::{Content, Outcome, QueueMode, TurnStop};
 
 fn words(text: &str) -> Vec<Content> {
     vec![Content::text(text)]
@@ -63,6 +63,26 @@ async fn a_follow_up_is_heard_once_the_loop_would_end() {
         world.puppet.request(2),
         ["go", "", "done", "that is it", "and then?"]
     );
+}
+
+// proves: UP-5
+#[tokio::test(start_paused = true)]
+async fn words_are_heard_one_at_a_time_or_all_at_once() {
+    for (mode, last) in [(QueueMode::OneAtATime, "two"), (QueueMode::All, "three")] {
+        let signal = Arc::new(Notify::new());
+        let wait: &[Act] = &[Act::Wait(signal.clone()), Act::Call("c", "look")];
+        let say_on: &[Act] = &[Act::Say("on")];
+        let world = World::set(&[wait, say_on, say_on, say_on], |settings| {
+            settings.steering = mode;
+        });
+        let (session, _seen) = world.session(ROOM).await;
+        let ticket = say(&session, "one");
+        session.steer(words("two")).unwrap();
+        session.steer(words("three")).unwrap();
+        signal.notify_one();
+        ticket.result().await.unwrap();
+        assert_eq!(world.puppet.request(1).last().unwrap(), last);
+    }
 }
 
 #[tokio::test(start_paused = true)]

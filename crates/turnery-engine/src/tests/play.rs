@@ -29,7 +29,7 @@ enum Step {
 enum Said {
     Asking,
     Verdict(Verdict),
-    Ended(ToolEnvelope),
+    Ended(Box<ToolEnvelope>),
     Printed,
     Progressed,
     /// So many tokens, by one of two children.
@@ -67,11 +67,11 @@ fn said() -> impl Strategy<Value = Said> {
         4 => Just(Said::Asking),
         8 => Just(Said::Verdict(Verdict::Allow)),
         2 => Just(Said::Verdict(Verdict::Deny("no".to_owned()))),
-        6 => Just(Said::Ended(ToolEnvelope::text("result"))),
-        2 => Just(Said::Ended(failed())),
-        1 => Just(Said::Ended(child)),
-        1 => Just(Said::Ended(deciding("x", ToolControl::Submit(json!(1))))),
-        1 => Just(Said::Ended(deciding("x", switch))),
+        6 => Just(Said::Ended(Box::new(ToolEnvelope::text("result")))),
+        2 => Just(Said::Ended(Box::new(failed()))),
+        1 => Just(Said::Ended(Box::new(child))),
+        1 => Just(Said::Ended(Box::new(deciding("x", ToolControl::Submit(json!(1)))))),
+        1 => Just(Said::Ended(Box::new(deciding("x", switch)))),
         2 => Just(Said::Printed),
         2 => Just(Said::Progressed),
         3 => (any::<bool>(), 1..50u64).prop_map(|(first, tokens)| Said::Spent(first, tokens)),
@@ -235,7 +235,7 @@ impl Play {
                 match said {
                     Said::Asking => asking(id),
                     Said::Verdict(given) => verdict(id, given),
-                    Said::Ended(envelope) => ended(id, envelope),
+                    Said::Ended(envelope) => ended(id, *envelope),
                     Said::Printed => printed(id, "out"),
                     Said::Progressed => Input::Progressed {
                         call_id: id.into(),
