@@ -146,7 +146,9 @@ impl HookList {
                 }
                 Ok(HookVerdict::Warn(text)) => warnings.push(text),
                 Ok(HookVerdict::Inject(mut content)) => injected.append(&mut content),
-                Ok(HookVerdict::Go | HookVerdict::Stop(_)) => {}
+                // It is over already: all that can be done is to tell a person.
+                Ok(HookVerdict::Stop(why)) => issues.push(why),
+                Ok(HookVerdict::Go) => {}
                 Err(broken) if is_before(&hook) && !faulty!(BrokenHookMeansYes) => {
                     return Said {
                         verdict: HookVerdict::Stop(broken),

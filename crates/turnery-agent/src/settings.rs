@@ -33,7 +33,7 @@ pub struct Settings {
     pub steering: QueueMode,
     /// How many follow-ups are heard at once (UP-5).
     pub follow_ups: QueueMode,
-    /// What tokens cost: what a limit of money is counted with.
+    /// What tokens cost, unless the catalogue says so for the model: what a limit of money is counted with.
     pub price: Option<Price>,
     /// Keep the fragments of messages and of what calls print with each loop, for whoever wants to see
     /// how they came (LOOP-81). They are not shown again when the session is loaded.

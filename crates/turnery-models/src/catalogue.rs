@@ -10,7 +10,8 @@ use crate::{
     remote::Remote,
 };
 use serde::{Deserialize, Serialize};
-use std::{fmt, path::Path, str::FromStr, sync::Arc};
+use std::{collections::HashMap, fmt, path::Path, str::FromStr, sync::Arc};
+use turnery_engine::Price;
 
 /// `provider/model`. The model part may hold further slashes (`openrouter/meta/llama`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -88,11 +89,27 @@ pub struct UnknownModel {
     pub hint: String,
 }
 
+/// What a person says of a model. What is `None` is taken from the model's name, or is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelFacts {
+    /// How much it can take in. Unit: tokens.
+    pub context_window: Option<u32>,
+    /// How much it may answer. Unit: tokens.
+    pub max_output: Option<u32>,
+    /// Whether it takes pictures.
+    pub images: Option<bool>,
+    /// Whether it reasons.
+    pub reasoning: Option<bool>,
+    /// What it costs. No price is known by a name alone: prices change.
+    pub price: Option<Price>,
+}
+
 /// All models within reach.
 pub struct Catalogue {
     providers: Vec<ProviderConfig>,
     limits: CallLimits,
     own: Vec<Arc<dyn Model>>,
+    facts: HashMap<ModelName, ModelFacts>,
 }
 
 impl Catalogue {
@@ -103,7 +120,22 @@ impl Catalogue {
             providers,
             limits: CallLimits::default(),
             own: Vec::new(),
+            facts: HashMap::new(),
         }
+    }
+
+    /// The same, with what a person says of these models. Models that a host brings along say
+    /// everything but their price themselves.
+    #[must_use]
+    pub fn with_facts(mut self, facts: impl IntoIterator<Item = (ModelName, ModelFacts)>) -> Self {
+        self.facts.extend(facts);
+        self
+    }
+
+    /// What the model of that name costs, if somebody said so.
+    #[must_use]
+    pub fn price(&self, name: &ModelName) -> Option<Price> {
+        self.facts.get(name).and_then(|facts| facts.price)
     }
 
     /// The same, and this model by the name that it gives itself: for models that a host brings along.
@@ -132,7 +164,8 @@ impl Catalogue {
             "offline" => return Ok(Arc::new(Offline::new())),
             "scripted" => {
                 let scripted = Scripted::open(Path::new(&name.model));
-                let scripted = scripted.map_err(|error| unknown(error.to_string()))?;
+                let mut scripted = scripted.map_err(|error| unknown(error.to_string()))?;
+                self.tell(scripted.info_mut());
                 return Ok(Arc::new(scripted));
             }
             _ => {}
@@ -151,7 +184,7 @@ impl Catalogue {
                 provider.name
             )));
         }
-        let info = info(provider, name.clone());
+        let info = self.info(provider, name.clone());
         let model = &name.model;
         Ok(match provider.api {
             Api::Anthropic => {
@@ -160,7 +193,14 @@ impl Catalogue {
             }
             Api::OpenAi => {
                 let endpoint = Endpoint::new(provider, model, openai::PATH, &self.limits);
-                let dialect = OpenAi::new(&provider.base_url);
+                let mut dialect = OpenAi::new(&provider.base_url);
+                if self
+                    .facts
+                    .get(name)
+                    .is_some_and(|it| it.max_output.is_some())
+                {
+                    dialect = dialect.choosing_limit();
+                }
                 Arc::new(Remote::new(info, endpoint, &self.limits, dialect))
             }
         })
@@ -178,29 +218,40 @@ impl Catalogue {
                         provider: provider.name.clone(),
                         model: model.clone(),
                     };
-                    info(provider, name)
+                    self.info(provider, name)
                 })
             })
             .chain(self.own.iter().map(|own| own.info().clone()))
             .chain([Offline::new().info().clone()])
             .collect()
     }
-}
 
-/// What is known of a model of `provider`.
-fn info(provider: &ProviderConfig, name: ModelName) -> ModelInfo {
-    let known = known::look_up(&name.model);
-    ModelInfo {
-        display_name: name.model.clone(),
-        context_window: known.map(|known| known.context),
-        max_output: known.map_or(8192, |known| known.output),
-        images: known.is_none_or(|known| known.images),
-        reasoning: known.is_none_or(|known| known.reasoning),
-        api: match provider.api {
-            Api::Anthropic => anthropic::API,
-            Api::OpenAi => openai::API,
-        },
-        base_url: Some(without_credentials(&provider.base_url)),
-        name,
+    /// What is known of a model of `provider`.
+    fn info(&self, provider: &ProviderConfig, name: ModelName) -> ModelInfo {
+        let known = known::look_up(&name.model);
+        let mut info = ModelInfo {
+            display_name: name.model.clone(),
+            context_window: known.map(|known| known.context),
+            max_output: known.map_or(8192, |known| known.output),
+            images: known.is_none_or(|known| known.images),
+            reasoning: known.is_none_or(|known| known.reasoning),
+            api: match provider.api {
+                Api::Anthropic => anthropic::API,
+                Api::OpenAi => openai::API,
+            },
+            base_url: Some(without_credentials(&provider.base_url)),
+            name,
+        };
+        self.tell(&mut info);
+        info
+    }
+
+    /// What a person says of a model counts more than its name.
+    fn tell(&self, info: &mut ModelInfo) {
+        let facts = self.facts.get(&info.name).copied().unwrap_or_default();
+        info.context_window = facts.context_window.or(info.context_window);
+        info.max_output = facts.max_output.unwrap_or(info.max_output);
+        info.images = facts.images.unwrap_or(info.images);
+        info.reasoning = facts.reasoning.unwrap_or(info.reasoning);
     }
 }

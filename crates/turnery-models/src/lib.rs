@@ -20,7 +20,7 @@ mod remote;
 mod sse;
 mod text;
 
-pub use catalogue::{Catalogue, ModelName, UnknownModel};
+pub use catalogue::{Catalogue, ModelFacts, ModelName, UnknownModel};
 pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Retry, Thinking, Told};
 pub use offline::Offline;
 pub use provider::{Api, CallLimits, ProviderConfig};

@@ -28,6 +28,13 @@ impl OpenAi {
             quirks: Quirks::of(base_url),
         }
     }
+
+    /// The same, where a person said how much may be answered.
+    pub(crate) fn choosing_limit(self) -> Self {
+        Self {
+            quirks: self.quirks.choosing_limit(),
+        }
+    }
 }
 
 impl Dialect for OpenAi {

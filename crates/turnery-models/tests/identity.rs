@@ -1,7 +1,8 @@
 //! Identity: what is kept of a model with each loop, and how it names the loop.
 
 use serde_json::json;
-use turnery_models::{Api, Catalogue, ModelName, ProviderConfig, Thinking};
+use turnery_engine::Price;
+use turnery_models::{Api, Catalogue, ModelFacts, ModelName, ProviderConfig, Thinking};
 
 // proves: LOOP-29, LOOP-33, LOOP-34, LOOP-35, LOOP-37, LOOP-38, LOOP-42
 #[test]
@@ -50,4 +51,55 @@ fn no_name_of_a_model_breaks_a_loop_id_apart() {
         let name: ModelName = name.parse().expect(name);
         assert_eq!(name.segment(), segment);
     }
+}
+
+#[test]
+fn what_a_person_says_of_a_model_counts_more_than_its_name() {
+    let provider = ProviderConfig {
+        name: "desk".to_owned(),
+        api: Api::OpenAi,
+        base_url: "http://desk.example/v1".to_owned(),
+        key: None,
+        key_hint: String::new(),
+        models: vec!["gpt-4o".to_owned()],
+    };
+    let name = |text: &str| text.parse::<ModelName>().expect("a name");
+    let price = Price {
+        input: 3_000_000,
+        ..Price::default()
+    };
+    let catalogue = Catalogue::new(vec![provider]).with_facts([
+        (
+            name("desk/gpt-4o"),
+            ModelFacts {
+                context_window: Some(32_000),
+                images: Some(false),
+                price: Some(price),
+                ..ModelFacts::default()
+            },
+        ),
+        (
+            name("desk/qwen"),
+            ModelFacts {
+                max_output: Some(4_000),
+                reasoning: Some(false),
+                ..ModelFacts::default()
+            },
+        ),
+    ]);
+    let told = catalogue.model(&name("desk/gpt-4o")).expect("there");
+    let info = told.info();
+    assert_eq!(
+        (info.context_window, info.max_output, info.images),
+        (Some(32_000), 16_384, false)
+    );
+    assert_eq!(catalogue.list()[0].context_window, Some(32_000));
+    assert_eq!(catalogue.price(&name("desk/gpt-4o")), Some(price));
+    let unknown = catalogue.model(&name("desk/qwen")).expect("there");
+    let info = unknown.info();
+    assert_eq!(
+        (info.context_window, info.max_output, info.reasoning),
+        (None, 4_000, false)
+    );
+    assert_eq!(catalogue.price(&name("desk/qwen")), None);
 }

@@ -104,6 +104,12 @@ pub(crate) struct Choices {
     /// Stop a prompt after so many turns with the model.
     #[arg(long, value_name = "N", value_parser = config::choice::count)]
     max_turns: Option<u32>,
+    /// Stop a prompt once it has cost so much. The model's price must be in config.toml.
+    #[arg(long, value_name = "MONEY", value_parser = config::choice::cost)]
+    max_cost: Option<u64>,
+    /// Run none of the hooks of config.toml.
+    #[arg(long)]
+    no_hooks: bool,
 }
 
 impl Choices {
@@ -116,6 +122,8 @@ impl Choices {
             mode: self.mode.or(before.mode),
             thinking: self.thinking.or(before.thinking),
             max_turns: self.max_turns.or(before.max_turns),
+            max_cost: self.max_cost.or(before.max_cost),
+            no_hooks: self.no_hooks || before.no_hooks,
             allow: self.allow,
             deny: self.deny,
         }
@@ -131,6 +139,8 @@ impl From<Choices> for Choice {
             allow: flags.allow,
             deny: flags.deny,
             turns: flags.max_turns,
+            cost: flags.max_cost,
+            hooks: flags.no_hooks.then(Vec::new),
             ..Self::default()
         }
     }

@@ -6,6 +6,8 @@
 pub(crate) mod choice;
 pub(crate) mod environment;
 pub(crate) mod file;
+pub(crate) mod hooks;
+pub(crate) mod models;
 pub(crate) mod places;
 pub(crate) mod project;
 pub(crate) mod providers;
@@ -14,5 +16,6 @@ pub(crate) mod schema;
 
 pub(crate) use choice::Choice;
 pub(crate) use file::{ConfigFile, ProviderEntry};
+pub(crate) use hooks::{HookEntry, HookPoint};
 pub(crate) use places::Places;
 pub(crate) use reader::ConfigError;

@@ -4,6 +4,7 @@ mod acp;
 mod args;
 mod completions;
 mod config;
+mod hooks;
 mod instructions;
 mod logs;
 mod models;

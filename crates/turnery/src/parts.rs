@@ -7,7 +7,7 @@ use crate::{
 };
 use std::{path::PathBuf, sync::Arc};
 use turnery_agent::Agent;
-use turnery_models::{Catalogue, ModelName, ProviderConfig};
+use turnery_models::{Catalogue, ModelFacts, ModelName, ProviderConfig};
 use turnery_store::{SqliteStore, Store};
 use turnery_tools::{EffectPolicy, Shell, Toolbox};
 
@@ -17,6 +17,8 @@ pub(crate) struct Parts {
     pub(crate) places: Places,
     /// All providers, also those without a key.
     pub(crate) providers: Vec<ProviderConfig>,
+    /// What the user says of models.
+    models: Vec<(ModelName, ModelFacts)>,
     /// The configuration.
     pub(crate) configured: Configured,
 }
@@ -34,12 +36,12 @@ impl Parts {
             (_, Err(error)) => Err(error.to_string()),
         };
         let known = ProviderConfig::well_known(lookup);
-        let (user, providers) = match file {
+        let (user, providers, models) = match file {
             Ok(file) => match providers::all(known.clone(), &file.providers, &path, lookup) {
-                Ok(providers) => (Ok(file.choice), providers),
-                Err(error) => (Err(error.to_string()), known),
+                Ok(providers) => (Ok(file.choice), providers, file.models),
+                Err(error) => (Err(error.to_string()), known, Vec::new()),
             },
-            Err(error) => (Err(error), known),
+            Err(error) => (Err(error), known, Vec::new()),
         };
         let configured = Configured::new(
             user,
@@ -50,6 +52,7 @@ impl Parts {
         Self {
             places,
             providers,
+            models,
             configured,
         }
     }
@@ -63,7 +66,7 @@ impl Parts {
         let toolbox = Toolbox::coding_with(Shell::hiding(keys)).narrowed(EffectPolicy::deny_all());
         Ok(Agent::new(
             store,
-            Arc::new(Catalogue::new(self.providers)),
+            Arc::new(Catalogue::new(self.providers).with_facts(self.models)),
             toolbox,
             Arc::new(self.configured),
         ))

@@ -2,11 +2,11 @@
 
 use crate::{
     config::{Choice, ConfigFile, project},
-    instructions,
+    hooks, instructions,
 };
 use std::{
     collections::HashSet,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 use turnery_agent::{Projects, Settings, SettingsError};
@@ -75,13 +75,21 @@ impl Projects for Configured {
         let choice = self.choice(roots).map_err(SettingsError)?;
         let limits = choice.limits();
         let model = choice.model.unwrap_or_else(|| self.usual_model.clone());
+        let usual = Settings::new(model, instructions::system(roots));
+        let entries = choice.hooks.unwrap_or_default();
+        let cwd = roots.first().map_or(Path::new("."), PathBuf::as_path);
         Ok(Settings {
             limits,
             mode: choice.mode.unwrap_or_default(),
             allow: choice.allow,
             deny: choice.deny,
             thinking: choice.thinking.unwrap_or_default(),
-            ..Settings::new(model, instructions::system(roots))
+            forced_reply: choice.forced_reply.unwrap_or(usual.forced_reply),
+            compact_at: choice.compact_at.unwrap_or(usual.compact_at),
+            parallel_tools: choice.parallel_tools.unwrap_or(usual.parallel_tools),
+            hooks: hooks::all(&entries, cwd),
+            hook_time: hooks::time(&entries),
+            ..usual
         })
     }
 }
@@ -90,7 +98,7 @@ impl Projects for Configured {
 mod tests {
     use super::*;
     use crate::config::choice::{model, rule};
-    use std::{fs, path::Path};
+    use std::fs;
     use turnery_tools::Mode;
 
     fn chosen(name: &str) -> Choice {
@@ -181,7 +189,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, allow, deny, limits, providers)",
+                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, hooks, providers, models)",
                 root.join(".turnery/config.toml").display()
             )
         );

@@ -156,13 +156,17 @@ async fn nobody_is_asked_what_he_does_not_want_to_be_asked() {
 }
 
 #[tokio::test]
-async fn a_no_that_comes_after_the_fact_changes_nothing() {
+async fn a_no_that_comes_after_the_fact_changes_nothing_but_is_told() {
     let puppet = Puppet::new(|| HookVerdict::Stop("no".to_owned()));
     let after = Hook::AfterCompaction {
         before: ContextSize::default(),
         after: ContextSize::default(),
     };
-    assert_eq!(ask(&[puppet], after).await, said(HookVerdict::Go));
+    let told = ask(&[puppet], after).await;
+    assert_eq!(
+        (told.verdict, told.issues),
+        (HookVerdict::Go, vec!["no".to_owned()])
+    );
 }
 
 #[tokio::test(start_paused = true)]

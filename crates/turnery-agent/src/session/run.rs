@@ -144,7 +144,10 @@ impl<'t> Run<'t> {
                 window: model.info().context_window.map(u64::from),
                 compact_at: task.settings.compact_at,
             },
-            price: task.settings.price,
+            price: task
+                .models
+                .price(&model.info().name)
+                .or(task.settings.price),
             ..LoopSpec::prompt(
                 task.info.id.clone(),
                 loop_id,

@@ -18,6 +18,8 @@ pub(super) enum LimitField {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Quirks {
     pub(super) limit: LimitField,
+    /// A person said how much the model may answer: that is passed on whatever the model is.
+    pub(super) limit_is_chosen: bool,
     /// Usage is asked for with `stream_options`; else it comes unasked, and asking is refused.
     pub(super) asks_usage: bool,
     /// The field in which reasoning is sent back during a round of tools.
@@ -40,6 +42,7 @@ pub(super) enum ReasoningField {
 /// A server that is not known: the common ground.
 const COMMON: Quirks = Quirks {
     limit: LimitField::Unsaid,
+    limit_is_chosen: false,
     asks_usage: true,
     reasoning_field: Some(ReasoningField::Content),
     cache_key: false,
@@ -47,6 +50,18 @@ const COMMON: Quirks = Quirks {
 };
 
 impl Quirks {
+    /// The same, with a limit of the answer that a person chose.
+    pub(super) fn choosing_limit(self) -> Self {
+        Self {
+            limit: match self.limit {
+                LimitField::Unsaid => LimitField::Plain,
+                named @ (LimitField::Completion | LimitField::Plain) => named,
+            },
+            limit_is_chosen: true,
+            ..self
+        }
+    }
+
     /// Those of the server at `base_url`.
     pub(super) fn of(base_url: &str) -> Self {
         let url = reqwest::Url::parse(base_url).ok();
@@ -89,6 +104,21 @@ impl Quirks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_that_a_person_chose_is_said_to_every_server() {
+        for (url, field) in [
+            ("http://127.0.0.1:8080/v1", LimitField::Plain),
+            ("https://api.openai.com/v1", LimitField::Completion),
+        ] {
+            let quirks = Quirks::of(url).choosing_limit();
+            assert_eq!(
+                (quirks.limit, quirks.limit_is_chosen),
+                (field, true),
+                "{url}"
+            );
+        }
+    }
 
     #[test]
     fn the_host_decides() {

@@ -115,8 +115,8 @@ pub(super) fn body(
     request: &ModelRequest,
 ) -> serde_json::Result<Vec<u8>> {
     let limit = |field| {
-        (quirks.limit == field && known::look_up(&info.name.model).is_some())
-            .then_some(info.max_output)
+        let is_told = quirks.limit_is_chosen || known::look_up(&info.name.model).is_some();
+        (quirks.limit == field && is_told).then_some(info.max_output)
     };
     http::body(&Body {
         model: &info.name.model,
@@ -147,7 +147,7 @@ pub(super) fn body(
 /// A model that is known not to reason refuses to be asked.
 fn effort(info: &ModelInfo, level: Thinking) -> Option<&'static str> {
     let model = info.name.model.as_str();
-    if known::look_up(model).is_some_and(|known| !known.reasoning) {
+    if !info.reasoning {
         return None;
     }
     match level {

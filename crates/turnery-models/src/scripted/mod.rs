@@ -67,6 +67,10 @@ impl Scripted {
         }
     }
 
+    pub(crate) fn info_mut(&mut self) -> &mut ModelInfo {
+        &mut self.info
+    }
+
     fn over(&self) -> ModelFault {
         let count = self.scenario.in_order().count();
         ModelFault {

@@ -1,10 +1,10 @@
 //! Choice: the settings that every source may name, be it a file, the environment or a flag.
 
+use super::HookEntry;
+use std::{num::NonZeroUsize, time::Duration};
 use turnery_engine::Limits;
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule};
-
-use std::time::Duration;
 
 /// What one source asks for. `None` and empty lists leave it to the others.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +25,16 @@ pub(crate) struct Choice {
     pub(crate) tokens: Option<u64>,
     /// At most so many seconds for a prompt.
     pub(crate) seconds: Option<u64>,
+    /// At most so much money for a prompt. Unit: millionths.
+    pub(crate) cost: Option<u64>,
+    /// Summarise older messages once the context is this full. Unit: percent; 0 never does.
+    pub(crate) compact_at: Option<u8>,
+    /// Whether a prompt at its limit of turns gets one more for an answer in prose.
+    pub(crate) forced_reply: Option<bool>,
+    /// How many calls may run beside each other.
+    pub(crate) parallel_tools: Option<NonZeroUsize>,
+    /// Commands that look into prompts. An empty list is a choice too: none.
+    pub(crate) hooks: Option<Vec<HookEntry>>,
 }
 
 impl Choice {
@@ -40,6 +50,11 @@ impl Choice {
             turns: self.turns.or(below.turns),
             tokens: self.tokens.or(below.tokens),
             seconds: self.seconds.or(below.seconds),
+            cost: self.cost.or(below.cost),
+            compact_at: self.compact_at.or(below.compact_at),
+            forced_reply: self.forced_reply.or(below.forced_reply),
+            parallel_tools: self.parallel_tools.or(below.parallel_tools),
+            hooks: self.hooks.or_else(|| below.hooks.clone()),
         }
     }
 
@@ -51,7 +66,7 @@ impl Choice {
             turns: self.turns.unwrap_or(usual.turns),
             tokens: self.tokens.unwrap_or(usual.tokens),
             duration: self.seconds.map_or(usual.duration, Duration::from_secs),
-            cost: usual.cost,
+            cost: self.cost.or(usual.cost),
         }
     }
 }
@@ -118,6 +133,14 @@ pub(crate) fn count(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|count| *count > 0)
         .ok_or_else(|| format!("{text:?} is no whole number from 1 on"))
+}
+
+/// More money than none, in millionths.
+pub(crate) fn cost(text: &str) -> Result<u64, String> {
+    match super::models::millionths(text) {
+        Some(0) | None => Err(format!("{text:?} is no amount of money above 0")),
+        Some(cost) => Ok(cost),
+    }
 }
 
 #[cfg(test)]

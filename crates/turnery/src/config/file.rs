@@ -3,14 +3,16 @@
 use super::{
     Choice, ConfigError,
     choice::{mode, model, rule, thinking},
-    reader::{Section, number, read_toml, text},
+    hooks, models,
+    reader::{Section, boolean, money, number, percent, read_toml, text},
 };
 use std::{
     fs::File,
     io::{ErrorKind, Read as _},
+    num::NonZeroUsize,
     path::Path,
 };
-use turnery_models::Api;
+use turnery_models::{Api, ModelFacts, ModelName};
 
 /// A configuration longer than this is refused. Unit: bytes.
 const LONGEST: u64 = 1 << 20;
@@ -22,6 +24,8 @@ pub(crate) struct ConfigFile {
     pub(crate) choice: Choice,
     /// Providers of models, by name.
     pub(crate) providers: Vec<ProviderEntry>,
+    /// What it says of models.
+    pub(crate) models: Vec<(ModelName, ModelFacts)>,
 }
 
 /// One `[providers.NAME]`.
@@ -83,6 +87,13 @@ impl ConfigFile {
                 thinking: top.get("thinking", |value| thinking(&text(value)?)),
                 allow: top.list("allow", |value| rule(&text(value)?)),
                 deny: top.list("deny", |value| rule(&text(value)?)),
+                compact_at: top.get("compact_at", percent),
+                forced_reply: top.get("forced_reply", boolean),
+                parallel_tools: top.get("parallel_tools", |value| {
+                    let calls = number(value)?;
+                    let calls = usize::try_from(calls).ok().and_then(NonZeroUsize::new);
+                    calls.ok_or_else(|| "is too many".to_owned())
+                }),
                 ..Choice::default()
             };
             top.table("limits", |limits| {
@@ -92,12 +103,25 @@ impl ConfigFile {
                 });
                 choice.tokens = limits.get("tokens", number);
                 choice.seconds = limits.get("seconds", number);
+                choice.cost = limits.get("cost", |value| match money(value)? {
+                    0 => Err("must be above 0".to_owned()),
+                    cost => Ok(cost),
+                });
             });
+            choice.hooks = top.tables("hooks", hooks::entry);
             let mut providers = Vec::new();
             top.table("providers", |all| {
                 all.each(|name, section| providers.push(provider(name, section)));
             });
-            Self { choice, providers }
+            let mut models = Vec::new();
+            top.table("models", |all| {
+                all.each(|name, section| models.extend(models::entry(name, section)));
+            });
+            Self {
+                choice,
+                providers,
+                models,
+            }
         })
     }
 }
@@ -154,6 +178,9 @@ fn base_url(url: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{HookEntry, HookPoint};
+    use std::time::Duration;
+    use turnery_engine::Price;
 
     fn problems(content: &str) -> String {
         ConfigFile::parse(Path::new("config.toml"), content)
@@ -180,14 +207,53 @@ mod tests {
                 turns: Some(80),
                 tokens: Some(2_000_000),
                 seconds: Some(1800),
+                cost: Some(2_500_000),
+                compact_at: Some(80),
+                forced_reply: Some(false),
+                parallel_tools: NonZeroUsize::new(2),
+                hooks: Some(vec![
+                    HookEntry {
+                        on: HookPoint::BeforeTool,
+                        command: vec!["./guard.py".to_owned(), "--strict".to_owned()],
+                        tools: vec!["edit_file".to_owned(), "write_file".to_owned()],
+                        timeout: Duration::from_secs(5),
+                    },
+                    HookEntry {
+                        on: HookPoint::AfterLoop,
+                        command: ["sh", "-c", "notify-send turnery done"]
+                            .map(str::to_owned)
+                            .into(),
+                        tools: Vec::new(),
+                        timeout: Duration::from_secs(60),
+                    },
+                ]),
             }
+        );
+        let price = Price {
+            input: 200_000,
+            output: 800_000,
+            cache_read: 50_000,
+            cache_write: 200_000,
+        };
+        assert_eq!(
+            file.models,
+            [(
+                model("desk/qwen3-coder").unwrap(),
+                ModelFacts {
+                    context_window: Some(65_536),
+                    max_output: Some(8_192),
+                    images: Some(false),
+                    reasoning: Some(false),
+                    price: Some(price),
+                }
+            )]
         );
         assert_eq!(
             file.providers,
             [
                 ProviderEntry {
                     name: "anthropic".to_owned(),
-                    line: 23,
+                    line: 52,
                     api: None,
                     base_url: None,
                     key_env: None,
@@ -196,7 +262,7 @@ mod tests {
                 },
                 ProviderEntry {
                     name: "desk".to_owned(),
-                    line: 27,
+                    line: 56,
                     api: Some(Api::OpenAi),
                     base_url: Some("http://localhost:8080/v1".to_owned()),
                     key_env: Some("DESK_KEY".to_owned()),
@@ -240,16 +306,16 @@ key_evn = \"X\"
         assert_eq!(
             problems(content),
             "\
-config.toml:1: modle is no key of this table; write \"model\" (or mode, thinking, allow, deny, limits, providers)
+config.toml:1: modle is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, hooks, providers, models)
 config.toml:2: mode: \"atuo\" is no mode; write \"auto\" (or ask, edit, plan)
 config.toml:5: allow: expected a text in quotes, found integer
-config.toml:9: limits.turn is no key of this table; write \"turns\" (or tokens, seconds)
+config.toml:9: limits.turn is no key of this table; write \"turns\" (or tokens, seconds, cost)
 config.toml:10: limits.tokens: -1 is no whole number from 1 on
 config.toml:11: limits.seconds: expected a whole number, found string
 config.toml:14: providers.desk.api: \"opnai\" is no API; write \"openai\" (or anthropic)
 config.toml:15: providers.desk.base_url: must hold no user or password; use key_env or key_file
 config.toml:16: providers.desk.key_evn is no key of this table; write \"key_env\" (or api, base_url, key_file, models)
-config.toml:18: provider is no key of this table; write \"providers\" (or model, mode, thinking, allow, deny, limits)"
+config.toml:18: provider is no key of this table; write \"providers\" (or model, mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, hooks, models)"
         );
     }
 
@@ -264,6 +330,35 @@ config.toml:18: provider is no key of this table; write \"providers\" (or model,
             problems("\n[providers.offline]\n[providers.x]\nkey_env = \"A\"\nkey_file = \"b\"\n"),
             "config.toml:2: providers.offline: this name cannot be used for a provider; choose another\n\
              config.toml:3: providers.x: key_env and key_file are both set; keep one of them"
+        );
+    }
+
+    #[test]
+    fn a_hook_or_a_price_that_cannot_be_meant_is_told() {
+        let content = "\
+compact_at = 200
+[[hooks]]
+on = \"before_toll\"
+[[hooks]]
+on = \"input\"
+command = []
+tools = [\"eidt_file\"]
+[models.\"desk/a\"]
+contxt_window = 1
+price = { input = 1, outptu = 2 }
+";
+        assert_eq!(
+            problems(content),
+            "\
+config.toml:1: compact_at: 200 is no whole number from 0 to 100
+config.toml:2: hooks: command is missing
+config.toml:3: hooks.on: \"before_toll\" is no hook; write \"before_tool\" (or before_loop, input, before_turn, after_turn, after_tool, before_compaction, after_compaction, on_error, checkpoint, after_loop)
+config.toml:4: hooks: tools is for before_tool and after_tool only
+config.toml:6: hooks.command: there is no command in it
+config.toml:7: hooks.tools: \"eidt_file\" is no tool; write \"edit_file\" (or read_file, list_dir, find_files, search, write_file, shell, update_plan)
+config.toml:9: models.desk/a.contxt_window is no key of this table; write \"context_window\" (or max_output, images, reasoning, price)
+config.toml:10: models.desk/a.price: a price needs input and output, each for a million tokens
+config.toml:10: models.desk/a.price.outptu is no key of this table; write \"output\" (or input, cache_read, cache_write)"
         );
     }
 

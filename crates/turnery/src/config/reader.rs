@@ -240,6 +240,32 @@ impl Section<'_, '_> {
         section.finish();
     }
 
+    /// The tables of the list `key` (`[[key]]`), each read by `read`.
+    pub(crate) fn tables<T>(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(&mut Section<'_, '_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        self.asked.push(key);
+        let table = self.table;
+        let (_, value) = table.iter().find(|(name, _)| name.get_ref() == key)?;
+        let Some(items) = value.get_ref().as_array() else {
+            let wrong = expected("a list of tables", value.get_ref());
+            self.complain(Some(value.span().start), &format!("{key}: {wrong}"));
+            return None;
+        };
+        let mut all = Vec::new();
+        for item in items {
+            self.inside(key, item, |section| all.extend(read(section)));
+        }
+        Some(all)
+    }
+
+    /// Whether there is a `key`, right or wrong.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.iter().any(|(name, _)| name.get_ref() == key)
+    }
+
     /// The line that this table begins in, from 1.
     pub(crate) fn line(&self) -> usize {
         self.notes.line(self.at)
@@ -295,6 +321,34 @@ pub(crate) fn number(value: &DeValue<'_>) -> Result<u64, String> {
         .ok_or_else(|| format!("{} is no whole number from 1 on", number.as_str()))
 }
 
-fn expected(what: &str, found: &DeValue<'_>) -> String {
+/// True or false.
+pub(crate) fn boolean(value: &DeValue<'_>) -> Result<bool, String> {
+    value
+        .as_bool()
+        .ok_or_else(|| expected("true or false", value))
+}
+
+/// An amount of money, in millionths.
+pub(crate) fn money(value: &DeValue<'_>) -> Result<u64, String> {
+    let text = match value {
+        DeValue::Float(float) => float.as_str(),
+        DeValue::Integer(whole) => whole.as_str(),
+        other => return Err(expected("a number", other)),
+    };
+    super::models::millionths(text).ok_or_else(|| format!("{text} is no amount of money"))
+}
+
+/// A share, in percent.
+pub(crate) fn percent(value: &DeValue<'_>) -> Result<u8, String> {
+    let number = value
+        .as_integer()
+        .ok_or_else(|| expected("a whole number", value))?;
+    u8::from_str_radix(number.as_str(), number.radix())
+        .ok()
+        .filter(|percent| *percent <= 100)
+        .ok_or_else(|| format!("{} is no whole number from 0 to 100", number.as_str()))
+}
+
+pub(super) fn expected(what: &str, found: &DeValue<'_>) -> String {
     format!("expected {what}, found {}", found.type_str())
 }

@@ -1,13 +1,14 @@
 //! Schema: the JSON Schema of `config.toml`, for editors and for people. Files are read by
 //! [`super::file`]; a test holds the two together.
 
+use super::HookPoint;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use std::{collections::BTreeMap, io::Write as _, process::ExitCode};
 use turnery_models::{Api, Thinking};
 use turnery_tools::Mode;
 
 /// The configuration of turnery: config.toml in turnery's folder, and .turnery/config.toml in a
-/// project. A project may only narrow: its allow rules, providers and freer modes do not count.
+/// project. A project may only narrow: its allow rules, providers, hooks, models and freer modes do not count.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, title = "turnery config.toml")]
 #[expect(
@@ -25,10 +26,87 @@ struct Config {
     allow: Vec<String>,
     /// What may never be done. Wins over `allow`.
     deny: Vec<String>,
+    /// Summarise older messages once the model's context is this full, in percent; 85 unless set, 0 never does.
+    #[schemars(range(min = 0, max = 100))]
+    compact_at: u8,
+    /// At the limit of turns, one more for an answer in prose; true unless set.
+    forced_reply: bool,
+    /// How many calls of tools may run beside each other; 4 unless set.
+    #[schemars(range(min = 1))]
+    parallel_tools: usize,
     /// When a prompt stops by itself.
     limits: Limits,
+    /// Commands that look into a prompt and may say no. Not in a project.
+    hooks: Vec<Hook>,
     /// Providers of models: changes to the known ones, and further ones, by name. Not in a project.
     providers: BTreeMap<String, Provider>,
+    /// What is to be known of models whose names do not say enough, by `provider/model`. Not in a project.
+    models: BTreeMap<String, ModelEntry>,
+}
+
+/// A command that looks into a prompt. It is told of the moment in one JSON object on stdin and may
+/// answer with one on stdout: see hooks.json.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "described, not made")]
+struct Hook {
+    /// When it is run.
+    on: HookPoint,
+    /// A program and its arguments, or a command line for sh. It runs in the session's folder.
+    command: Command,
+    /// Only for calls of these tools; of all tools unless set.
+    tools: Vec<String>,
+    /// Seconds that it may take; 60 unless set.
+    #[schemars(range(min = 1))]
+    timeout: u64,
+}
+
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "described, not made")]
+enum Command {
+    /// For sh.
+    Line(#[schemars(length(min = 1))] String),
+    /// A program and its arguments.
+    Words(#[schemars(length(min = 1))] Vec<String>),
+}
+
+/// One model.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "described, not made")]
+struct ModelEntry {
+    /// How many tokens it takes in. Older messages are summarised only where this is known.
+    #[schemars(range(min = 1))]
+    context_window: u32,
+    /// How many tokens it may answer.
+    #[schemars(range(min = 1))]
+    max_output: u32,
+    /// Whether it takes pictures.
+    images: bool,
+    /// Whether it can be told how much to think.
+    reasoning: bool,
+    /// What a million tokens cost, in the money of `limits.cost`.
+    price: Price,
+}
+
+/// What a million tokens cost. Needs at least input and output.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "described, not made")]
+struct Price {
+    /// Input that is in no cache.
+    #[schemars(range(min = 0))]
+    input: f64,
+    /// Output, reasoning included.
+    #[schemars(range(min = 0))]
+    output: f64,
+    /// Input read from a cache; as `input` unless set.
+    #[schemars(range(min = 0))]
+    cache_read: f64,
+    /// Input written to a cache; as `input` unless set.
+    #[schemars(range(min = 0))]
+    cache_write: f64,
 }
 
 /// When a prompt stops by itself.
@@ -45,6 +123,9 @@ struct Limits {
     /// Seconds; 600 unless set.
     #[schemars(range(min = 1))]
     seconds: u64,
+    /// Money, for models whose price is in `models`. Never unless set.
+    #[schemars(range(min = 0))]
+    cost: f64,
 }
 
 /// One provider of models.
@@ -145,6 +226,13 @@ mod tests {
             "mode = \"atuo\"",
             "[limits]\nturns = 0",
             "[limits]\nturn = 3",
+            "compact_at = 101",
+            "parallel_tools = 0",
+            "[[hooks]]\non = \"before_toll\"\ncommand = \"true\"",
+            "[[hooks]]\non = \"input\"\ncommand = []",
+            "[[hooks]]\non = \"input\"\ncommand = 5",
+            "[models.\"a/b\"]\ncontext_window = 0",
+            "[models.\"a/b\"]\nprice = { input = -1, output = 1 }",
             "[providers.x]\napi = \"opnai\"",
             "[providers.x]\nkey = \"secret\"",
         ] {

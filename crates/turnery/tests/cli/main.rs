@@ -4,6 +4,7 @@
 mod acp;
 mod commands;
 mod home;
+mod hooks;
 mod outcomes;
 mod permission;
 mod pipes;

@@ -1,0 +1,161 @@
+//! Hooks: what `[[hooks]]` says: which command to run, and when.
+
+use super::reader::{Section, expected, number, text};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::{fmt, time::Duration};
+use toml::de::DeValue;
+use turnery_tools::Toolbox;
+
+/// How long a command may take, unless it says so.
+const USUAL: Duration = Duration::from_secs(60);
+
+/// When a hook is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum HookPoint {
+    /// Before anything else of a prompt. A stop leaves no trace of it.
+    BeforeLoop,
+    /// Something is about to be said to the model. A stop refuses it, a warning is added to it.
+    Input,
+    /// Before each call of the model. A stop ends the prompt.
+    BeforeTurn,
+    /// After each call of the model, and the tools that it asked for.
+    AfterTurn,
+    /// Before a call of a tool that may run. A stop denies it, and the model is told why.
+    BeforeTool,
+    /// After a call of a tool.
+    AfterTool,
+    /// Before older messages are summarised. A stop leaves them as they are.
+    BeforeCompaction,
+    /// After older messages were summarised.
+    AfterCompaction,
+    /// The model's answer ended in an error.
+    OnError,
+    /// The model has said all. An inject makes it go on, a stop ends the prompt as a failure.
+    Checkpoint,
+    /// The prompt is over and stored.
+    AfterLoop,
+}
+
+impl HookPoint {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::BeforeLoop,
+        Self::Input,
+        Self::BeforeTurn,
+        Self::AfterTurn,
+        Self::BeforeTool,
+        Self::AfterTool,
+        Self::BeforeCompaction,
+        Self::AfterCompaction,
+        Self::OnError,
+        Self::Checkpoint,
+        Self::AfterLoop,
+    ];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::BeforeLoop => "before_loop",
+            Self::Input => "input",
+            Self::BeforeTurn => "before_turn",
+            Self::AfterTurn => "after_turn",
+            Self::BeforeTool => "before_tool",
+            Self::AfterTool => "after_tool",
+            Self::BeforeCompaction => "before_compaction",
+            Self::AfterCompaction => "after_compaction",
+            Self::OnError => "on_error",
+            Self::Checkpoint => "checkpoint",
+            Self::AfterLoop => "after_loop",
+        }
+    }
+
+    fn is_of_tools(self) -> bool {
+        matches!(self, Self::BeforeTool | Self::AfterTool)
+    }
+}
+
+/// One `[[hooks]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HookEntry {
+    /// When.
+    pub(crate) on: HookPoint,
+    /// The program and its arguments; a shell's, if a command line was written.
+    pub(crate) command: Vec<String>,
+    /// Only for these tools; all of them if there is none.
+    pub(crate) tools: Vec<String>,
+    /// How long it may take.
+    pub(crate) timeout: Duration,
+}
+
+impl fmt::Display for HookEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = match self.command.as_slice() {
+            [sh, dash_c, line] if sh == "sh" && dash_c == "-c" => line.clone(),
+            words => words.join(" "),
+        };
+        write!(f, "{} {:?}", self.on.as_str(), crate::show::line(&line, 60))
+    }
+}
+
+/// One `[[hooks]]`, if it says when and what.
+pub(super) fn entry(section: &mut Section<'_, '_>) -> Option<HookEntry> {
+    let on = section.get("on", |value| point(&text(value)?));
+    let command = section.get("command", command);
+    let tools = section.list("tools", |value| tool(text(value)?));
+    let timeout = section.get("timeout", number).map(Duration::from_secs);
+    for key in ["on", "command"] {
+        if !section.has(key) {
+            section.wrong(&format!("{key} is missing"));
+        }
+    }
+    if on.is_some_and(|on| !on.is_of_tools()) && section.has("tools") {
+        section.wrong("tools is for before_tool and after_tool only");
+    }
+    Some(HookEntry {
+        on: on?,
+        command: command?,
+        tools,
+        timeout: timeout.unwrap_or(USUAL),
+    })
+}
+
+fn point(word: &str) -> Result<HookPoint, String> {
+    let points = HookPoint::ALL;
+    let found = points.into_iter().find(|point| point.as_str() == word);
+    found.ok_or_else(|| {
+        let names = points.map(HookPoint::as_str);
+        let others = super::reader::alternatives(word, &names);
+        format!("{word:?} is no hook; write {others}")
+    })
+}
+
+fn command(value: &DeValue<'_>) -> Result<Vec<String>, String> {
+    let words = match value.as_array() {
+        None => match value.as_str() {
+            Some(line) if !line.trim().is_empty() => vec!["sh".into(), "-c".into(), line.into()],
+            Some(_) => Vec::new(),
+            None => return Err(expected("a text or a list of texts", value)),
+        },
+        Some(items) => items
+            .iter()
+            .map(|item| text(item.get_ref()))
+            .collect::<Result<Vec<_>, _>>()?,
+    };
+    match words.first() {
+        Some(program) if !program.is_empty() => Ok(words),
+        Some(_) | None => Err("there is no command in it".to_owned()),
+    }
+}
+
+/// A misspelt tool would be a guard that guards nothing.
+fn tool(name: String) -> Result<String, String> {
+    let toolbox = Toolbox::coding();
+    let names: Vec<&str> = toolbox.names().collect();
+    match names.contains(&&*name) {
+        true => Ok(name),
+        false => Err(format!(
+            "{name:?} is no tool; write {}",
+            super::reader::alternatives(&name, &names)
+        )),
+    }
+}

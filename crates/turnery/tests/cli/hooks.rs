@@ -1,0 +1,250 @@
+//! Hooks: commands of the configuration look into real prompts, and say no to some of them.
+
+use crate::home::{Done, Home};
+use rustix::process::{Pid, test_kill_process};
+use serde_json::{Value, json};
+use std::fs;
+
+/// Run a prompt with these `[[hooks]]` and these answers of the model.
+async fn prompt(home: &Home, hooks: &str, answers: Value, more: &[&str]) -> Done {
+    home.write("turnery/config.toml", hooks);
+    let model = home.scripted(answers);
+    let mut run = vec![
+        "run", "--mode", "auto", "--format", "json", "--model", &model,
+    ];
+    run.extend(more);
+    run.push("do it");
+    home.run(&run).await
+}
+
+/// What a command has written of what it was told, one object a line; all of it as the schema wants it.
+fn told(home: &Home) -> Vec<Value> {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/hooks.json");
+    let text = fs::read_to_string(file).expect("a schema");
+    let mut schema: Value = serde_json::from_str(&text).expect("JSON");
+    schema["required"] = json!(["stdin"]);
+    let schema = jsonschema::validator_for(&schema).expect("a schema");
+    let told = fs::read_to_string(home.project().join("told")).expect("it ran");
+    let lines = told.lines().map(|line| {
+        let told: Value = serde_json::from_str(line).expect("JSON");
+        let asked = json!({ "stdin": told });
+        let valid = schema.validate(&asked);
+        assert!(valid.is_ok(), "{told}: {:?}", valid.err());
+        told
+    });
+    lines.collect()
+}
+
+fn write_file(path: &str) -> Value {
+    let args = json!({"path": path, "content": "x"});
+    json!({"steps": [{"tool_call": {"name": "write_file", "args": args}}]})
+}
+
+// proves: TURN-23, TURN-25, LOOP-55, LOOP-56, LOOP-57
+#[tokio::test]
+async fn a_command_is_told_of_every_moment_in_order() {
+    let home = Home::new();
+    let points = [
+        "before_loop",
+        "input",
+        "before_turn",
+        "before_tool",
+        "after_tool",
+        "after_turn",
+        "checkpoint",
+        "after_loop",
+    ];
+    let hook = |on: &&str| format!("[[hooks]]\non = \"{on}\"\ncommand = \"cat >> told\"\n");
+    let hooks: String = points.iter().map(hook).collect();
+    let answers = json!([
+        write_file("a.txt"),
+        {"steps": [{"text": "done"}], "usage": {"input": 7, "output": 2}},
+    ]);
+    let done = prompt(&home, &hooks, answers, &[]).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let told = told(&home);
+    let on: Vec<&str> = told.iter().filter_map(|it| it["on"].as_str()).collect();
+    assert_eq!(
+        on,
+        [
+            "before_loop",
+            "input",
+            "before_turn",
+            "before_tool",
+            "after_tool",
+            "after_turn",
+            "before_turn",
+            "after_turn",
+            "checkpoint",
+            "after_loop"
+        ],
+    );
+    let session = &done.json()["session_id"];
+    assert!(told.iter().all(|it| it["session_id"] == *session));
+    let cwd = home.project().canonicalize().expect("a folder");
+    assert!(told.iter().all(|it| it["cwd"] == json!(cwd)), "{told:?}");
+    assert_eq!(told[1]["text"], "do it");
+    assert_eq!(told[3]["tool"], "write_file");
+    assert_eq!(told[3]["args"]["path"], "a.txt");
+    assert_eq!(
+        (&told[4]["failed"], &told[6]["turn"]),
+        (&json!(false), &json!(1))
+    );
+    assert_eq!(told[7]["usage"]["input"], 7);
+    assert_eq!(told[8]["text"], "done");
+    assert_eq!(told[9]["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_call_of_a_tool_is_stopped_and_the_model_is_told_why() {
+    let home = Home::new();
+    let hooks = r#"
+[[hooks]]
+on = "before_tool"
+tools = ["write_file"]
+command = ["sh", "-c", "echo '{\"verdict\": \"stop\", \"text\": \"not on a Friday\"}'"]
+"#;
+    let list = json!({"steps": [{"tool_call": {"name": "list_dir", "args": {}}}]});
+    let answers = json!([list, write_file("a.txt"), {"steps": [{"text": "done"}]}]);
+    let done = prompt(&home, hooks, answers, &[]).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.stderr.contains("List"), "{done:?}");
+    assert!(done.stderr.contains("not on a Friday"), "{done:?}");
+    assert!(!home.project().join("a.txt").exists());
+}
+
+// proves: LASH-23, C-26, TURN-26, UP-9
+#[tokio::test]
+async fn exit_code_2_ends_the_prompt_before_the_model_is_called() {
+    let home = Home::new();
+    for on in ["before_turn", "before_loop"] {
+        let hooks =
+            format!("[[hooks]]\non = \"{on}\"\ncommand = \"echo out of budget >&2; exit 2\"\n");
+        let done = prompt(&home, &hooks, json!([{"steps": [{"text": "no"}]}]), &[]).await;
+        assert_eq!(done.code, Some(1), "{on}: {done:?}");
+        let result = done.json();
+        assert_eq!(result["outcome"], "plugin_abort", "{on}: {result}");
+        assert_eq!(result["error"], "out of budget", "{on}: {result}");
+        assert_eq!((&result["text"], &result["turns"]), (&json!(""), &json!(0)));
+        let id = result["session_id"].as_str().expect("an id");
+        let records = home.run(&["sessions", "show", id, "--json"]).await.json();
+        let kept = if on == "before_loop" { 0 } else { 1 };
+        assert_eq!(records.as_array().map(Vec::len), Some(kept), "{on}");
+    }
+}
+
+// proves: UP-7
+#[tokio::test]
+async fn what_is_said_to_the_model_is_warned_of_or_refused() {
+    let home = Home::new();
+    let warn = r#"
+[[hooks]]
+on = "input"
+command = "echo '{\"verdict\": \"warn\", \"text\": \"be careful\"}'"
+"#;
+    let answers = json!([
+        {"when": {"last_user_contains": "[Warning: be careful]"}, "steps": [{"text": "warned"}]},
+        {"steps": [{"text": "not warned"}]},
+    ]);
+    let done = prompt(&home, warn, answers.clone(), &[]).await;
+    assert_eq!(done.json()["text"], "warned", "{done:?}");
+    let refuse = "[[hooks]]\non = \"input\"\ncommand = \"echo a secret is in it >&2; exit 2\"\n";
+    let done = prompt(&home, refuse, answers, &[]).await;
+    assert_eq!(done.code, Some(3), "{done:?}");
+    let result = done.json();
+    assert_eq!(result["outcome"], "rejected");
+    assert_eq!(result["error"], "a secret is in it");
+}
+
+#[tokio::test]
+async fn a_checkpoint_makes_the_model_go_on_and_no_hooks_means_none() {
+    let home = Home::new();
+    let hooks = r#"
+[[hooks]]
+on = "checkpoint"
+command = "test -e once || { touch once; echo '{\"verdict\": \"inject\", \"text\": \"run the tests too\"}'; }"
+"#;
+    let answers = json!([
+        {"when": {"last_user_contains": "run the tests too"}, "steps": [{"text": "tested"}]},
+        {"steps": [{"text": "done"}]},
+    ]);
+    let done = prompt(&home, hooks, answers.clone(), &[]).await;
+    assert_eq!(done.json()["text"], "tested", "{done:?}");
+    fs::remove_file(home.project().join("once")).expect("it ran");
+    let done = prompt(&home, hooks, answers, &["--no-hooks"]).await;
+    assert_eq!(done.json()["text"], "done", "{done:?}");
+    assert!(!home.project().join("once").exists());
+}
+
+#[tokio::test]
+async fn a_hook_that_fails_says_no_before_and_is_told_after() {
+    let home = Home::new();
+    for (command, why) in [
+        ("echo broken >&2; exit 1", "exit code 1: broken"),
+        ("echo fine", "its answer is none"),
+        ("yes", "it printed more than 1 MiB to stdout"),
+        ("yes >&2", "it printed more than 1 MiB to stderr"),
+        ("kill -9 $$", "it was killed by a signal"),
+        ("exec /nonexistent", "exit code 127"),
+    ] {
+        let hook = |on: &str| format!("[[hooks]]\non = \"{on}\"\ncommand = \"{command}\"\n");
+        let answers = json!([{"steps": [{"text": "done"}]}]);
+        let before = prompt(&home, &hook("before_turn"), answers.clone(), &[]).await;
+        let error = before.json()["error"].clone();
+        let error = error.as_str().expect("an error");
+        assert!(error.contains(why), "{command}: {error}");
+        assert!(error.starts_with("the hook before_turn \""), "{error}");
+        assert_eq!(before.code, Some(1), "{before:?}");
+        let after = prompt(&home, &hook("after_turn"), answers.clone(), &[]).await;
+        assert_eq!(after.json()["text"], "done", "{after:?}");
+        assert!(after.stderr.contains(why), "{after:?}");
+        let told = prompt(&home, &hook("after_loop"), answers, &[]).await;
+        assert_eq!(told.code, Some(0), "{told:?}");
+        assert!(told.stderr.contains(why), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_hook_that_hangs_is_killed_with_all_that_it_started() {
+    let home = Home::new();
+    let hooks = r#"
+[[hooks]]
+on = "before_turn"
+timeout = 1
+command = "trap '' TERM INT HUP; mkfifo fifo; (read -r _ < fifo) & echo $! > pid; wait"
+"#;
+    let done = prompt(&home, hooks, json!([{"steps": [{"text": "no"}]}]), &[]).await;
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let error = done.json()["error"].clone();
+    let error = error.as_str().expect("an error");
+    assert!(
+        error.ends_with("failed: it did not end within 1 s"),
+        "{error}"
+    );
+    let pid = fs::read_to_string(home.project().join("pid")).expect("it ran");
+    let pid = pid.trim().parse().ok().and_then(Pid::from_raw);
+    let there = test_kill_process(pid.expect("a number"));
+    let state = fs::read_to_string(format!(
+        "/proc/{}/stat",
+        pid.expect("a number").as_raw_pid()
+    ));
+    let is_dead = state.is_ok_and(|state| state.contains(") Z "));
+    assert!(there.is_err() || is_dead, "{pid:?}");
+}
+
+#[tokio::test]
+async fn a_hook_of_a_project_is_not_run_and_named() {
+    let home = Home::new();
+    home.write(
+        "project/.turnery/config.toml",
+        "[[hooks]]\non = \"before_loop\"\ncommand = \"touch owned\"\n",
+    );
+    let done = prompt(&home, "", json!([{"steps": [{"text": "done"}]}]), &[]).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(!home.project().join("owned").exists());
+    assert!(
+        done.stderr
+            .contains("the project's hook before_loop \"touch owned\" is not run"),
+        "{done:?}"
+    );
+}
