@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// One thing that happens. Those about calls are about one of the two that were asked for last.
 #[derive(Clone, Debug)]
 enum Step {
-    Say(Input),
+    Say(Box<Input>),
     /// An answer with two fresh calls, side by side or not, that costs so much.
     Calls(bool, Option<Usage>),
     Prose(Option<Usage>),
@@ -133,7 +133,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Input::CommitFailed(CommitFault::HeadConflict)),
     ];
     prop_oneof![
-        8 => input.prop_map(Step::Say),
+        8 => input.prop_map(|input| Step::Say(Box::new(input))),
         4 => (any::<bool>(), cost()).prop_map(|(beside, cost)| Step::Calls(beside, cost)),
         1 => cost().prop_map(Step::Prose),
         16 => (0..2usize, said()).prop_map(|(place, said)| Step::Call(place, said)),
@@ -220,7 +220,7 @@ impl Play {
 
     fn play(&mut self, step: Step) {
         let input = match step {
-            Step::Say(input) => input,
+            Step::Say(input) => *input,
             Step::Prose(cost) => with_cost(prose("done"), cost),
             Step::Calls(beside, cost) => {
                 self.answers += 1;
