@@ -131,7 +131,7 @@ impl Agent {
         };
         let info = self.store.create(new).await?;
         let mode = settings.mode;
-        Ok(self.spawn(info, mode, &[], settings, model, ports, workspace))
+        Ok(self.spawn(info, mode, &[], settings, model, (ports, workspace)))
     }
 
     /// Open a session that exists. With `replay`, its whole conversation goes to the outbox as
@@ -183,7 +183,7 @@ impl Agent {
         } else {
             self.store.history(id).await?
         };
-        Ok(self.spawn(info, mode, &chain, settings, model, ports, workspace))
+        Ok(self.spawn(info, mode, &chain, settings, model, (ports, workspace)))
     }
 
     fn settings(&self, request: &OpenRequest) -> Result<(Vec<PathBuf>, Settings), OpenError> {
@@ -193,10 +193,6 @@ impl Agent {
         Ok((roots, settings))
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one task, named once"
-    )]
     fn spawn(
         &self,
         info: SessionInfo,
@@ -204,47 +200,23 @@ impl Agent {
         chain: &[Arc<LoopRecord>],
         settings: Settings,
         model: Arc<dyn Model>,
-        ports: Ports,
-        workspace: Workspace,
+        (ports, workspace): (Ports, Workspace),
     ) -> Session {
-        let options = SessionOptions {
-            mode,
-            model: model.info().name.to_string(),
-            models: offered(&self.models, &*model),
-            thinking: settings.thinking,
-        };
-        let (options, seen) = watch::channel(options);
-        let (sender, mailbox) = mpsc::channel(MAILBOX);
-        let (observing, observable) = observing();
-        let store = Arc::clone(&self.store);
-        let session = Session::new(info.id.clone(), sender, store, observable, seen);
-        let policy = Policy::new(mode, settings.allow.clone(), settings.deny.clone());
-        let overhead = overhead(&self.toolbox, &settings.system);
-        let task = Task {
+        spawn(Opening {
             store: Arc::clone(&self.store),
             models: Arc::clone(&self.models),
             toolbox: self.toolbox.clone(),
             workspace: Arc::new(workspace),
             ports,
+            policy: Policy::new(mode, settings.allow.clone(), settings.deny.clone()),
             settings,
             model,
-            policy,
             info,
-            history: History::of(chain),
-            frame_id: chain.last().and_then(|last| last.frame_id.clone()),
-            overhead,
-            owner: Owner::this_process(),
-            options,
-            mailbox,
+            chain,
             tracing: self.tracing.clone(),
-            tap: Tap::default(),
-            observing,
-            waiting: VecDeque::new(),
-            words: VecDeque::new(),
-            closing: Vec::new(),
-        };
-        tokio::spawn(task.serve());
-        session
+            shown_as: None,
+            depth: 0,
+        })
     }
 
     /// The sessions of the store.
@@ -256,6 +228,88 @@ impl Agent {
     pub async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {
         self.store.delete(id).await
     }
+}
+
+/// A session that is about to be served.
+pub(crate) struct Opening<'a> {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) models: Arc<Catalogue>,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) ports: Ports,
+    pub(crate) settings: Settings,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) policy: Policy,
+    pub(crate) info: SessionInfo,
+    /// What has been said in it.
+    pub(crate) chain: &'a [Arc<LoopRecord>],
+    pub(crate) tracing: Tracing,
+    /// The session that the person knows, if it is another one.
+    pub(crate) shown_as: Option<SessionId>,
+    /// How many sessions lie above it.
+    pub(crate) depth: u8,
+}
+
+/// Serve a session from now on, in a task of its own.
+pub(crate) fn spawn(opening: Opening<'_>) -> Session {
+    let Opening {
+        store,
+        models,
+        toolbox,
+        workspace,
+        ports,
+        settings,
+        model,
+        policy,
+        info,
+        chain,
+        tracing,
+        shown_as,
+        depth,
+    } = opening;
+    let options = SessionOptions {
+        mode: policy.mode,
+        model: model.info().name.to_string(),
+        models: offered(&models, &*model),
+        thinking: settings.thinking,
+    };
+    let (options, seen) = watch::channel(options);
+    let (sender, mailbox) = mpsc::channel(MAILBOX);
+    let (observing, observable) = observing();
+    let session = Session::new(
+        info.id.clone(),
+        sender,
+        Arc::clone(&store),
+        observable,
+        seen,
+    );
+    let task = Task {
+        overhead: overhead(&toolbox, &settings.system),
+        store,
+        models,
+        toolbox,
+        workspace,
+        ports,
+        settings,
+        model,
+        policy,
+        history: History::of(chain),
+        frame_id: chain.last().and_then(|last| last.frame_id.clone()),
+        owner: Owner::this_process(),
+        options,
+        mailbox,
+        tracing,
+        tap: Tap::default(),
+        observing,
+        waiting: VecDeque::new(),
+        words: VecDeque::new(),
+        closing: Vec::new(),
+        shown_as: shown_as.unwrap_or_else(|| info.id.clone()),
+        depth,
+        info,
+    };
+    tokio::spawn(task.serve());
+    session
 }
 
 fn workspace(request: &OpenRequest, ports: &Ports) -> Result<Workspace, PathRefused> {

@@ -16,6 +16,7 @@ pub mod observe;
 pub mod session;
 pub mod settings;
 pub mod sink;
+pub mod subagent;
 pub mod trace_sink;
 pub mod turn_builder;
 pub mod turn_stream;
@@ -34,6 +35,7 @@ pub use session::{
 };
 pub use settings::{Projects, Settings, SettingsError};
 pub use sink::{ActivitySink, ChannelSink};
+pub use subagent::SubAgents;
 pub use tokio_util::sync::CancellationToken;
 pub use trace_sink::{ModelCall, TraceSink};
 pub use turn_builder::{

@@ -3,7 +3,7 @@
 use crate::{Hidden, Origin, Workspace, walk::cancelled};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use std::{future::ready, path::PathBuf, sync::Arc, time::Duration};
+use std::{any::Any, future::ready, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{
@@ -100,6 +100,8 @@ pub struct ToolCx {
     pub progress: mpsc::Sender<Progress>,
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,
+    /// What a session lends to tools that its own crate brings along.
+    pub host: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl ToolCx {

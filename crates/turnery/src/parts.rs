@@ -6,7 +6,7 @@ use crate::{
     projects::Configured,
 };
 use std::{path::PathBuf, sync::Arc};
-use turnery_agent::Agent;
+use turnery_agent::{Agent, SubAgents};
 use turnery_models::{Catalogue, ModelFacts, ModelName, ProviderConfig};
 use turnery_store::{SqliteStore, Store};
 use turnery_tools::{EffectPolicy, Shell, Toolbox};
@@ -63,7 +63,9 @@ impl Parts {
         // Where a key stands in the environment, commands do not see it, whatever its name.
         let keys = self.providers.iter().map(|provider| &*provider.key_hint);
         // Nobody here carries out what tools ask for besides their result (C-22).
-        let toolbox = Toolbox::coding_with(Shell::hiding(keys)).narrowed(EffectPolicy::deny_all());
+        let toolbox = Toolbox::coding_with(Shell::hiding(keys))
+            .and(SubAgents::new())
+            .narrowed(EffectPolicy::deny_all());
         Ok(Agent::new(
             store,
             Arc::new(Catalogue::new(self.providers).with_facts(self.models)),

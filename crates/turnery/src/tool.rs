@@ -103,6 +103,7 @@ async fn call(
         hidden: Hidden::default(),
         progress,
         cancel: cancel.clone(),
+        host: None,
     };
     let call = ToolCall {
         call_id: cx.call_id.clone(),

@@ -11,7 +11,7 @@ use std::{
     task::{Context, Poll},
 };
 use tokio::sync::{mpsc, oneshot, watch};
-use turnery_engine::{CommitFault, FrameId};
+use turnery_engine::{CommitFault, FrameId, SessionId};
 use turnery_models::{Catalogue, Model};
 use turnery_store::{Opened, Owner, SessionInfo, SessionPatch, Store, StoreError};
 use turnery_tools::{Policy, Toolbox, Workspace};
@@ -33,6 +33,10 @@ pub(crate) struct Task {
     /// What of every request is no message: the system prompt, the tools. Unit: tokens.
     pub(crate) overhead: u64,
     pub(crate) owner: Owner,
+    /// The session that the person knows: its own, or the one that its parents belong to.
+    pub(crate) shown_as: SessionId,
+    /// How many sessions lie above it.
+    pub(crate) depth: u8,
     pub(crate) options: watch::Sender<SessionOptions>,
     pub(crate) mailbox: mpsc::Receiver<Mail>,
     /// Who is told of each call of a model.

@@ -6,6 +6,7 @@ mod cancelling;
 mod compacting;
 mod continuing;
 mod conversing;
+mod delegating;
 mod failing_store;
 mod forking;
 mod framing;

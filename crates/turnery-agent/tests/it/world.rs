@@ -11,7 +11,7 @@ use tokio::sync::{Barrier, Notify, mpsc};
 use tokio_util::sync::PollSender;
 use turnery_agent::{
     Agent, Answer, Ask, CancellationToken, Client, Item, OpenRequest, Outbox, Ports, Session,
-    Settings, Ticket,
+    Settings, SubAgents, Ticket,
 };
 use turnery_engine::{
     CallDetail, CallId, ChildUsage, Content, Event, FaultKind, ModelDelta, ModelFault, ModelStop,
@@ -26,6 +26,8 @@ use turnery_tools::{Access, LocalFiles, Prepared, Progress, Tool, ToolCx, Toolbo
 pub(crate) enum Act {
     Say(&'static str),
     Call(&'static str, &'static str),
+    /// Hand "dig" to a sub-agent: the call's id, and whether it may only read.
+    Delegate(&'static str, bool),
     Wait(Arc<Notify>),
     Pause(std::time::Duration),
     /// Tokens in and out.
@@ -139,6 +141,16 @@ impl Model for Puppet {
                             call_id: CallId::from(id),
                             name: name.to_owned(),
                             args: Arc::new(json!({})),
+                        }));
+                    }
+                    Act::Delegate(id, read_only) => {
+                        stop = ModelStop::ToolUse;
+                        content.push(Content::ToolCall(ToolCall {
+                            call_id: CallId::from(id),
+                            name: "task".to_owned(),
+                            args: Arc::new(json!({
+                                "title": "Dig", "prompt": "dig", "read_only": read_only
+                            })),
                         }));
                     }
                     Act::Wait(signal) => signal.notified().await,
@@ -337,15 +349,26 @@ impl World {
     }
 
     pub(crate) fn over(store: Arc<dyn Store>, script: &[&[Act]]) -> Self {
-        Self::made(store, script, |_| {})
+        Self::made(store, script, |_| {}, |tools| tools)
+    }
+
+    /// A world whose model may hand work to sub-agents.
+    pub(crate) fn delegating(script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        Self::made(store, script, set, |tools| tools.and(SubAgents::new()))
     }
 
     /// A world whose settings are not the usual ones.
     pub(crate) fn set(script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
-        Self::made(Arc::new(MemoryStore::new()), script, set)
+        Self::made(Arc::new(MemoryStore::new()), script, set, |tools| tools)
     }
 
-    fn made(store: Arc<dyn Store>, script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
+    fn made(
+        store: Arc<dyn Store>,
+        script: &[&[Act]],
+        set: impl FnOnce(&mut Settings),
+        and: impl FnOnce(Toolbox) -> Toolbox,
+    ) -> Self {
         let puppet = Puppet::new("one", script);
         let second = Puppet::new("two", &[&[Act::Say("the second")]]);
         let ran: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -368,7 +391,7 @@ impl World {
         let agent = Agent::new(
             Arc::clone(&store),
             Arc::new(models),
-            Toolbox::new(tools.to_vec()),
+            and(Toolbox::new(tools.to_vec())),
             Arc::new(settings),
         );
         Self {

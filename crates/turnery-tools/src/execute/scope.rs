@@ -92,6 +92,7 @@ impl Scope {
             hidden: self.hidden.clone(),
             progress: self.progress.clone().unwrap_or_else(nowhere),
             cancel: self.cancel.child_token(),
+            host: None,
         }
     }
 }

@@ -42,6 +42,7 @@ impl Trial {
                 hidden: Hidden::default(),
                 progress: sender,
                 cancel: CancellationToken::new(),
+                host: None,
             },
             progress,
         }

@@ -39,6 +39,7 @@ impl Bench {
                 hidden: Hidden::default(),
                 progress: sender,
                 cancel: CancellationToken::new(),
+                host: None,
             },
             progress,
         }

@@ -9,9 +9,10 @@ use crate::{
         leaf::{REPORTS_WAITING, RunningModel, RunningTool},
         steps::{Step, Urgent},
     },
+    subagent::{self, Parent},
     trace_sink::{Call, Trace},
 };
-use std::sync::Arc;
+use std::{any::Any, sync::Arc};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
@@ -208,7 +209,31 @@ impl Run<'_> {
             hidden: self.task.policy.hidden_from(&call.name),
             progress,
             cancel: CancellationToken::new(),
+            host: (call.name == subagent::NAME).then(|| self.parent()),
         };
         (cx, reports)
+    }
+
+    /// What a sub-agent is lent.
+    fn parent(&self) -> Arc<dyn Any + Send + Sync> {
+        let task = &*self.task;
+        Arc::new(Parent {
+            store: Arc::clone(&task.store),
+            models: Arc::clone(&task.models),
+            toolbox: task.toolbox.clone(),
+            workspace: Arc::clone(&task.workspace),
+            client: Arc::clone(&task.ports.client),
+            files: Arc::clone(&task.ports.files),
+            terminals: task.ports.terminals.clone(),
+            settings: task.settings.clone(),
+            model: Arc::clone(self.scope.model.as_ref().unwrap_or(&task.model)),
+            policy: task.policy.clone(),
+            options: task.options.subscribe(),
+            tracing: task.tracing.clone(),
+            shown_as: task.shown_as.clone(),
+            session_id: task.info.id.clone(),
+            loop_id: self.machine.spec().loop_id.clone(),
+            depth: task.depth,
+        })
     }
 }

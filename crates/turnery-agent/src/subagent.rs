@@ -1,0 +1,226 @@
+//! Sub-agents: the tool `task`, which lets the model hand part of its work to a child session with a
+//! context, records and limits of its own.
+//!
+//! A child can do no more than its parent: it works in the same folders, under the same rules and
+//! hooks, with the parent's mode or a stricter one, and what it may not do unasked is asked of the
+//! same person. A cancel of the call cancels the child. It stores its own loops before the call ends
+//! (S7), and what it spends is told as it goes (LASH-66).
+
+mod parent;
+mod ports;
+
+pub(crate) use parent::Parent;
+
+use crate::{CancellationToken, PromptOptions, PromptResult};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use turnery_engine::{
+    CallDetail, CallKind, Content, Detail, FailureKind, Message, MessageStop, Outcome,
+    ToolEnvelope, ToolFailure, ToolSpec, TurnFinish, TurnStop, render,
+};
+use turnery_tools::{Access, Prepared, Tool, ToolCx, Workspace, parse_args, spec_for};
+
+/// How the model calls it.
+pub(crate) const NAME: &str = "task";
+/// How deep sub-agents may nest (UP-19).
+pub const DEEPEST: u8 = 5;
+/// A child ends by its own limits, which leave out the time that a person takes to answer.
+const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// What it is about, in a few words, for the user.
+    title: String,
+    /// All that the sub-agent needs to know: it sees nothing of this conversation.
+    prompt: String,
+    /// True for work that only reads and searches.
+    read_only: Option<bool>,
+}
+
+/// The tool `task`. Does its work only inside a session.
+#[derive(Debug)]
+pub struct SubAgents {
+    spec: ToolSpec,
+}
+
+impl SubAgents {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            spec: spec_for::<Args>(
+                NAME,
+                "Hand a self-contained part of the work to a sub-agent that has the same tools and \
+                 its own context, and get back its final answer. Good for broad searches and for \
+                 independent parts: calls in one answer run side by side.",
+            ),
+        }
+    }
+}
+
+impl Default for SubAgents {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tool for SubAgents {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, args: &Value, _workspace: &Workspace) -> CallDetail {
+        let title = args.get("title").and_then(Value::as_str).unwrap_or(NAME);
+        CallDetail {
+            title: format!("Sub-agent: {title}"),
+            kind: CallKind::Think,
+            ..CallDetail::default()
+        }
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        // Each call of the child is judged by itself.
+        Box::pin(async move {
+            Ok(Prepared {
+                access: Access::Nothing,
+                detail: self.describe(args, &cx.workspace),
+            })
+        })
+    }
+
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        Box::pin(async move {
+            run(args, cx).await.unwrap_or_else(|failure| ToolEnvelope {
+                result: Err(failure),
+                ..ToolEnvelope::ok(Vec::new())
+            })
+        })
+    }
+
+    fn parallel(&self, _args: &Value) -> bool {
+        true
+    }
+
+    fn timeout(&self, _args: &Value) -> Duration {
+        TIMEOUT
+    }
+}
+
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+    let args: Args = parse_args(args)?;
+    let parent = cx
+        .host
+        .as_ref()
+        .and_then(|host| Arc::clone(host).downcast::<Parent>().ok())
+        .ok_or_else(|| failed("a sub-agent needs a session to belong to".to_owned()))?;
+    if parent.depth >= DEEPEST {
+        let message = format!("sub-agents nest no deeper than {DEEPEST}: do this part yourself");
+        return Err(failed(message));
+    }
+    // However this future ends, so does the child.
+    let cancel = cx.cancel.child_token();
+    let _ended = cancel.clone().drop_guard();
+    let child = parent
+        .open(cx, args.read_only == Some(true))
+        .await
+        .map_err(|error| failed(format!("{:?} could not begin: {error}", args.title)))?;
+    let options = PromptOptions {
+        spawned_by: Some(parent.loop_id.clone()),
+        ..PromptOptions::cancelled_by(cancel.clone())
+    };
+    let result = match child.prompt(vec![Content::text(args.prompt)], options) {
+        Ok(ticket) => parent.watch(&child, ticket.result()).await,
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    child.close().await;
+    match result {
+        Ok(result) => Ok(told(&result, &cancel)),
+        Err(error) => Err(failed(format!(
+            "{:?} has left nothing: {error}",
+            args.title
+        ))),
+    }
+}
+
+/// What the calling model reads: the child's last words, and how it ended if not by itself.
+fn told(result: &PromptResult, cancel: &CancellationToken) -> ToolEnvelope {
+    let text = match &result.outcome {
+        Outcome::Finished(TurnFinish::AssistantMessage { text }) => Ok(text.clone()),
+        Outcome::Finished(
+            TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. },
+        ) => Ok(render(value)),
+        Outcome::FrameSwitch { .. } | Outcome::Stopped(_) => Err(stopped(result)),
+    };
+    let envelope = match text {
+        Ok(text) => ToolEnvelope::text(text),
+        Err(_) if cancel.is_cancelled() => {
+            ToolEnvelope::failed(FailureKind::Cancelled, "the sub-agent was cancelled")
+        }
+        Err(text) => ToolEnvelope::failed(FailureKind::ExecutionError, text),
+    };
+    ToolEnvelope {
+        child_loop_id: result.loop_ids().last().cloned(),
+        ..envelope
+    }
+}
+
+fn stopped(result: &PromptResult) -> String {
+    let why = why(result);
+    let last = result
+        .messages()
+        .filter_map(|message| match &message.message {
+            Message::Assistant { stop, .. } if *stop != MessageStop::Error => {
+                Some(message.message.text()).filter(|text| !text.is_empty())
+            }
+            Message::Assistant { .. }
+            | Message::System { .. }
+            | Message::User { .. }
+            | Message::ToolResult { .. } => None,
+        });
+    match last.last() {
+        Some(text) => format!("the sub-agent did not finish: {why}. Its last words:\n{text}"),
+        None => format!("the sub-agent did not finish: {why}"),
+    }
+}
+
+fn why(result: &PromptResult) -> String {
+    match &result.detail {
+        Some(Detail::Limit { text, .. }) => text.clone(),
+        Some(Detail::Provider { message, .. } | Detail::Runtime { message }) => message.clone(),
+        Some(Detail::Refusal) => "the model refused".to_owned(),
+        Some(Detail::Rejection { reason }) => reason.clone(),
+        Some(Detail::Continued { .. }) | None => match &result.outcome {
+            Outcome::Stopped(TurnStop::Incomplete) => "its answer got too long".to_owned(),
+            Outcome::Stopped(
+                TurnStop::SubmittedError { value } | TurnStop::ToolError { value, .. },
+            ) => render(value),
+            Outcome::Stopped(
+                TurnStop::Cancelled
+                | TurnStop::InvalidInput
+                | TurnStop::ProviderError
+                | TurnStop::MaxTurns
+                | TurnStop::ToolFailure
+                | TurnStop::PluginAbort
+                | TurnStop::RuntimeError,
+            )
+            | Outcome::Finished(_)
+            | Outcome::FrameSwitch { .. } => "it was stopped".to_owned(),
+        },
+    }
+}
+
+fn failed(message: String) -> ToolFailure {
+    ToolFailure {
+        kind: FailureKind::ExecutionError,
+        message,
+        details: None,
+    }
+}

@@ -1,0 +1,147 @@
+//! Ports: how a sub-agent reaches the person and shows what it does: through the call that it works for.
+
+use crate::{Answer, Ask, Client, Item, Outbox};
+use futures_util::future::BoxFuture;
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::PollSender;
+use turnery_engine::{CallId, ChildUsage, EventKind, SessionId, StreamDelta, Usage, usage::source};
+use turnery_tools::Progress;
+
+/// The parent's client, asked in the name of the parent's session and call: the person knows no other.
+pub(super) struct ParentClient {
+    pub(super) client: Arc<dyn Client>,
+    pub(super) session_id: SessionId,
+    pub(super) call_id: CallId,
+}
+
+impl Client for ParentClient {
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer> {
+        self.client.ask(Ask {
+            session_id: self.session_id.clone(),
+            call_id: self.call_id.clone(),
+            ..ask
+        })
+    }
+}
+
+/// Turns the child's events into reports of the parent's call. Bounded by the parent's own pace.
+pub(super) struct ChildOutbox {
+    session_id: SessionId,
+    model: String,
+    progress: PollSender<Progress>,
+    /// Turns so far, over all loops.
+    turns: u32,
+    spent: Usage,
+    summaries: Usage,
+    /// Whether text has been shown since the last line of our own.
+    in_text: bool,
+}
+
+impl ChildOutbox {
+    pub(super) fn new(
+        session_id: SessionId,
+        model: String,
+        progress: mpsc::Sender<Progress>,
+    ) -> Self {
+        Self {
+            session_id,
+            model,
+            progress: PollSender::new(progress),
+            turns: 0,
+            spent: Usage::default(),
+            summaries: Usage::default(),
+            in_text: false,
+        }
+    }
+
+    fn usage(&self, source: &str, usage: Option<Usage>, cumulative: Usage) -> ChildUsage {
+        ChildUsage {
+            session_id: self.session_id.clone(),
+            source: source.to_owned(),
+            model: self.model.clone(),
+            iteration: self.turns.saturating_sub(1),
+            usage,
+            cumulative,
+        }
+    }
+
+    /// What a person at the parent's end wants to see of it.
+    fn report(&mut self, kind: &EventKind) -> Option<Progress> {
+        match kind {
+            EventKind::TurnStart { .. } => {
+                self.turns += 1;
+                None
+            }
+            EventKind::UsageReported { usage, .. } => {
+                self.spent += usage.unwrap_or_default();
+                let spent = self.usage(source::SUBAGENT, *usage, self.spent);
+                Some(Progress::Spent(spent))
+            }
+            EventKind::CompactionEnded {
+                usage: Some(usage), ..
+            } => {
+                self.summaries += *usage;
+                let spent = self.usage(source::COMPACTION, Some(*usage), self.summaries);
+                Some(Progress::Spent(spent))
+            }
+            EventKind::ChildUsageReported { child, .. } => Some(Progress::Spent(child.clone())),
+            EventKind::Delta {
+                delta: StreamDelta::Text { text, .. },
+                ..
+            } => {
+                self.in_text = !text.ends_with('\n');
+                Some(Progress::Printed(text.clone()))
+            }
+            EventKind::ToolCallRequested { detail, .. } => {
+                let before = if std::mem::take(&mut self.in_text) {
+                    "\n"
+                } else {
+                    ""
+                };
+                Some(Progress::Printed(format!("{before}• {}\n", detail.title)))
+            }
+            EventKind::LoopStart { .. }
+            | EventKind::InputRejected { .. }
+            | EventKind::CompactionStarted { .. }
+            | EventKind::CompactionEnded { usage: None, .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::Issue { .. }
+            | EventKind::MessageStart { .. }
+            | EventKind::Delta {
+                delta: StreamDelta::Thinking { .. } | StreamDelta::ToolCallArgs { .. },
+                ..
+            }
+            | EventKind::MessageEnd { .. }
+            | EventKind::PermissionRequested { .. }
+            | EventKind::PermissionResolved { .. }
+            | EventKind::ToolExecutionStart { .. }
+            | EventKind::ToolExecutionUpdate { .. }
+            | EventKind::ToolExecutionOutput { .. }
+            | EventKind::ToolProgress { .. }
+            | EventKind::ToolExecutionEnd { .. }
+            | EventKind::FinalValue { .. }
+            | EventKind::ToolValue { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::TurnEnd { .. }
+            | EventKind::LoopEnd { .. } => None,
+        }
+    }
+}
+
+impl Outbox for ChildOutbox {
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // An error means that the parent's call is over: then there is room, and nobody who reads.
+        self.progress.poll_reserve(cx).map(|_| ())
+    }
+
+    fn push(&mut self, item: Item<'_>) {
+        let Item::Live(event) = item else { return };
+        if let Some(report) = self.report(&event.kind) {
+            let _ = self.progress.send_item(report);
+        }
+    }
+}
