@@ -183,9 +183,6 @@ pub(crate) struct RunArgs {
     /// Work in this folder instead of the current one.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cwd: Option<PathBuf>,
-    /// How to print: text for people, one JSON object at the end, or one JSON object a line as it goes.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
     /// Go on with this session.
     #[arg(long, value_name = "ID", conflicts_with = "continue_newest")]
     pub(crate) session: Option<String>,
@@ -195,6 +192,16 @@ pub(crate) struct RunArgs {
     /// Show the model this picture (PNG, JPEG, GIF or WebP). Repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+/// How a prompt is carried out and shown.
+#[derive(Clone, Debug, Default, Group)]
+pub(crate) struct How {
+    /// How to print: text for people, one JSON object at the end, or one JSON object a line as it goes.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) choice: Choices,
 }
@@ -217,6 +224,8 @@ pub(crate) enum Format {
 Examples:
   turnery sessions list --all
   turnery sessions show ID | less
+  turnery sessions branch ID 2 \"try it without the cache\"
+  turnery sessions rerun ID --model anthropic/claude-opus-4-8
   turnery sessions list --json | jq -r '.[].id'")]
 pub(crate) struct SessionsArgs {
     #[command(subcommand)]
@@ -226,6 +235,57 @@ pub(crate) struct SessionsArgs {
 /// What can be done with sessions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
+    #[command(flatten)]
+    Kept(Kept),
+    #[command(flatten)]
+    Again(Again),
+}
+
+/// What can be done with a session that has run already, on the same engine as `run`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Again {
+    /// Let the model go on where it stopped, with nothing new said to it.
+    Continue {
+        /// The session.
+        id: String,
+        #[command(flatten)]
+        how: Box<How>,
+    },
+    /// Run a loop again with the same prompt; it takes the place of the old one and of what came after.
+    Rerun {
+        /// The session.
+        id: String,
+        /// The loop, by its number in `sessions show` or its id; the last one unless given.
+        #[arg(value_name = "LOOP")]
+        which: Option<String>,
+        #[command(flatten)]
+        how: Box<How>,
+    },
+    /// Go on from the end of an earlier loop with another prompt; what came after it is left aside.
+    Branch {
+        /// The session.
+        id: String,
+        /// The loop, by its number in `sessions show` or its id.
+        #[arg(value_name = "LOOP")]
+        from: String,
+        /// What you want. Text piped to stdin is added after it; without it, or as `-`, stdin is the prompt.
+        #[arg(value_name = "PROMPT")]
+        prompt: Option<String>,
+        #[command(flatten)]
+        how: Box<How>,
+    },
+    /// Summarise the older messages of a session.
+    Compact {
+        /// The session.
+        id: String,
+        #[command(flatten)]
+        how: Box<How>,
+    },
+}
+
+/// What can be done with sessions as they are kept.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Kept {
     /// List the sessions of this folder, the newest first.
     List {
         /// Those of all folders.
@@ -235,7 +295,7 @@ pub(crate) enum Sessions {
         #[arg(long)]
         json: bool,
     },
-    /// Print what was said and done in a session.
+    /// Print the loops of a session, and what was said and done in it.
     Show {
         /// The session.
         id: String,
@@ -257,6 +317,14 @@ pub(crate) enum Sessions {
         /// Under a new id, and so beside the session that it was made from.
         #[arg(long)]
         new: bool,
+    },
+    /// Print what a session has spent, for what and with which model.
+    Usage {
+        /// The session.
+        id: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Delete sessions for good.
     Delete {

@@ -15,7 +15,7 @@ mod sessions;
 mod show;
 mod tool;
 
-use args::{Args, Command};
+use args::{Args, Command, Sessions};
 use clap::{CommandFactory as _, Parser as _};
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -31,10 +31,13 @@ fn main() -> ExitCode {
     let done = match args.command {
         Some(Command::Acp(acp)) => acp::serve(&global, acp.choice.or(flags).into()),
         Some(Command::Run(mut run)) => {
-            run.choice = run.choice.or(flags);
+            run.how.choice = run.how.choice.or(flags);
             return run::run(&global, *run);
         }
-        Some(Command::Sessions(sessions)) => sessions::run(&global, sessions.what),
+        Some(Command::Sessions(sessions)) => match sessions.what {
+            Sessions::Kept(kept) => sessions::run(&global, kept),
+            Sessions::Again(again) => return run::again(&global, again, flags),
+        },
         Some(Command::Models(models)) => models::run(&global, &models),
         Some(Command::Tool(tool)) => tool::run(tool.what),
         Some(Command::Completions(completions)) => completions::write(completions.shell),

@@ -60,18 +60,21 @@ impl Parts {
     /// The agent.
     pub(crate) fn agent(self) -> anyhow::Result<Agent> {
         let store = self.store()?;
+        Ok(self.agent_over(store))
+    }
+
+    /// The agent, with this store of sessions.
+    pub(crate) fn agent_over(self, store: Arc<dyn Store>) -> Agent {
         // Where a key stands in the environment, commands do not see it, whatever its name.
         let keys = self.providers.iter().map(|provider| &*provider.key_hint);
         // Nobody here carries out what tools ask for besides their result (C-22).
-        let toolbox = Toolbox::coding_with(Shell::hiding(keys))
-            .and(SubAgents::new())
-            .narrowed(EffectPolicy::deny_all());
-        Ok(Agent::new(
+        let toolbox = toolbox(Shell::hiding(keys)).narrowed(EffectPolicy::deny_all());
+        Agent::new(
             store,
             Arc::new(Catalogue::new(self.providers).with_facts(self.models)),
             toolbox,
             Arc::new(self.configured),
-        ))
+        )
     }
 
     /// The store of sessions.
@@ -85,6 +88,26 @@ impl Parts {
     pub(crate) fn model(&self, cwd: PathBuf) -> anyhow::Result<ModelName> {
         Ok(turnery_agent::Projects::settings(&self.configured, &[cwd])?.model)
     }
+
+    /// The same, if its provider has the key that it needs.
+    pub(crate) fn usable_model(&self, cwd: PathBuf) -> anyhow::Result<ModelName> {
+        let name = self.model(cwd)?;
+        let provider = self.providers.iter().find(|it| it.name == name.provider);
+        if let Some(provider) = provider {
+            anyhow::ensure!(
+                providers::is_ready(provider),
+                "there is no key for {}: set {}, or choose another model (`turnery models` lists them)",
+                provider.name,
+                provider.key_hint
+            );
+        }
+        Ok(name)
+    }
+}
+
+/// All tools that there are.
+pub(crate) fn toolbox(shell: Shell) -> Toolbox {
+    Toolbox::coding_with(shell).and(SubAgents::new())
 }
 
 /// The folder to work in: as given, or the current one.

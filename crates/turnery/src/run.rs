@@ -1,26 +1,31 @@
-//! `turnery run`: one prompt, the same engine as in an editor, for people and scripts.
+//! `turnery run`: one prompt, the same engine as in an editor, for people and scripts. And what
+//! `turnery sessions` does with loops that have run: continue, rerun, branch, compact.
 //!
 //! `--format json` prints one object at the end, `--format stream-json` one object a line: every
 //! event as `{"type": "event", ...}` with the fields of [`turnery_engine::Event`], then the object
-//! that `json` prints: `{"type": "result", ...}`, see [`RunResult`].
+//! that `json` prints: `{"type": "result", ...}`, see [`result::RunResult`] and `schemas/run.json`.
 
 mod ask;
 pub(crate) mod exit;
+mod job;
 mod progress;
 mod prompt;
+mod result;
 mod screen;
 mod text;
 
+pub(crate) use job::number;
+
 use crate::{
-    args::{Format, Global, RunArgs},
+    args::{Again, Choices, Format, Global, How, RunArgs},
     config::Choice,
     logs,
     parts::{Parts, folder, runtime},
 };
 use anyhow::{Context as _, anyhow};
-use exit::Ending;
+use job::{Job, Place, Work};
 use prompt::Silence;
-use serde::Serialize;
+use result::RunResult;
 use std::{
     io::{self, IsTerminal as _},
     path::PathBuf,
@@ -32,61 +37,77 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
 };
-use turnery_agent::{
-    Agent, CancellationToken, OpenRequest, Ports, PromptError, PromptResult, Session,
-};
-use turnery_engine::{Content, SessionId, Usage};
-use turnery_store::ListQuery;
+use turnery_agent::{CancellationToken, Ports, PromptError, PromptResult, Session};
+use turnery_engine::Content;
 
 /// How long what still runs may take to end once the process is to leave.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// What came of a run: the last line of `--format json` and `--format stream-json`.
-#[derive(Debug, Serialize)]
-struct RunResult {
-    /// Always `result`.
-    r#type: &'static str,
-    /// For `--session`; absent when no session was opened.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<SessionId>,
-    /// `finished`, `cancelled`, `refusal`, `limit`, `incomplete`, `provider_error`, `error`, ...
-    outcome: &'static str,
-    /// The Agent Client Protocol's word; `null` for a failure.
-    stop_reason: Option<&'static str>,
-    /// The model's last message.
-    text: String,
-    /// Tokens of all turns; absent when no prompt ran.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Usage>,
-    /// Turns with the model.
-    turns: u32,
-    /// `provider/model`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    /// From the start of the process.
-    duration_ms: u64,
-    /// What went wrong, for a person.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    /// The exit code of the process.
-    exit_code: u8,
-}
-
 /// Carry out `turnery run`.
 pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
+    let RunArgs {
+        prompt,
+        cwd,
+        session,
+        continue_newest,
+        image,
+        how,
+    } = args;
+    let place = match (session, continue_newest) {
+        (Some(id), _) => Place::Here(id, cwd),
+        (None, true) => Place::Newest(cwd),
+        (None, false) => Place::New(cwd),
+    };
+    carry_out(global, how.format, || {
+        let work = Work::Say(prepare(prompt.as_deref(), &image)?);
+        Ok(Job { work, place, how })
+    })
+}
+
+/// Carry out what `turnery sessions` does with loops that have run. `flags` stood before the command.
+pub(crate) fn again(global: &Global, again: Again, flags: Choices) -> ExitCode {
+    let (Again::Continue { how, .. }
+    | Again::Rerun { how, .. }
+    | Again::Branch { how, .. }
+    | Again::Compact { how, .. }) = &again;
+    let how = How {
+        format: how.format,
+        choice: how.choice.clone().or(flags),
+    };
+    carry_out(global, how.format, || {
+        let (id, work) = match again {
+            Again::Continue { id, .. } => (id, Work::GoOn),
+            Again::Rerun { id, which, .. } => (id, Work::Rerun(which)),
+            Again::Compact { id, .. } => (id, Work::Compact),
+            Again::Branch {
+                id, from, prompt, ..
+            } => {
+                let content = prepare(prompt.as_deref(), &[])?;
+                (id, Work::Branch(from, content))
+            }
+        };
+        let place = Place::There(id);
+        Ok(Job { work, place, how })
+    })
+}
+
+fn carry_out(
+    global: &Global,
+    format: Format,
+    job: impl FnOnce() -> anyhow::Result<Job>,
+) -> ExitCode {
     let began = Instant::now();
-    let format = args.format;
-    let mut result = match prepare(&args) {
-        Ok(input) => prompt_once(global, args, input).unwrap_or_else(|error| RunResult {
-            // `turnery run ... | head` has what it wanted.
-            error: (!is_broken_pipe(&error)).then(|| format!("{error:#}")),
-            ..failed(&error)
+    let mut result = match job() {
+        Ok(job) => in_runtime(global, job).unwrap_or_else(|error| {
+            let mut result = RunResult::failed(&error);
+            if is_broken_pipe(&error) {
+                // `turnery run ... | head` has what it wanted.
+                result.error = None;
+            }
+            result
         }),
-        Err(error) => RunResult {
-            outcome: "usage",
-            exit_code: exit::USAGE,
-            ..failed(&error)
-        },
+        // What is wrong here is wrong with the command line.
+        Err(error) => RunResult::misused(&error),
     };
     result.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     if let Some(error) = &result.error {
@@ -102,22 +123,6 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
     }
 }
 
-fn failed(error: &anyhow::Error) -> RunResult {
-    RunResult {
-        r#type: "result",
-        session_id: None,
-        outcome: "error",
-        stop_reason: None,
-        text: String::new(),
-        usage: None,
-        turns: 0,
-        model: None,
-        duration_ms: 0,
-        error: Some(format!("{error:#}")),
-        exit_code: exit::ERROR,
-    }
-}
-
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause
@@ -126,17 +131,15 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// The prompt. What is wrong here is wrong with the command line.
-fn prepare(args: &RunArgs) -> anyhow::Result<Vec<Content>> {
-    let argument = args
-        .prompt
-        .as_deref()
+/// The prompt: the argument, what is piped in, and pictures.
+fn prepare(prompt: Option<&str>, images: &[PathBuf]) -> anyhow::Result<Vec<Content>> {
+    let argument = prompt
         .map(str::trim)
         .filter(|text| !text.is_empty() && *text != "-");
     let stdin = io::stdin();
     let piped = if stdin.is_terminal() {
         anyhow::ensure!(
-            args.prompt.as_deref() != Some("-"),
+            prompt != Some("-"),
             "the prompt is to come from stdin, but nothing is piped in"
         );
         Vec::new()
@@ -148,7 +151,7 @@ fn prepare(args: &RunArgs) -> anyhow::Result<Vec<Content>> {
         };
         prompt::piped(stdin, silence, logs::say)?
     };
-    let content = prompt::content(prompt::text(argument, &piped), &args.image)?;
+    let content = prompt::content(prompt::text(argument, &piped), images)?;
     anyhow::ensure!(
         !content.is_empty(),
         "there is no prompt; write it as an argument or pipe it in: turnery run \"explain this project\""
@@ -156,28 +159,36 @@ fn prepare(args: &RunArgs) -> anyhow::Result<Vec<Content>> {
     Ok(content)
 }
 
-fn prompt_once(global: &Global, args: RunArgs, input: Vec<Content>) -> anyhow::Result<RunResult> {
+fn in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
     let runtime = runtime()?;
-    let result = runtime.block_on(converse(global, args, input));
+    let result = runtime.block_on(converse(global, job));
     // Drops what still runs, and with it the processes that it started.
     runtime.shutdown_timeout(GOODBYE);
     result
 }
 
-async fn converse(
-    global: &Global,
-    args: RunArgs,
-    input: Vec<Content>,
-) -> anyhow::Result<RunResult> {
+async fn converse(global: &Global, job: Job) -> anyhow::Result<RunResult> {
+    let Job { work, place, how } = job;
     let mut signals = Signals::listen()?;
-    let flags = Choice::from(args.choice.clone());
-    let agent = Parts::read(global, flags.clone()).agent()?;
-    let cwd = folder(args.cwd.clone())?;
+    let flags = Choice::from(how.choice);
+    let parts = Parts::read(global, flags.clone());
+    let store = parts.store()?;
+    let begins_with = match &place {
+        // A session that could never say anything is not made.
+        Place::New(cwd) => Some(parts.usable_model(folder(cwd.clone())?)?),
+        Place::Newest(_) | Place::Here(..) | Place::There(_) => None,
+    };
+    let agent = parts.agent_over(Arc::clone(&store));
+    if let Some(name) = &begins_with {
+        job::check(&agent, name, work.content(), &flags)?;
+    }
     let cancel = CancellationToken::new();
-    let (outbox, notices, seen) = screen::start(args.format, cancel.clone())?;
+    let (outbox, notices, seen) = screen::start(how.format, cancel.clone())?;
     let ports = Ports::local(Arc::new(ask::Asker::new(notices)), Box::new(outbox));
-    let session = open(&agent, &args, cwd, ports, &flags).await?;
-    let ticket = session.start(input, cancel.clone())?;
+    let session = job::open(&agent, &*store, &place, ports, &flags).await?;
+    let name = session.options().model.parse()?;
+    job::check(&agent, &name, work.content(), &flags)?;
+    let ticket = work.start(&session, &*store, cancel.clone()).await?;
 
     let mut ended = std::pin::pin!(end(&session, ticket.result(), seen));
     let (result, seen) = tokio::select! {
@@ -187,80 +198,12 @@ async fn converse(
             logs::say("stopping; press Ctrl-C again to force it");
             tokio::select! {
                 ended = &mut ended => ended?,
-                () = signals.next() => return Ok(forced(&session)),
+                () = signals.next() => return Ok(RunResult::forced(&session)),
             }
         }
     };
-    let Ending {
-        outcome,
-        stop_reason,
-        code,
-        message,
-    } = exit::of(&result);
-    Ok(RunResult {
-        r#type: "result",
-        session_id: Some(session.id().clone()),
-        outcome,
-        stop_reason,
-        text: seen.text,
-        // All zeros: no provider said anything.
-        usage: Some(result.usage).filter(|usage| *usage != Usage::default()),
-        turns: seen.turns,
-        model: Some(session.options().model),
-        duration_ms: 0,
-        error: message,
-        exit_code: code,
-    })
-}
-
-/// The session to prompt: a new one, the one that was named, or the newest of the folder.
-async fn open(
-    agent: &Agent,
-    args: &RunArgs,
-    cwd: PathBuf,
-    ports: Ports,
-    flags: &Choice,
-) -> anyhow::Result<Session> {
-    let request = OpenRequest {
-        cwd: cwd.clone(),
-        roots: Vec::new(),
-    };
-    let id = match &args.session {
-        Some(id) => Some(SessionId::from(id.as_str())),
-        None if args.continue_newest => Some(newest(agent, cwd).await?),
-        None => None,
-    };
-    let Some(id) = id else {
-        return Ok(agent.create(request, |_| ports).await?);
-    };
-    let session = agent.open(&id, request, false, |_| ports).await?;
-    // A session keeps its own settings; what the command line says is newer.
-    if let Some(model) = &flags.model {
-        session.set_model(&model.to_string()).await?;
-    }
-    if let Some(mode) = flags.mode {
-        session.set_mode(mode).await?;
-    }
-    if let Some(thinking) = flags.thinking {
-        session.set_thinking(thinking).await?;
-    }
-    Ok(session)
-}
-
-async fn newest(agent: &Agent, cwd: PathBuf) -> anyhow::Result<SessionId> {
-    let query = ListQuery {
-        cwd: Some(cwd.clone()),
-        limit: 1,
-        ..ListQuery::default()
-    };
-    let page = agent.list(query).await?;
-    let newest = page.sessions.into_iter().next().with_context(|| {
-        format!(
-            "no session was held in {} yet; leave out --continue",
-            cwd.display()
-        )
-    })?;
-    Ok(newest.id)
+    let price = agent.models().price(&name);
+    Ok(RunResult::of(&session, &result, seen, price))
 }
 
 /// The end of the prompt, with everything written.
@@ -276,16 +219,6 @@ async fn end(
         .context("writing the answer broke off")?
         .context("cannot write the answer")?;
     Ok((result?, seen))
-}
-
-fn forced(session: &Session) -> RunResult {
-    RunResult {
-        session_id: Some(session.id().clone()),
-        outcome: "cancelled",
-        stop_reason: Some("cancelled"),
-        exit_code: exit::CANCELLED,
-        ..failed(&anyhow!("cancelled by force; the answer was not stored"))
-    }
 }
 
 /// Ctrl-C, and what a supervisor sends.

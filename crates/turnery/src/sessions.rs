@@ -1,20 +1,23 @@
 //! `turnery sessions`: what was said and done, kept in the store.
 
 mod transfer;
+mod tree;
+mod usage;
 
 use crate::{
-    args::{Global, Sessions},
+    args::{Global, Kept},
     config::Choice,
     parts::{Parts, folder, runtime},
-    run::exit,
+    run::{exit, number},
     show::{line, plain, when},
 };
 use std::{
+    collections::HashSet,
     io::{self, Write},
     process::ExitCode,
     sync::Arc,
 };
-use turnery_engine::{Content, LoopRecord, Message, SessionId};
+use turnery_engine::{Content, LoopId, LoopRecord, Message, SessionId};
 use turnery_store::{ListQuery, SessionInfo, Store};
 
 /// Longest title in a list. Unit: characters.
@@ -22,22 +25,23 @@ const TITLE: usize = 60;
 /// Longest line of a tool's result in a transcript. Unit: characters.
 const RESULT: usize = 120;
 
-/// Carry out `turnery sessions`.
-pub(crate) fn run(global: &Global, what: Sessions) -> anyhow::Result<ExitCode> {
+/// Carry out what `turnery sessions` does without a model.
+pub(crate) fn run(global: &Global, what: Kept) -> anyhow::Result<ExitCode> {
     let store = Parts::read(global, Choice::default()).store()?;
     let runtime = runtime()?;
     let mut out = io::stdout().lock();
     runtime.block_on(async {
         match what {
-            Sessions::List { all, json } => list(&*store, all, json, &mut out).await,
-            Sessions::Show { id, json } => {
-                show(&*store, &SessionId::from(id), json, &mut out).await
-            }
-            Sessions::Export { id, file } => {
+            Kept::List { all, json } => list(&*store, all, json, &mut out).await,
+            Kept::Show { id, json } => show(&*store, &SessionId::from(id), json, &mut out).await,
+            Kept::Export { id, file } => {
                 transfer::export(&*store, &SessionId::from(id), file.as_deref(), &mut out).await
             }
-            Sessions::Import { file, new } => transfer::import(&*store, &file, new, &mut out).await,
-            Sessions::Delete { id } => delete(&*store, id, &mut out).await,
+            Kept::Import { file, new } => transfer::import(&*store, &file, new, &mut out).await,
+            Kept::Usage { id, json } => {
+                usage::usage(&*store, &SessionId::from(id), json, &mut out).await
+            }
+            Kept::Delete { id } => delete(&*store, id, &mut out).await,
         }
     })
 }
@@ -126,13 +130,26 @@ async fn show(
         plain(&info.cwd.display().to_string()),
         when(info.created_at)
     )?;
-    transcript(&loops, out)?;
+    let tip = info.tip_loop_id.as_ref();
+    tree::write(&loops, tip, out)?;
+    transcript(&loops, &tree::seen(&loops, tip), out)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What was said, in order, for reading.
-fn transcript(loops: &[Arc<LoopRecord>], out: &mut impl Write) -> io::Result<()> {
+fn transcript(
+    loops: &[Arc<LoopRecord>],
+    seen: &HashSet<LoopId>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     for record in loops {
+        if !seen.contains(&record.loop_id) {
+            let number = number(&record.loop_id);
+            writeln!(
+                out,
+                "\n· loop {number}, which the model does not see any more"
+            )?;
+        }
         for message in &record.messages {
             match &message.message {
                 Message::User { content } => {

@@ -355,7 +355,7 @@ config.toml:2: hooks: command is missing
 config.toml:3: hooks.on: \"before_toll\" is no hook; write \"before_tool\" (or before_loop, input, before_turn, after_turn, after_tool, before_compaction, after_compaction, on_error, checkpoint, after_loop)
 config.toml:4: hooks: tools is for before_tool and after_tool only
 config.toml:6: hooks.command: there is no command in it
-config.toml:7: hooks.tools: \"eidt_file\" is no tool; write \"edit_file\" (or read_file, list_dir, find_files, search, write_file, shell, update_plan)
+config.toml:7: hooks.tools: \"eidt_file\" is no tool; write \"edit_file\" (or read_file, list_dir, find_files, search, write_file, shell, update_plan, task)
 config.toml:9: models.desk/a.contxt_window is no key of this table; write \"context_window\" (or max_output, images, reasoning, price)
 config.toml:10: models.desk/a.price: a price needs input and output, each for a million tokens
 config.toml:10: models.desk/a.price.outptu is no key of this table; write \"output\" (or input, cache_read, cache_write)"

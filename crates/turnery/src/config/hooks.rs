@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 use toml::de::DeValue;
-use turnery_tools::Toolbox;
+use turnery_tools::Shell;
 
 /// How long a command may take, unless it says so.
 const USUAL: Duration = Duration::from_secs(60);
@@ -149,7 +149,7 @@ fn command(value: &DeValue<'_>) -> Result<Vec<String>, String> {
 
 /// A misspelt tool would be a guard that guards nothing.
 fn tool(name: String) -> Result<String, String> {
-    let toolbox = Toolbox::coding();
+    let toolbox = crate::parts::toolbox(Shell::hiding([]));
     let names: Vec<&str> = toolbox.names().collect();
     match names.contains(&&*name) {
         true => Ok(name),

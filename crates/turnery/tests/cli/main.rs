@@ -2,7 +2,9 @@
 #![cfg(unix)]
 
 mod acp;
+mod again;
 mod commands;
+mod costs;
 mod home;
 mod hooks;
 mod outcomes;

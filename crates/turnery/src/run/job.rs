@@ -1,0 +1,170 @@
+//! Job: what a run is to do, and in which session.
+
+use crate::{args::How, config::Choice, parts::folder};
+use anyhow::{Context as _, ensure};
+use std::path::PathBuf;
+use turnery_agent::{Agent, CancellationToken, OpenRequest, Ports, PromptOptions, Session, Ticket};
+use turnery_engine::{Content, LoopId, SessionId};
+use turnery_models::ModelName;
+use turnery_store::{ListQuery, SessionInfo, Store};
+
+/// What is to be done, where, and how it is to be shown.
+pub(crate) struct Job {
+    pub(crate) work: Work,
+    pub(crate) place: Place,
+    pub(crate) how: How,
+}
+
+/// What is to be done.
+pub(crate) enum Work {
+    /// Say this to the model.
+    Say(Vec<Content>),
+    /// Let the model go on (LOOP-18).
+    GoOn,
+    /// Run a loop again, the last one unless said (LOOP-19).
+    Rerun(Option<String>),
+    /// Go on from the end of a loop with something else (LOOP-20).
+    Branch(String, Vec<Content>),
+    /// Summarise older messages (LOOP-21).
+    Compact,
+}
+
+/// The session to do it in.
+pub(crate) enum Place {
+    /// A new one in this folder.
+    New(Option<PathBuf>),
+    /// The newest of this folder.
+    Newest(Option<PathBuf>),
+    /// This one, which must be this folder's.
+    Here(String, Option<PathBuf>),
+    /// This one, in its own folder.
+    There(String),
+}
+
+impl Work {
+    /// What is new to the model.
+    pub(super) fn content(&self) -> &[Content] {
+        match self {
+            Self::Say(content) | Self::Branch(_, content) => content,
+            Self::GoOn | Self::Rerun(_) | Self::Compact => &[],
+        }
+    }
+
+    /// Begin it.
+    pub(super) async fn start(
+        self,
+        session: &Session,
+        store: &dyn Store,
+        cancel: CancellationToken,
+    ) -> anyhow::Result<Ticket> {
+        let options = PromptOptions::cancelled_by(cancel);
+        Ok(match self {
+            Self::Say(content) => session.prompt(content, options)?,
+            Self::GoOn => session.go_on(options)?,
+            Self::Compact => session.compact(options)?,
+            Self::Rerun(None) => session.rerun(None, options)?,
+            Self::Rerun(Some(text)) => {
+                let which = named(store, session.id(), &text).await?;
+                session.rerun(Some(which), options)?
+            }
+            Self::Branch(text, content) => {
+                let from = named(store, session.id(), &text).await?;
+                session.branch(from, content, options)?
+            }
+        })
+    }
+}
+
+/// The loop that a person means: by its id, or by its number, the last part of the id.
+async fn named(store: &dyn Store, id: &SessionId, text: &str) -> anyhow::Result<LoopId> {
+    let loops = store.loops(id, 0).await?;
+    let found = loops
+        .iter()
+        .map(|record| &record.loop_id)
+        .find(|loop_id| loop_id.as_str() == text || number(loop_id) == text);
+    found.cloned().with_context(|| {
+        format!("session {id} has no loop {text}; `turnery sessions show {id}` lists them")
+    })
+}
+
+/// The number of a loop in its session.
+pub(crate) fn number(id: &LoopId) -> &str {
+    id.as_str().rsplit('.').next().unwrap_or_default()
+}
+
+/// The session to work in.
+pub(super) async fn open(
+    agent: &Agent,
+    store: &dyn Store,
+    place: &Place,
+    ports: Ports,
+    flags: &Choice,
+) -> anyhow::Result<Session> {
+    let (id, request) = match place {
+        Place::New(cwd) => {
+            let request = OpenRequest::folder(folder(cwd.clone())?);
+            return Ok(agent.create(request, |_| ports).await?);
+        }
+        Place::Newest(cwd) => {
+            let cwd = folder(cwd.clone())?;
+            (newest(agent, cwd.clone()).await?, OpenRequest::folder(cwd))
+        }
+        Place::Here(id, cwd) => {
+            let request = OpenRequest::folder(folder(cwd.clone())?);
+            (SessionId::from(id.as_str()), request)
+        }
+        Place::There(id) => {
+            let id = SessionId::from(id.as_str());
+            let SessionInfo { cwd, roots, .. } = store.info(&id).await?;
+            (id, OpenRequest { cwd, roots })
+        }
+    };
+    let session = agent.open(&id, request, false, |_| ports).await?;
+    // A session keeps its own settings; what the command line says is newer.
+    if let Some(model) = &flags.model {
+        session.set_model(&model.to_string()).await?;
+    }
+    if let Some(mode) = flags.mode {
+        session.set_mode(mode).await?;
+    }
+    if let Some(thinking) = flags.thinking {
+        session.set_thinking(thinking).await?;
+    }
+    Ok(session)
+}
+
+async fn newest(agent: &Agent, cwd: PathBuf) -> anyhow::Result<SessionId> {
+    let query = ListQuery {
+        cwd: Some(cwd.clone()),
+        limit: 1,
+        ..ListQuery::default()
+    };
+    let page = agent.list(query).await?;
+    let newest = page.sessions.into_iter().next().with_context(|| {
+        format!(
+            "no session was held in {} yet; leave out --continue",
+            cwd.display()
+        )
+    })?;
+    Ok(newest.id)
+}
+
+/// Whether the model can do what it is asked, as far as that is known without calling it.
+pub(super) fn check(
+    agent: &Agent,
+    name: &ModelName,
+    content: &[Content],
+    flags: &Choice,
+) -> anyhow::Result<()> {
+    let pictures = content.iter().any(|it| matches!(it, Content::Image(_)));
+    ensure!(
+        !pictures || agent.models().model(name)?.info().images,
+        "{name} takes no pictures; choose another model, or say images = true for it in config.toml"
+    );
+    ensure!(
+        flags.cost.is_none() || agent.models().price(name).is_some(),
+        "no price is known of {name}, so --max-cost cannot be counted; add to config.toml:\n\
+         [models.\"{name}\"]\nprice = {{ input = 3.0, output = 15.0 }}  # for a million tokens"
+    );
+    Ok(())
+}

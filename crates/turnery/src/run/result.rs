@@ -1,0 +1,193 @@
+//! Result: what `--format json` prints, and the last line of `--format stream-json`.
+
+use super::exit::{self, Ending};
+use crate::run::screen::Seen;
+use anyhow::anyhow;
+use serde::Serialize;
+use turnery_agent::{PromptResult, Session};
+use turnery_engine::{LoopId, Price, SessionId, Usage};
+
+/// What came of a run: the last line of `--format json` and `--format stream-json`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct RunResult {
+    /// Always `result`.
+    #[cfg_attr(test, schemars(extend("const" = "result")))]
+    r#type: &'static str,
+    /// For `--session`; absent when no session was opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<SessionId>,
+    /// The loops that ran, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    loop_ids: Vec<LoopId>,
+    /// `finished`, `cancelled`, `refusal`, `limit`, `incomplete`, `provider_error`, `error`, ...
+    outcome: &'static str,
+    /// The Agent Client Protocol's word; `null` for a failure.
+    stop_reason: Option<&'static str>,
+    /// The model's last message.
+    text: String,
+    /// Tokens of all turns; absent when no prompt ran, or the provider said nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
+    /// What they cost; absent where the model's price is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+    /// Turns with the model.
+    turns: u32,
+    /// `provider/model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// From the start of the process.
+    pub(super) duration_ms: u64,
+    /// What went wrong, for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+    /// The exit code of the process.
+    pub(super) exit_code: u8,
+}
+
+impl RunResult {
+    /// A run that did not come to a prompt.
+    pub(super) fn failed(error: &anyhow::Error) -> Self {
+        Self {
+            r#type: "result",
+            session_id: None,
+            loop_ids: Vec::new(),
+            outcome: "error",
+            stop_reason: None,
+            text: String::new(),
+            usage: None,
+            cost: None,
+            turns: 0,
+            model: None,
+            duration_ms: 0,
+            error: Some(format!("{error:#}")),
+            exit_code: exit::ERROR,
+        }
+    }
+
+    /// A command line that makes no sense.
+    pub(super) fn misused(error: &anyhow::Error) -> Self {
+        Self {
+            outcome: "usage",
+            exit_code: exit::USAGE,
+            ..Self::failed(error)
+        }
+    }
+
+    /// A prompt that was cut off.
+    pub(super) fn forced(session: &Session) -> Self {
+        Self {
+            session_id: Some(session.id().clone()),
+            outcome: "cancelled",
+            stop_reason: Some("cancelled"),
+            exit_code: exit::CANCELLED,
+            ..Self::failed(&anyhow!("cancelled by force; the answer was not stored"))
+        }
+    }
+
+    /// A prompt that ended.
+    pub(super) fn of(
+        session: &Session,
+        result: &PromptResult,
+        seen: Seen,
+        price: Option<Price>,
+    ) -> Self {
+        let Ending {
+            outcome,
+            stop_reason,
+            code,
+            message,
+        } = exit::of(result);
+        // All zeros: no provider said anything.
+        let usage = Some(result.usage).filter(|usage| *usage != Usage::default());
+        Self {
+            r#type: "result",
+            session_id: Some(session.id().clone()),
+            loop_ids: result.loop_ids().cloned().collect(),
+            outcome,
+            stop_reason,
+            text: seen.text,
+            cost: usage.zip(price).map(|(usage, price)| money(price, &usage)),
+            usage,
+            turns: seen.turns,
+            model: Some(session.options().model),
+            duration_ms: 0,
+            error: message,
+            exit_code: code,
+        }
+    }
+}
+
+fn money(price: Price, usage: &Usage) -> f64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "exact up to nine thousand millions"
+    )]
+    let millionths = price.of(usage) as f64;
+    millionths / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schemars::{JsonSchema, generate::SchemaSettings};
+    use std::{fs, path::PathBuf};
+    use turnery_engine::Event;
+
+    /// A line of `turnery run --format stream-json`. `--format json` prints the last one alone.
+    #[derive(JsonSchema)]
+    #[schemars(untagged, title = "turnery run")]
+    #[expect(dead_code, reason = "described, not made")]
+    enum Line {
+        /// What happened.
+        Event(EventLine),
+        /// What came of it, at the end.
+        Result(RunResult),
+    }
+
+    /// What happened.
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "described, not made")]
+    struct EventLine {
+        /// Always `event`.
+        #[schemars(extend("const" = "event"))]
+        r#type: &'static str,
+        #[schemars(flatten)]
+        event: Event,
+    }
+
+    #[test]
+    fn the_schema_file_is_up_to_date() {
+        let file = PathBuf::from(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../schemas/run.json"
+        ));
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        let schema = settings.into_generator().into_root_schema_for::<Line>();
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            fs::write(&file, &text).unwrap();
+        }
+        assert_eq!(
+            fs::read_to_string(&file).unwrap_or_default(),
+            text,
+            "schemas/run.json is out of date: run `cargo xtask schemas`"
+        );
+    }
+
+    #[test]
+    fn money_is_told_in_money() {
+        let price = Price {
+            input: 3_000_000,
+            output: 15_000_000,
+            ..Price::default()
+        };
+        let usage = Usage {
+            input: 1_000_000,
+            output: 100_000,
+            ..Usage::default()
+        };
+        assert_eq!(money(price, &usage), 4.5);
+    }
+}

@@ -1,0 +1,136 @@
+//! What a person says of models: prices and limits of money, pictures, keys that are missing; and the schema of results.
+
+use crate::home::Home;
+use serde_json::{Value, json};
+use std::fs;
+
+fn priced(home: &Home, model: &str, more: &str) {
+    let table = format!("[models.\"{model}\"]\nprice = {{ input = 10, output = 50 }}\n{more}");
+    home.write("turnery/config.toml", &table);
+}
+
+// proves: UP-1
+#[tokio::test]
+async fn a_prompt_stops_once_it_has_cost_so_much() {
+    let home = Home::new();
+    let list = json!({"tool_call": {"name": "list_dir", "args": {}}});
+    let turn = json!({"steps": [list], "usage": {"input": 100_000, "output": 10_000}});
+    let model = home.scripted(json!([turn, turn, turn, turn, {"steps": [{"text": "done"}]}]));
+    let run = [
+        "run",
+        "--model",
+        &model,
+        "--max-cost",
+        "2.5",
+        "--format",
+        "json",
+        "go",
+    ];
+    let unknown = home.run(&run).await;
+    assert_eq!(unknown.code, Some(1));
+    assert!(
+        unknown.stderr.contains("no price is known of scripted"),
+        "{unknown:?}"
+    );
+    // Each turn costs 1 + 0.5: the second is the first to reach the limit.
+    priced(&home, &model, "");
+    let done = home.run(&run).await;
+    assert_eq!(done.code, Some(4), "{done:?}");
+    let result = done.json();
+    assert_eq!(
+        (&result["turns"], &result["cost"]),
+        (&json!(2), &json!(3.0)),
+        "{result}"
+    );
+    // The same limit in the file, and none that is lower.
+    priced(&home, &model, "[limits]\ncost = 1.5\n");
+    let run = ["run", "--model", &model, "--format", "json", "go"];
+    assert_eq!(home.run(&run).await.json()["turns"], 1);
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_pictures_is_not_asked_about_one() {
+    let home = Home::new();
+    let model = home.scripted(json!([{"steps": [{"text": "seen"}]}]));
+    let picture = home.write("dot.gif", "GIF89a");
+    let picture = picture.to_str().expect("UTF-8");
+    let run = ["run", "--model", &model, "--image", picture, "look"];
+    assert_eq!(home.run(&run).await.stdout, "seen\n");
+    priced(&home, &model, "");
+    home.write(
+        "turnery/config.toml",
+        &format!("[models.\"{model}\"]\nimages = false\n"),
+    );
+    let done = home.run(&run).await;
+    assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""));
+    assert!(done.stderr.contains("takes no pictures"), "{done:?}");
+}
+
+#[tokio::test]
+async fn without_its_key_a_model_leaves_no_session_behind() {
+    let home = Home::new();
+    let run = [
+        "run",
+        "--model",
+        "anthropic/claude-opus-4-8",
+        "--format",
+        "json",
+        "hi",
+    ];
+    let done = home.run(&run).await;
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert_eq!(
+        done.json()["error"],
+        "there is no key for anthropic: set ANTHROPIC_API_KEY, or choose another model (`turnery models` lists them)"
+    );
+    assert_eq!(
+        home.run(&["sessions", "list", "--json"]).await.json(),
+        json!([])
+    );
+}
+
+#[tokio::test]
+async fn every_line_that_is_printed_fits_the_schema() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/run.json");
+    let schema = fs::read_to_string(file).expect("a schema");
+    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    let schema = jsonschema::validator_for(&schema).expect("a schema");
+    let home = Home::new();
+    let model = home.scripted(json!([
+        {"steps": [{"thinking": "hm"}, {"tool_call": {"name": "write_file", "args": {"path": "a", "content": "b"}}}]},
+        {"steps": [{"tool_call": {"name": "shell", "args": {"command": "false"}}}]},
+        {"steps": [{"text": "done"}], "usage": {"input": 3, "output": 1}},
+    ]));
+    priced(&home, &model, "");
+    let stream = [
+        "run",
+        "--mode",
+        "auto",
+        "--format",
+        "stream-json",
+        "--model",
+        &model,
+        "go",
+    ];
+    let good = home.run(&stream).await;
+    let bad = home
+        .run(&["run", "--format", "json", "--session", "nope", "go"])
+        .await;
+    let misused = home.run(&["run", "--format", "json"]).await;
+    let lines = [&good, &bad, &misused].map(|done| done.stdout.lines());
+    let mut count = 0;
+    for line in lines.into_iter().flatten() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        assert!(schema.is_valid(&line), "{line}");
+        count += 1;
+    }
+    assert!(count > 20, "{count} lines");
+    assert_eq!(misused.json()["outcome"], "usage");
+    for wrong in [
+        json!({"type": "event"}),
+        json!({"type": "result", "outcome": "finished"}),
+        json!({"type": "other"}),
+    ] {
+        assert!(!schema.is_valid(&wrong), "{wrong}");
+    }
+}
