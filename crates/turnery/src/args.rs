@@ -70,7 +70,7 @@ pub(crate) enum Command {
     Acp(AcpArgs),
     /// Carry out one prompt and print the answer.
     Run(Box<RunArgs>),
-    /// List, show or delete stored sessions.
+    /// Look at stored sessions, go on with one, or delete them.
     Sessions(SessionsArgs),
     /// Show which models can be used now, and what the others need.
     Models(ModelsArgs),
