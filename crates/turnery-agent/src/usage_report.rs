@@ -118,7 +118,7 @@ impl<'r> Ledger<'r> {
         {
             self.spend(
                 source::EVALUATION,
-                UNKNOWN.to_owned(),
+                group.judge.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
                 group.evaluation_usage,
             );
         }

@@ -11,6 +11,7 @@ pub mod category;
 pub mod compaction;
 pub mod context;
 pub mod event;
+pub mod group;
 pub mod hook;
 pub mod ids;
 pub mod machine;
@@ -32,6 +33,7 @@ pub use call::{
 pub use category::{Category, RetryHint};
 pub use compaction::{CompactionBlock, CompactionSettings, ContextSize, Kept};
 pub use event::{Event, EventKind, StreamDelta};
+pub use group::Group;
 pub use hook::{Hook, HookSet, HookVerdict};
 pub use ids::{CallId, FrameId, LoopId, MessageId, PromptId, SessionId, TurnId};
 pub use machine::{

@@ -306,6 +306,9 @@ pub struct ParallelGroup {
     pub selected_config_index: u32,
     /// Of the judge model; zero without one.
     pub evaluation_usage: Usage,
+    /// `provider/model` of the judge; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<String>,
     /// True on the winner's record only.
     pub is_selected: bool,
 }

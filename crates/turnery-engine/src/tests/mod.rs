@@ -7,6 +7,7 @@ mod context;
 mod control;
 mod ends;
 pub(crate) mod fixture;
+mod group;
 mod hooks;
 mod judged;
 mod kinds;

@@ -70,14 +70,15 @@ SELECT turns.session_id, loop, 'turn' AS source, turn, loops.record ->> '$.confi
 FROM turns JOIN loops USING (loop) WHERE input IS NOT NULL
 UNION ALL
 SELECT session_id, loop, source, NULL,
-       iif(source = 'compaction', record ->> '$.config.provider', NULL),
-       iif(source = 'compaction', record ->> '$.config.model', NULL),
+       iif(source = 'compaction', record ->> '$.config.provider', substr(judge, 1, instr(judge, '/') - 1)),
+       iif(source = 'compaction', record ->> '$.config.model', substr(judge, instr(judge, '/') + 1)),
        coalesce(ended_at, started_at), spent ->> 'input', spent ->> 'output', spent ->> 'reasoning',
        spent ->> 'cache_read', spent ->> 'cache_write'
-FROM (SELECT *, 'compaction' AS source, record -> 'compaction_usage' AS spent FROM loops
+FROM (SELECT *, 'compaction' AS source, record -> 'compaction_usage' AS spent, NULL AS judge FROM loops
       UNION ALL
       -- Each branch of a group says what the judge cost; zero without a judge.
-      SELECT *, 'evaluation', record -> '$.parallel_group.evaluation_usage' FROM loops
+      SELECT *, 'evaluation', record -> '$.parallel_group.evaluation_usage',
+             record ->> '$.parallel_group.judge' FROM loops
       WHERE record ->> '$.parallel_group.is_selected')
 WHERE spent ->> 'input' + (spent ->> 'output') + (spent ->> 'cache_read') + (spent ->> 'cache_write') > 0;
 

@@ -35,6 +35,7 @@ async fn fill(store: &dyn Store) {
                 selected_loop_id: loop_id("s1", 2),
                 selected_config_index: 0,
                 evaluation_usage: usage(7, 3),
+                judge: None,
                 is_selected: number == 2,
             }),
             ..record("s1", number, "Both")

@@ -63,7 +63,7 @@ async fn turns_and_what_they_cost() {
     );
 }
 
-/// A summary is paid for by the loop's model, a judge by nobody knows which; the other branches of the
+/// A summary is paid for by the loop's model, a judgement by the judge; the other branches of the
 /// group, which say the same of the judge, do not count.
 // proves: I10
 #[tokio::test]
@@ -74,6 +74,7 @@ async fn what_was_spent_outside_turns() {
         selected_loop_id: loop_id("s1", 1),
         selected_config_index: 0,
         evaluation_usage: usage(7, 3),
+        judge: Some("puppet/big/wise".to_owned()),
         is_selected: selected,
     };
     let chosen = LoopRecord {
@@ -99,7 +100,7 @@ async fn what_was_spent_outside_turns() {
         rows(&db, sql),
         [
             "1 compaction offline echo 2026-11-21T05:01:48.000000001Z 100 9",
-            "1 evaluation - - 2026-11-21T05:01:48.000000001Z 7 3",
+            "1 evaluation puppet big/wise 2026-11-21T05:01:48.000000001Z 7 3",
             "1 turn offline echo 2026-11-21T05:01:47.000000001Z 10 5",
             "2 turn offline echo 2026-11-21T05:03:27.000000001Z 10 5",
             "3 turn offline echo 2026-11-21T05:05:07.000000001Z 10 5",

@@ -1,0 +1,167 @@
+//! Group: one prompt under several configurations: what is known of its loops while they run, which one
+//! wins, and what all their records say of it (LOOP-70 to LOOP-77).
+
+use crate::{
+    Event, EventKind, LoopId, LoopRecord, LoopStatus, Outcome, ParallelGroup, Recorder, SessionId,
+    Timestamp, Usage,
+};
+
+/// The loops of a group, in the order of their configurations, folded from one stream in which their
+/// events interleave (R1). One that was announced and has not begun is `Pending` (LOOP-50); that is
+/// only said here, and never stored (D-6).
+#[derive(Clone, Debug)]
+pub struct Group {
+    branches: Vec<(LoopRecord, Recorder)>,
+}
+
+impl Group {
+    /// A group whose loops have been announced, in the order of their configurations.
+    #[must_use]
+    pub fn announced(
+        session_id: &SessionId,
+        agent_id: &str,
+        at: Timestamp,
+        loops: impl IntoIterator<Item = LoopId>,
+    ) -> Self {
+        let pending = |loop_id| {
+            let (session, agent) = (session_id.clone(), agent_id.to_owned());
+            LoopRecord {
+                status: LoopStatus::Pending,
+                ..LoopRecord::begun(session, loop_id, agent, at)
+            }
+        };
+        let branches = loops.into_iter().map(pending);
+        Self {
+            branches: branches.map(|it| (it, Recorder::new())).collect(),
+        }
+    }
+
+    /// Take in one event of any of the loops. Those of others are passed over.
+    pub fn fold(&mut self, event: &Event) {
+        let of = |(pending, _): &&mut (LoopRecord, Recorder)| pending.loop_id == event.loop_id;
+        if let Some((_, recorder)) = self.branches.iter_mut().find(of) {
+            recorder.fold(event);
+        }
+    }
+
+    /// The loops as they stand, in the order of their configurations.
+    pub fn records(&self) -> impl Iterator<Item = &LoopRecord> {
+        let branches = self.branches.iter();
+        branches.map(|(pending, recorder)| recorder.record().unwrap_or(pending))
+    }
+}
+
+/// How the winner is found without asking anybody (LOOP-75).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preference {
+    /// The first configuration.
+    First,
+    /// The one that spent the fewest tokens.
+    FewestTokens,
+    /// The one that spent the most.
+    MostTokens,
+}
+
+/// The places of the loops that may win: those that came to an end of their own, or, if none did, one:
+/// the first that was cancelled, else the first. Empty only when there are no loops.
+#[must_use]
+pub fn eligible(records: &[LoopRecord]) -> Vec<usize> {
+    let places = |wanted: fn(&Outcome) -> bool| {
+        let outcomes = records.iter().map(|record| record.outcome.as_ref());
+        outcomes
+            .enumerate()
+            .filter(move |(_, outcome)| outcome.is_some_and(wanted))
+            .map(|(place, _)| place)
+    };
+    let finished: Vec<usize> = places(|outcome| match outcome {
+        Outcome::Finished(_) | Outcome::FrameSwitch { .. } => true,
+        Outcome::Stopped(_) => false,
+    })
+    .collect();
+    if !finished.is_empty() {
+        return finished;
+    }
+    let cancelled = places(|it| *it == Outcome::Stopped(crate::TurnStop::Cancelled)).next();
+    cancelled
+        .or((!records.is_empty()).then_some(0))
+        .into_iter()
+        .collect()
+}
+
+/// The winner among those that may win; the earlier one of two that spent the same. Nobody wins by
+/// a provider that does not say what was spent.
+#[must_use]
+pub fn preferred(records: &[LoopRecord], eligible: &[usize], by: Preference) -> usize {
+    let spent = |place: &usize| match records.get(*place).map(|it| it.usage.total()) {
+        None | Some(0) => None,
+        Some(tokens) => Some(tokens),
+    };
+    let places = eligible.iter();
+    let found = match by {
+        Preference::First => eligible.first(),
+        Preference::FewestTokens => places.min_by_key(|it| spent(it).unwrap_or(u64::MAX)),
+        // The last of the greatest is taken.
+        Preference::MostTokens => places.rev().max_by_key(|it| spent(it).unwrap_or(0)),
+    };
+    found.copied().unwrap_or_default()
+}
+
+/// The place that a judge's reply names: its first number, counted from 1; none if that is not one of
+/// `count` (UP-17).
+#[must_use]
+pub fn named(reply: &str, count: usize) -> Option<usize> {
+    let start = reply.find(|c: char| c.is_ascii_digit())?;
+    let digits = &reply[start..];
+    let end = digits.find(|c: char| !c.is_ascii_digit());
+    let number: usize = digits[..end.unwrap_or(digits.len())].parse().ok()?;
+    number.checked_sub(1).filter(|place| *place < count)
+}
+
+/// What the judge of a group was, and spent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// `provider/model`; none if nobody was asked.
+    pub model: Option<String>,
+    /// Of the call; zero without a judge (LOOP-76).
+    pub usage: Usage,
+    /// What a person should know of it.
+    pub issue: Option<String>,
+}
+
+/// Write into the records of a group which one won.
+pub fn settle(records: &mut [LoopRecord], winner: usize, judged: &Judged) {
+    let ids: Vec<LoopId> = records.iter().map(|it| it.loop_id.clone()).collect();
+    let Some(selected) = ids.get(winner) else {
+        return;
+    };
+    for (place, record) in records.iter_mut().enumerate() {
+        record.parallel_group = Some(ParallelGroup {
+            all_loop_ids: ids.clone(),
+            selected_loop_id: selected.clone(),
+            selected_config_index: u32::try_from(winner).unwrap_or(u32::MAX),
+            evaluation_usage: judged.usage,
+            judge: judged.model.clone(),
+            is_selected: place == winner,
+        });
+        if let (true, Some(issue)) = (place == winner, &judged.issue) {
+            notice(record, issue);
+        }
+    }
+}
+
+/// The issue takes its place before the end of the loop, in the record as in its events.
+fn notice(record: &mut LoopRecord, issue: &str) {
+    record.issues.push(issue.to_owned());
+    let Some(end) = record.events.last_mut() else {
+        return;
+    };
+    let before = Event {
+        kind: EventKind::Issue {
+            text: issue.to_owned(),
+        },
+        ..end.clone()
+    };
+    end.seq += 1;
+    let place = record.events.len() - 1;
+    record.events.insert(place, before);
+}
