@@ -11,6 +11,7 @@ pub mod agent;
 pub mod client;
 pub mod compactor;
 pub mod converse;
+pub mod evaluate;
 pub mod hooks;
 pub mod observe;
 pub mod session;
@@ -27,6 +28,7 @@ pub use agent::{Agent, OpenError, OpenRequest};
 pub use client::{Answer, Ask, AskOption, Client, Item, OptionKind, Outbox, Ports, Silent};
 pub use compactor::{Compacted, Compaction, CompactionFault};
 pub use converse::{ConverseError, ConverseOptions, Conversed, ask, converse, generate};
+pub use evaluate::{Candidate, Pick};
 pub use hooks::{HOOK_TIME, HookCx, Hooks};
 pub use observe::{Cursor, Observed, Observer};
 pub use session::{

@@ -1,5 +1,6 @@
 //! Session: the handle of an open session. Cheap to clone; all clones reach the same task.
 
+mod evaluating;
 mod gate;
 mod history;
 mod kept;
@@ -22,7 +23,7 @@ pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};
 pub(crate) use task::{Task, offered};
 
 use crate::{CancellationToken, Cursor, Observer, observe::Observable, sink::Listener};
-use mail::{When, Word, Work};
+use mail::{Tries, When, Word, Work};
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicUsize, Ordering},
@@ -155,7 +156,7 @@ impl Session {
         options: PromptOptions,
         listener: Listener,
     ) -> Result<Ticket, StartError> {
-        self.queue_for(Work::Say(input), options, listener)
+        self.queue_for(Work::Say(input), options, listener, None)
     }
 
     /// Queue a prompt that lets the model go on, with nothing new said to it (LOOP-18). Refused by its
@@ -192,7 +193,7 @@ impl Session {
     }
 
     fn queue(&self, work: Work, options: PromptOptions) -> Result<Ticket, StartError> {
-        self.queue_for(work, options, Listener::default())
+        self.queue_for(work, options, Listener::default(), None)
     }
 
     fn queue_for(
@@ -200,6 +201,7 @@ impl Session {
         work: Work,
         options: PromptOptions,
         listener: Listener,
+        tries: Option<Tries>,
     ) -> Result<Ticket, StartError> {
         let open = self.shared.open.open();
         if open.before >= PROMPTS_WAITING {
@@ -208,6 +210,7 @@ impl Session {
         let (reply, result) = oneshot::channel();
         let prompt = Prompt {
             work,
+            tries,
             options,
             cancel_all: self.cancel_all(),
             listener,

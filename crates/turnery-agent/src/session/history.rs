@@ -5,7 +5,7 @@ pub(crate) use turnery_engine::context::chain;
 use turnery_engine::{CallId, Content, LlmMessage, LoopRecord, Message, Response, context::View};
 
 /// What is seen of a session, and all calls that were ever made in it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct History {
     /// What is seen. Blocks are laid and frames are entered here.
     pub(crate) view: View,

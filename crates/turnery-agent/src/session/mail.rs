@@ -1,7 +1,7 @@
 //! Mail: all that can be asked of a session task.
 
 use super::{Counter, Open, PromptError, PromptOptions, PromptResult, SetError};
-use crate::{CancellationToken, sink::Listener};
+use crate::{CancellationToken, Candidate, Pick, sink::Listener};
 use tokio::sync::oneshot;
 use turnery_engine::{Content, LoopId};
 use turnery_models::{ModelName, Thinking};
@@ -35,6 +35,8 @@ pub(crate) enum Set {
 /// A prompt on its way.
 pub(crate) struct Prompt {
     pub(crate) work: Work,
+    /// What it is tried under, if that is not just how the session is set.
+    pub(crate) tries: Option<Tries>,
     pub(crate) options: PromptOptions,
     /// The token of all prompts that were started when it was.
     pub(crate) cancel_all: CancellationToken,
@@ -42,6 +44,12 @@ pub(crate) struct Prompt {
     /// Nobody waits for a prompt that was made of words that came too late.
     pub(crate) reply: Option<oneshot::Sender<Result<PromptResult, PromptError>>>,
     pub(crate) open: Open,
+}
+
+/// A prompt's candidates, and how one of them is chosen.
+pub(crate) struct Tries {
+    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) pick: Pick,
 }
 
 /// What a prompt is to do.
@@ -76,6 +84,7 @@ impl Word {
     pub(crate) fn into_prompt(self, options: PromptOptions) -> Prompt {
         Prompt {
             work: Work::Say(self.content),
+            tries: None,
             options,
             cancel_all: self.cancel_all,
             listener: Listener::default(),

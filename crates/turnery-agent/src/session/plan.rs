@@ -10,6 +10,7 @@ use turnery_engine::{
 };
 
 /// A loop that is about to begin.
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) kind: ContinuationKind,
     pub(crate) trigger: TurnTrigger,

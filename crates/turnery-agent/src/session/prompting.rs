@@ -3,7 +3,7 @@
 
 use super::{
     History, Prompt, PromptError, PromptOptions, PromptResult, Task,
-    mail::Work,
+    mail::{Tries, Work},
     plan::Plan,
     run::Run,
     task::PromptEnd,
@@ -26,6 +26,7 @@ use turnery_tools::grace;
 const FRAMES: usize = 16;
 
 /// What holds for all loops of one prompt.
+#[derive(Clone)]
 pub(crate) struct Scope {
     pub(crate) prompt_id: PromptId,
     /// The model to use in place of the session's.
@@ -42,9 +43,17 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
+    /// The same, with another model.
+    pub(super) fn with_model(&self, model: &Arc<dyn Model>) -> Self {
+        Self {
+            model: Some(Arc::clone(model)),
+            ..self.clone()
+        }
+    }
+
     /// The id of the prompt's next loop (LOOP-10): its number is greater than that of any loop of the
     /// session before it, and so of any with the same configuration (LOOP-12).
-    fn next_loop(&mut self, task: &Task) -> LoopId {
+    pub(super) fn next_loop(&mut self, task: &Task) -> LoopId {
         let model = self.model.as_ref().unwrap_or(&task.model);
         let segment = model.info().name.segment();
         self.number += 1;
@@ -57,6 +66,7 @@ impl Task {
     pub(crate) async fn prompt(&mut self, prompt: Prompt) {
         let Prompt {
             work,
+            tries,
             options,
             cancel_all,
             listener,
@@ -64,7 +74,7 @@ impl Task {
             open,
         } = prompt;
         self.tap = Tap::new(listener);
-        let result = self.run_prompt(work, &options, cancel_all).await;
+        let result = self.run_prompt(work, tries, &options, cancel_all).await;
         self.tap = Tap::default();
         for word in std::mem::take(&mut self.words).into_iter().rev() {
             self.waiting.push_front(word.into_prompt(options.clone()));
@@ -83,11 +93,15 @@ impl Task {
     async fn run_prompt(
         &mut self,
         work: Work,
+        tries: Option<Tries>,
         options: &PromptOptions,
         cancel_all: CancellationToken,
     ) -> PromptEnd {
         let name = options.model.as_ref();
         let model = name.map(|name| self.models.model(name)).transpose()?;
+        let cancel = (options.cancel.clone(), cancel_all.clone());
+        let contest = tries.map(|tries| self.contest(tries, model.as_ref(), cancel));
+        let contest = contest.transpose()?;
         let settings = &self.settings;
         let hooks = settings.hooks.iter().chain(&options.hooks);
         let scope = Scope {
@@ -107,27 +121,36 @@ impl Task {
             ..scope
         };
         let mut watch = Watch::new(opened.lane, options.cancel.clone(), cancel_all);
-        let end = match self.plan(work).await {
-            Ok(plan) => self.loops_of(plan, &mut scope, &mut watch).await,
-            Err(error) => Err(error),
+        let end = match (self.plan(work).await, contest) {
+            (Ok(plan), Some(contest)) => {
+                Box::pin(self.evaluate(plan, contest, &mut scope, &mut watch)).await
+            }
+            (Ok(plan), None) => {
+                let result = PromptResult::new(Outcome::Stopped(TurnStop::PluginAbort), None);
+                self.loops_of(plan, result, &mut scope, &mut watch).await
+            }
+            (Err(error), _) => Err(error),
         };
         watch.release(&self.store).await;
         end
     }
 
-    async fn loops_of(
+    /// Run a loop, and what follows from it; what was before is in the result already.
+    pub(super) async fn loops_of(
         &mut self,
         mut plan: Plan,
+        mut result: PromptResult,
         scope: &mut Scope,
         watch: &mut Watch,
     ) -> PromptEnd {
-        let mut result = PromptResult::new(Outcome::Stopped(TurnStop::PluginAbort), None);
         loop {
             let loop_id = scope.next_loop(self);
             if let Err(reason) = self.may_begin(&plan, &loop_id, scope, watch).await? {
-                result.outcome = Outcome::Stopped(TurnStop::PluginAbort);
-                result.detail = Some(Detail::Runtime { message: reason });
-                return Ok(result);
+                return Ok(PromptResult {
+                    usage: result.usage,
+                    loops: result.loops,
+                    ..refused(reason)
+                });
             }
             scope.may_switch = result.loops.len() < FRAMES;
             let opened_by = loop_id.clone();
@@ -138,30 +161,43 @@ impl Task {
             result.usage += ended.usage;
             result.loops.push(Arc::clone(&ended.record));
             self.tell_of(ended.record, scope, watch).await;
-            let Outcome::FrameSwitch { frame_id, task } = &result.outcome else {
-                return Ok(result);
+            plan = match self.next_frame(&mut result, scope, opened_by) {
+                Some(next) => next,
+                None => return Ok(result),
             };
-            if faulty!(StopAtFrameSwitch) {
-                return Ok(result);
-            }
-            if !scope.may_switch {
-                let message = format!("the prompt opened more than {FRAMES} frames");
-                result.outcome = Outcome::Stopped(TurnStop::RuntimeError);
-                result.detail = Some(Detail::Runtime { message });
-                return Ok(result);
-            }
-            plan = Plan::frame(Frame {
-                frame_id: FrameId::from(frame_id.as_str()),
-                parent_frame_id: self.frame_id.clone(),
-                opened_by,
-                task: task.clone(),
-            });
         }
+    }
+
+    /// The first loop of the frame that the last one has opened, if it has.
+    pub(super) fn next_frame(
+        &self,
+        result: &mut PromptResult,
+        scope: &Scope,
+        opened_by: LoopId,
+    ) -> Option<Plan> {
+        let Outcome::FrameSwitch { frame_id, task } = &result.outcome else {
+            return None;
+        };
+        if faulty!(StopAtFrameSwitch) {
+            return None;
+        }
+        if !scope.may_switch {
+            let message = format!("the prompt opened more than {FRAMES} frames");
+            result.outcome = Outcome::Stopped(TurnStop::RuntimeError);
+            result.detail = Some(Detail::Runtime { message });
+            return None;
+        }
+        Some(Plan::frame(Frame {
+            frame_id: FrameId::from(frame_id.as_str()),
+            parent_frame_id: self.frame_id.clone(),
+            opened_by,
+            task: task.clone(),
+        }))
     }
 
     /// Ask those who may say no before anything has begun (LOOP-55). A cancel is left to the loop, so
     /// that it is recorded.
-    async fn may_begin(
+    pub(super) async fn may_begin(
         &mut self,
         plan: &Plan,
         loop_id: &LoopId,
@@ -183,7 +219,12 @@ impl Task {
     }
 
     /// Tell those who want to know that a loop is over (LOOP-56). Nothing comes of it any more.
-    async fn tell_of(&mut self, record: Arc<LoopRecord>, scope: &Scope, watch: &mut Watch) {
+    pub(super) async fn tell_of(
+        &mut self,
+        record: Arc<LoopRecord>,
+        scope: &Scope,
+        watch: &mut Watch,
+    ) {
         if scope.hooks.is_empty() {
             return;
         }
@@ -203,4 +244,10 @@ impl Task {
             messages: history.messages(),
         }
     }
+}
+
+/// What comes of a prompt that a hook did not let begin.
+pub(super) fn refused(reason: String) -> PromptResult {
+    let outcome = Outcome::Stopped(TurnStop::PluginAbort);
+    PromptResult::new(outcome, Some(Detail::Runtime { message: reason }))
 }

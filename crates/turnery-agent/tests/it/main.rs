@@ -7,6 +7,7 @@ mod compacting;
 mod continuing;
 mod conversing;
 mod delegating;
+mod evaluating;
 mod failing_store;
 mod forking;
 mod framing;

@@ -48,7 +48,7 @@ pub(crate) struct Puppet {
 }
 
 impl Puppet {
-    fn new(model: &str, script: &[&[Act]]) -> Arc<Self> {
+    pub(crate) fn new(model: &str, script: &[&[Act]]) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
                 name: ModelName {
@@ -349,23 +349,31 @@ impl World {
     }
 
     pub(crate) fn over(store: Arc<dyn Store>, script: &[&[Act]]) -> Self {
-        Self::made(store, script, |_| {}, |tools| tools)
+        Self::made(store, script, &[], |_| {}, |tools| tools)
     }
 
     /// A world whose model may hand work to sub-agents.
     pub(crate) fn delegating(script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
         let store = Arc::new(MemoryStore::new());
-        Self::made(store, script, set, |tools| tools.and(SubAgents::new()))
+        Self::made(store, script, &[], set, |tools| tools.and(SubAgents::new()))
     }
 
     /// A world whose settings are not the usual ones.
     pub(crate) fn set(script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
-        Self::made(Arc::new(MemoryStore::new()), script, set, |tools| tools)
+        Self::made(Arc::new(MemoryStore::new()), script, &[], set, |tools| {
+            tools
+        })
+    }
+
+    /// A world with more models than one.
+    pub(crate) fn among(store: Arc<dyn Store>, others: &[Arc<Puppet>]) -> Self {
+        Self::made(store, &[], others, |_| {}, |tools| tools)
     }
 
     fn made(
         store: Arc<dyn Store>,
         script: &[&[Act]],
+        others: &[Arc<Puppet>],
         set: impl FnOnce(&mut Settings),
         and: impl FnOnce(Toolbox) -> Toolbox,
     ) -> Self {
@@ -388,6 +396,9 @@ impl World {
         let models = Catalogue::new(Vec::new())
             .with_model(puppet.clone())
             .with_model(second);
+        let models = others
+            .iter()
+            .fold(models, |models, other| models.with_model(other.clone()));
         let agent = Agent::new(
             Arc::clone(&store),
             Arc::new(models),

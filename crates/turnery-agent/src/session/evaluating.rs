@@ -1,0 +1,431 @@
+//! Evaluating: a prompt under several configurations at once, one of which becomes what the session goes
+//! on from. One lane, one commit, one answer (UP-17, R4, S6).
+
+mod entrant;
+
+use super::{
+    PromptError, PromptOptions, PromptResult, Session, StartError, Task, Ticket,
+    leaf::{RunningModel, Said},
+    mail::{Tries, Work},
+    plan::Plan,
+    prompting::{Scope, refused},
+    task::PromptEnd,
+    watch::{Attended, Watch},
+};
+use crate::{
+    CancellationToken, Candidate, Item, Pick,
+    evaluate::{Case, answer_of},
+    sink::{Listener, Shown},
+    trace_sink::Call,
+};
+use chrono::Utc;
+use entrant::{Entrant, GroupStore, Offer};
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use tokio::sync::mpsc;
+use turnery_engine::{
+    CommitFault, Content, Event, EventKind, LoopId, LoopRecord, Message, Outcome, StreamDelta,
+    TurnStop, Usage,
+    group::{Judged, eligible, named, preferred, settle},
+    usage::source,
+};
+use turnery_models::{Model, Thinking};
+use turnery_store::Commit;
+
+/// Candidates hear a cancel themselves and end within their own grace.
+const UNHURRIED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A contest, with its models found.
+pub(super) struct Contest {
+    entrants: Vec<(Arc<dyn Model>, Option<Thinking>)>,
+    pick: Pick,
+    judge: Arc<dyn Model>,
+    /// What cancels the prompt.
+    cancel: (CancellationToken, CancellationToken),
+}
+
+type Running = FuturesUnordered<BoxFuture<'static, (Entrant, Result<(), PromptError>)>>;
+
+impl Session {
+    /// Queue a prompt that is tried under several configurations at once (LOOP-70); without any, under
+    /// the session's own. One wins: its answer is shown, and the next prompt follows it. The others are
+    /// kept as well, and can be gone on from with [`branch`](Self::branch).
+    ///
+    /// The candidates are no freer than [`Mode::Plan`](turnery_tools::Mode::Plan): they are at work in
+    /// one folder, so they read and search, and change nothing. What is said to the prompt meanwhile
+    /// becomes the next prompt. An empty input lets the model go on, as [`go_on`](Self::go_on) does.
+    /// The result's loops are those of all candidates, in their order, and so is its usage; what a
+    /// judge spent stands in their `parallel_group`.
+    pub fn evaluate(
+        &self,
+        input: Vec<Content>,
+        candidates: Vec<Candidate>,
+        pick: Pick,
+        options: PromptOptions,
+    ) -> Result<Ticket, StartError> {
+        let work = match input.is_empty() {
+            true => Work::Continue,
+            false => Work::Say(input),
+        };
+        let tries = Tries { candidates, pick };
+        self.queue_for(work, options, Listener::default(), Some(tries))
+    }
+}
+
+impl Task {
+    /// Find the models of a contest. Nothing has begun yet.
+    pub(super) fn contest(
+        &self,
+        tries: Tries,
+        own: Option<&Arc<dyn Model>>,
+        cancel: (CancellationToken, CancellationToken),
+    ) -> Result<Contest, PromptError> {
+        let own = own.unwrap_or(&self.model);
+        let found = tries.candidates.iter().map(|candidate| {
+            let model = self.models.model(&candidate.model)?;
+            Ok((model, candidate.thinking))
+        });
+        let mut entrants = found.collect::<Result<Vec<_>, PromptError>>()?;
+        if entrants.is_empty() {
+            entrants.push((Arc::clone(own), None));
+        }
+        let judge = match &tries.pick {
+            Pick::Judge(Some(name)) => self.models.model(name)?,
+            Pick::Judge(None) | Pick::First | Pick::FewestTokens | Pick::MostTokens => {
+                Arc::clone(own)
+            }
+        };
+        Ok(Contest {
+            entrants,
+            pick: tries.pick,
+            judge,
+            cancel,
+        })
+    }
+
+    /// Run all candidates, choose, commit, and show the winner.
+    pub(super) async fn evaluate(
+        &mut self,
+        plan: Plan,
+        contest: Contest,
+        scope: &mut Scope,
+        watch: &mut Watch,
+    ) -> PromptEnd {
+        let mut ids = Vec::new();
+        for (model, _) in &contest.entrants {
+            scope.model = Some(Arc::clone(model));
+            let loop_id = scope.next_loop(self);
+            if let Err(reason) = self.may_begin(&plan, &loop_id, scope, watch).await? {
+                return Ok(refused(reason));
+            }
+            ids.push(loop_id);
+        }
+        let (sender, mut arrivals) = mpsc::channel(ids.len());
+        let mut running = self.begin_all(&plan, &contest, scope, watch, &ids, &sender);
+        drop(sender);
+        let gathered = gather(&mut running, &mut arrivals, ids.len());
+        let offers = attended(watch.attend(self, gathered, UNHURRIED).await)??;
+        let mut records: Vec<LoopRecord> = offers
+            .iter()
+            .map(|offer| LoopRecord::clone(&offer.commit.records[0]))
+            .collect();
+        let (winner, judged) = self.choose(&plan, &contest, &records, watch).await;
+        settle(&mut records, winner, &judged);
+        let records: Vec<Arc<LoopRecord>> = records.into_iter().map(Arc::new).collect();
+        let title = offers[winner].commit.title.clone();
+        let switches = matches!(records[winner].outcome, Some(Outcome::FrameSwitch { .. }));
+        let commit = Commit {
+            lane: watch.lane.clone(),
+            expected_head: self.info.head_version,
+            records: records.clone(),
+            tip: winner,
+            title: title.clone(),
+            release: !switches,
+        };
+        let committed = self.store.commit(commit).await;
+        for offer in offers {
+            let _ = offer.stored.send(committed.clone());
+        }
+        let mut entrants = Vec::new();
+        while let Some((entrant, ended)) = running.next().await {
+            ended?;
+            entrants.push(entrant);
+        }
+        let head = committed.map_err(|error| lost(error.to_string()))?;
+        if !switches {
+            watch.let_go();
+        }
+        let title_is_new = title.is_some();
+        self.follow(&records[winner], head, entrants, title);
+        // The ends of the loops are told only now, in the order of the configurations (R4).
+        for (place, record) in records.iter().enumerate() {
+            match record.events.last() {
+                Some(end) if place != winner => self.observing.push(end),
+                Some(_) | None => self.show(record, title_is_new).await,
+            }
+        }
+        let outcome = records[winner].outcome.clone();
+        let mut result = PromptResult::new(
+            outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError)),
+            records[winner].detail.clone(),
+        );
+        for record in records {
+            result.usage += record.usage;
+            result.loops.push(Arc::clone(&record));
+            self.tell_of(record, scope, watch).await;
+        }
+        scope.model = Some(Arc::clone(&contest.entrants[winner].0));
+        match self.next_frame(&mut result, scope, ids[winner].clone()) {
+            Some(plan) => self.loops_of(plan, result, scope, watch).await,
+            None => Ok(result),
+        }
+    }
+
+    /// One task for each candidate, all from the same place (C-15).
+    fn begin_all(
+        &self,
+        plan: &Plan,
+        contest: &Contest,
+        scope: &Scope,
+        watch: &Watch,
+        ids: &[LoopId],
+        offers: &mpsc::Sender<Offer>,
+    ) -> Running {
+        let entrants = contest.entrants.iter().zip(ids).enumerate();
+        let begun = entrants.map(|(place, ((model, thinking), loop_id))| {
+            let store = GroupStore {
+                session_id: self.info.id.clone(),
+                store: Arc::clone(&self.store),
+                place,
+                offers: offers.clone(),
+            };
+            let (cancel, cancel_all) = contest.cancel.clone();
+            let entrant = Entrant {
+                loop_id: loop_id.clone(),
+                task: self.for_candidate(model, *thinking, store),
+                watch: Watch::new(watch.lane.clone(), cancel, cancel_all),
+                scope: scope.with_model(model),
+            };
+            entrant.run(plan.clone()).boxed()
+        });
+        begun.collect()
+    }
+
+    /// Who wins, and what that took.
+    async fn choose(
+        &mut self,
+        plan: &Plan,
+        contest: &Contest,
+        records: &[LoopRecord],
+        watch: &mut Watch,
+    ) -> (usize, Judged) {
+        let eligible = eligible(records);
+        let first = preferred(records, &eligible, contest.pick.preference());
+        if !matches!(contest.pick, Pick::Judge(_)) || eligible.len() < 2 {
+            return (first, Judged::default());
+        }
+        let name = contest.judge.info().name.clone();
+        let history = plan.base.as_ref().unwrap_or(&self.history).messages();
+        let request = Case {
+            session_id: self.info.id.clone(),
+            earlier: &history,
+            input: &plan.input,
+            answers: eligible.iter().map(|it| answer_of(&records[*it])).collect(),
+        }
+        .request();
+        let call = Call {
+            session_id: self.info.id.clone(),
+            loop_id: records[0].loop_id.clone(),
+            source: source::EVALUATION,
+            model: &name,
+        };
+        let tracing = self.tracing.clone();
+        let judge = Arc::clone(&contest.judge);
+        let asked = async {
+            let mut running = RunningModel::call(judge, request, tracing.begin(call));
+            loop {
+                if let Said::End(end) = poll_fn(|cx| running.poll(cx, true)).await {
+                    return end;
+                }
+            }
+        };
+        let mut judged = Judged {
+            model: Some(name.to_string()),
+            ..Judged::default()
+        };
+        let mut choice = None;
+        let why = match watch.attend(self, asked, Duration::ZERO).await {
+            Attended::Done(Ok(response)) => {
+                judged.usage = response.usage.map(Usage::consistent).unwrap_or_default();
+                let reply = response.content.iter().filter_map(Content::as_text);
+                choice = named(&reply.collect::<String>(), eligible.len());
+                "it named no answer".to_owned()
+            }
+            Attended::Done(Err(fault)) => fault.to_string(),
+            Attended::Cancelled => "the prompt was cancelled".to_owned(),
+            // The commit will say so.
+            Attended::LaneLost => "the session was taken over".to_owned(),
+        };
+        match choice {
+            Some(place) => (eligible[place], judged),
+            None => {
+                judged.issue = Some(format!(
+                    "the judge {name} did not choose ({why}), so the first answer was taken"
+                ));
+                (first, judged)
+            }
+        }
+    }
+
+    /// The session goes on from the winner, and no call of the others is ever made again by its id.
+    fn follow(
+        &mut self,
+        record: &LoopRecord,
+        head: u64,
+        entrants: Vec<Entrant>,
+        title: Option<String>,
+    ) {
+        self.info.head_version = head;
+        self.info.updated_at = Utc::now();
+        if record.on_chain {
+            self.info.tip_loop_id = Some(record.loop_id.clone());
+            self.frame_id.clone_from(&record.frame_id);
+        }
+        let (winner, others): (Vec<Entrant>, Vec<Entrant>) = entrants
+            .into_iter()
+            .partition(|entrant| entrant.loop_id == record.loop_id);
+        for entrant in winner {
+            self.history = entrant.task.history;
+        }
+        for entrant in others {
+            self.history.remember(&entrant.task.history);
+        }
+        if title.is_some() {
+            self.info.title = title;
+        }
+    }
+
+    /// Show a loop that is over as if it ran now, each text in one piece.
+    async fn show(&mut self, record: &LoopRecord, is_titled: bool) {
+        let mut next = 0;
+        for event in &record.events {
+            for fragment in fragments(event, next) {
+                self.show_item(Item::Live(&fragment)).await;
+            }
+            next = event.seq + 1;
+            self.show_item(Item::Live(event)).await;
+        }
+        if is_titled {
+            let title = self.info.title.clone();
+            self.show_item(Item::Info {
+                title: title.as_deref(),
+                updated_at: self.info.updated_at,
+            })
+            .await;
+        }
+    }
+
+    async fn show_item(&mut self, item: Item<'_>) {
+        loop {
+            let next = poll_fn(|cx| match self.poll_mail(cx) {
+                Poll::Ready(mail) => Poll::Ready(mail),
+                Poll::Pending => self.shown().poll_room(cx).map(|()| None),
+            });
+            match next.await {
+                Some(mail) => self.mail(mail).await,
+                None => break,
+            }
+        }
+        self.shown().push(item);
+    }
+
+    fn shown(&mut self) -> Shown<'_> {
+        Shown {
+            outbox: &mut *self.ports.outbox,
+            tap: &mut self.tap,
+            observing: &mut self.observing,
+        }
+    }
+}
+
+/// All loops, each over and waiting for the commit, in the order of the configurations.
+async fn gather(
+    running: &mut Running,
+    arrivals: &mut mpsc::Receiver<Offer>,
+    count: usize,
+) -> Result<Vec<Offer>, PromptError> {
+    let mut offers = Vec::with_capacity(count);
+    while offers.len() < count {
+        tokio::select! {
+            biased;
+            Some(offer) = arrivals.recv() => offers.push(offer),
+            Some((_, ended)) = running.next() => {
+                ended?;
+                return Err(lost("a candidate ended without a record; this is a fault of turnery"));
+            }
+            else => return Err(lost("the candidates are gone; this is a fault of turnery")),
+        }
+    }
+    offers.sort_by_key(|offer| offer.place);
+    Ok(offers)
+}
+
+fn attended<T>(attended: Attended<T>) -> Result<T, PromptError> {
+    match attended {
+        Attended::Done(done) => Ok(done),
+        Attended::LaneLost => Err(PromptError::Lost(CommitFault::LaneLost)),
+        Attended::Cancelled => Err(lost("a candidate did not end although it was cancelled")),
+    }
+}
+
+fn lost(why: impl Into<String>) -> PromptError {
+    PromptError::Lost(CommitFault::Store(why.into()))
+}
+
+/// What streamed before this event, in one piece for each block of a message: the fragments themselves
+/// are not kept. They take the numbers that those left free from `next` on (LOOP-80); a model that did
+/// not stream left none, and its message is shown by its end alone.
+fn fragments(event: &Event, next: u64) -> Vec<Event> {
+    let EventKind::MessageEnd { message } = &event.kind else {
+        return Vec::new();
+    };
+    let Message::Assistant { content, .. } = &message.message else {
+        return Vec::new();
+    };
+    let fragments = content.iter().zip(0..).filter_map(|(content, block)| {
+        Some(match content {
+            Content::Text { text } if !text.is_empty() => StreamDelta::Text {
+                block,
+                text: text.clone(),
+            },
+            Content::Thinking { text, .. } if !text.is_empty() => StreamDelta::Thinking {
+                block,
+                text: text.clone(),
+            },
+            Content::Text { .. }
+            | Content::Thinking { .. }
+            | Content::Image(_)
+            | Content::ToolCall(_)
+            | Content::Opaque { .. } => return None,
+        })
+    });
+    let fragments: Vec<StreamDelta> = fragments.collect();
+    let Some(first) = event
+        .seq
+        .checked_sub(fragments.len() as u64)
+        .filter(|first| *first >= next)
+    else {
+        return Vec::new();
+    };
+    let fragments = fragments.into_iter().zip(first..);
+    fragments
+        .map(|(delta, seq)| Event {
+            seq,
+            kind: EventKind::Delta {
+                message_id: message.message_id.clone(),
+                delta,
+            },
+            ..event.clone()
+        })
+        .collect()
+}
