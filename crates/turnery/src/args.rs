@@ -1,6 +1,9 @@
 //! Args: the command line.
 
-use crate::config::{self, Choice};
+use crate::{
+    config::{self, Choice},
+    run::tries::TryArgs,
+};
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use turnery_models::{ModelName, Thinking};
@@ -174,6 +177,7 @@ Examples:
   git diff | turnery run \"write a commit message for this\"
   turnery run --mode edit --allow 'shell(cargo:*)' \"make clippy happy\"
   turnery run --continue \"and now the docs\"
+  turnery run --try openai/gpt-5,offline --pick judge \"what is wrong here?\"
   turnery run --image screen.png \"what is wrong with this page?\"
   turnery run --format json \"how many tests are there?\" | jq -r .text")]
 pub(crate) struct RunArgs {
@@ -192,6 +196,8 @@ pub(crate) struct RunArgs {
     /// Show the model this picture (PNG, JPEG, GIF or WebP). Repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tries: TryArgs,
     #[command(flatten)]
     pub(crate) how: How,
 }

@@ -13,6 +13,7 @@ mod prompt;
 mod result;
 mod screen;
 mod text;
+pub(crate) mod tries;
 
 pub(crate) use job::number;
 
@@ -51,6 +52,7 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
         session,
         continue_newest,
         image,
+        tries,
         how,
     } = args;
     let place = match (session, continue_newest) {
@@ -59,7 +61,11 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
         (None, false) => Place::New(cwd),
     };
     carry_out(global, how.format, || {
-        let work = Work::Say(prepare(prompt.as_deref(), &image)?);
+        let content = prepare(prompt.as_deref(), &image)?;
+        let work = match tries.is_empty() {
+            true => Work::Say(content),
+            false => Work::Try(tries, content),
+        };
         Ok(Job { work, place, how })
     })
 }

@@ -1,5 +1,6 @@
 //! Job: what a run is to do, and in which session.
 
+use super::tries::TryArgs;
 use crate::{args::How, config::Choice, parts::folder};
 use anyhow::{Context as _, ensure};
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ pub(crate) struct Job {
 pub(crate) enum Work {
     /// Say this to the model.
     Say(Vec<Content>),
+    /// The same, to several models at once (LOOP-70).
+    Try(TryArgs, Vec<Content>),
     /// Let the model go on (LOOP-18).
     GoOn,
     /// Run a loop again, the last one unless said (LOOP-19).
@@ -45,7 +48,7 @@ impl Work {
     /// What is new to the model.
     pub(super) fn content(&self) -> &[Content] {
         match self {
-            Self::Say(content) | Self::Branch(_, content) => content,
+            Self::Say(content) | Self::Try(_, content) | Self::Branch(_, content) => content,
             Self::GoOn | Self::Rerun(_) | Self::Compact => &[],
         }
     }
@@ -60,6 +63,7 @@ impl Work {
         let options = PromptOptions::cancelled_by(cancel);
         Ok(match self {
             Self::Say(content) => session.prompt(content, options)?,
+            Self::Try(tries, content) => tries.start(session, content, options)?,
             Self::GoOn => session.go_on(options)?,
             Self::Compact => session.compact(options)?,
             Self::Rerun(None) => session.rerun(None, options)?,

@@ -1,7 +1,10 @@
 //! Result: what `--format json` prints, and the last line of `--format stream-json`.
 
 use super::exit::{self, Ending};
-use crate::run::screen::Seen;
+use crate::run::{
+    screen::Seen,
+    tries::{self, Tried},
+};
 use anyhow::anyhow;
 use serde::Serialize;
 use turnery_agent::{PromptResult, Session};
@@ -37,6 +40,9 @@ pub(super) struct RunResult {
     /// `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    /// With `--try`, what became of each model's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<Tried>,
     /// From the start of the process.
     pub(super) duration_ms: u64,
     /// What went wrong, for a person.
@@ -60,6 +66,7 @@ impl RunResult {
             cost: None,
             turns: 0,
             model: None,
+            candidates: Vec::new(),
             duration_ms: 0,
             error: Some(format!("{error:#}")),
             exit_code: exit::ERROR,
@@ -99,6 +106,11 @@ impl RunResult {
             code,
             message,
         } = exit::of(result);
+        let candidates = tries::of(result);
+        tries::tell(&candidates);
+        let winner = tries::winner(&candidates);
+        // Several models have several prices.
+        let price = price.filter(|_| candidates.is_empty());
         // All zeros: no provider said anything.
         let usage = Some(result.usage).filter(|usage| *usage != Usage::default());
         Self {
@@ -111,7 +123,8 @@ impl RunResult {
             cost: usage.zip(price).map(|(usage, price)| money(price, &usage)),
             usage,
             turns: seen.turns,
-            model: Some(session.options().model),
+            model: winner.or_else(|| Some(session.options().model)),
+            candidates,
             duration_ms: 0,
             error: message,
             exit_code: code,

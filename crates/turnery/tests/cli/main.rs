@@ -13,3 +13,4 @@ mod pipes;
 mod run;
 mod settings;
 mod terminal;
+mod tries;

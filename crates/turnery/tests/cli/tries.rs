@@ -1,0 +1,74 @@
+//! `turnery run --try`: one prompt, several models, one answer.
+
+use crate::home::Home;
+use serde_json::{Value, json};
+
+fn model(home: &Home, file: &str, text: &str, output: u64) -> String {
+    let usage = json!({"input": 10, "output": output});
+    let scenario = json!({"answers": [{"steps": [{"text": text}], "usage": usage}]});
+    let path = home.write(file, &scenario.to_string());
+    format!("scripted:{}", path.display())
+}
+
+// proves: LOOP-70, LOOP-75, UP-17
+#[tokio::test]
+async fn one_answer_is_printed_and_each_try_is_told_of() {
+    let home = Home::new();
+    let long = model(&home, "long.json", "a long answer", 9);
+    let short = model(&home, "short.json", "short", 2);
+    let both = format!("{long},{short}");
+    let run = |pick: &'static [&'static str]| {
+        let mut args = vec!["run", "--model", &long, "--try", &both];
+        args.extend(pick);
+        args.push("hi");
+        home.command(&args)
+    };
+    for (pick, answer) in [
+        (&[][..], "a long answer\n"),
+        (&["--pick", "fewest-tokens"], "short\n"),
+        (&["--pick", "most-tokens"], "a long answer\n"),
+    ] {
+        let done = crate::home::end(run(pick).spawn().expect("started")).await;
+        assert_eq!(
+            (done.code, done.stdout.as_str()),
+            (Some(0), answer),
+            "{done:?}"
+        );
+        let lines: Vec<&str> = done.stderr.lines().collect();
+        assert_eq!(lines.len(), 2, "{done:?}");
+        assert!(lines[0].contains(": 19 tokens, "), "{done:?}");
+        assert!(lines[1].contains(": 12 tokens, "), "{done:?}");
+        let taken = |line: &&&str| line.ends_with("its answer was taken");
+        assert_eq!(lines.iter().filter(taken).count(), 1, "{done:?}");
+    }
+}
+
+// proves: LOOP-75
+#[tokio::test]
+async fn a_judge_picks_and_json_has_all_candidates() {
+    let home = Home::new();
+    let first = model(&home, "first.json", "one", 9);
+    let second = model(&home, "second.json", "two", 2);
+    let judge = model(&home, "judge.json", "2", 1);
+    let both = format!("{first},{second}");
+    let done = home
+        .run(&[
+            "run", "--model", &first, "--try", &both, "--judge", &judge, "--format", "json", "hi",
+        ])
+        .await;
+    let result: Value = serde_json::from_str(&done.stdout).expect("an object");
+    assert_eq!(result["text"], "two", "{done:?}");
+    let candidates = result["candidates"].as_array().expect("candidates");
+    let told = |it: &Value| (it["won"].clone(), it["usage"]["output"].clone());
+    let told: Vec<_> = candidates.iter().map(told).collect();
+    assert_eq!(told, [(json!(false), json!(9)), (json!(true), json!(2))]);
+    assert_eq!(result["usage"]["output"], 11);
+}
+
+#[tokio::test]
+async fn a_way_to_pick_needs_something_to_pick_from() {
+    let home = Home::new();
+    let done = home.run(&["run", "--pick", "first", "hi"]).await;
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(done.stderr.contains("--try"), "{done:?}");
+}
