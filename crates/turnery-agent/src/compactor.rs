@@ -158,6 +158,7 @@ impl Compaction {
             messages: Arc::new(vec![Arc::new(message)]),
             tools: Arc::new([]),
             thinking: Thinking::Off,
+            temperature: None,
         }
     }
 }

@@ -202,6 +202,7 @@ impl History {
             messages: Arc::clone(&self.messages),
             tools,
             thinking,
+            temperature: None,
         }
     }
 

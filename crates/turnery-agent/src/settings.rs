@@ -21,6 +21,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How much the model is to think.
     pub thinking: Thinking,
+    /// Sampling temperature; none leaves it to the provider (LOOP-43).
+    pub temperature: Option<f32>,
     /// The system prompt: who the agent is, then the AGENTS.md files of the roots.
     pub system: Arc<str>,
     /// At the limit of turns, one more without tools for an answer in prose (C-4).
@@ -56,6 +58,7 @@ impl Settings {
             deny: Vec::new(),
             limits: Limits::default(),
             thinking: Thinking::Default,
+            temperature: None,
             system: system.into(),
             forced_reply: true,
             compact_at: 85,

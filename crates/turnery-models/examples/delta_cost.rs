@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         messages: Arc::default(),
         tools: Arc::new([]),
         thinking: Thinking::Default,
+        temperature: None,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -51,7 +51,7 @@ pub use crate::catalogue::ModelName;
 impl ModelInfo {
     /// The identity that is kept with each loop. Holds no secret.
     #[must_use]
-    pub fn snapshot(&self, thinking: Thinking) -> ConfigSnapshot {
+    pub fn snapshot(&self, thinking: Thinking, temperature: Option<f32>) -> ConfigSnapshot {
         ConfigSnapshot {
             model: self.name.model.clone(),
             provider: self.name.provider.clone(),
@@ -63,7 +63,7 @@ impl ModelInfo {
             context_window: self.context_window,
             max_tokens: Some(self.max_output),
             thinking_level: Some(thinking.as_str().to_owned()),
-            temperature: None,
+            temperature,
         }
     }
 }
@@ -81,6 +81,8 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolSpec]>,
     /// How much it is to think.
     pub thinking: Thinking,
+    /// Sampling temperature; none leaves it to the provider. Left out where a model that thinks takes none.
+    pub temperature: Option<f32>,
 }
 
 /// How much a model is to think before it answers.

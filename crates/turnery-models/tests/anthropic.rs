@@ -289,7 +289,24 @@ async fn the_second_turn_sends_everything_back() {
     assert!(requests[0].0.contains("anthropic-version: 2023-06-01"));
 }
 
-/// A cache is kept by what begins a request: settings, and every message that was sent before.
+/// proves: LOOP-43
+#[tokio::test]
+async fn a_temperature_goes_without_thinking_only() {
+    for (thinking, sent) in [
+        (Thinking::Default, json!(0.25)),
+        (Thinking::High, json!(null)),
+    ] {
+        let server = serve(vec![events(ANSWER)]).await;
+        let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
+        let mut request = hello();
+        request.thinking = thinking;
+        request.temperature = Some(0.25);
+        call(&*model, request).await.0.unwrap();
+        assert_eq!(server.bodies()[0]["temperature"], sent, "{thinking:?}");
+    }
+}
+
+// A cache is kept by what begins a request: settings, and every message that was sent before.
 #[tokio::test]
 async fn a_turn_sends_what_the_turn_before_it_sent_and_more() {
     let assistant = |content| Message::Assistant {

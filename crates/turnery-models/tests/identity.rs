@@ -4,7 +4,7 @@ use serde_json::json;
 use turnery_engine::Price;
 use turnery_models::{Api, Catalogue, ModelFacts, ModelName, ProviderConfig, Thinking};
 
-// proves: LOOP-29, LOOP-33, LOOP-34, LOOP-35, LOOP-37, LOOP-38, LOOP-42
+// proves: LOOP-29, LOOP-33, LOOP-34, LOOP-35, LOOP-37, LOOP-38, LOOP-42, LOOP-43
 #[test]
 fn a_snapshot_has_the_address_and_no_secret() {
     let provider = ProviderConfig {
@@ -17,7 +17,7 @@ fn a_snapshot_has_the_address_and_no_secret() {
     };
     let name: ModelName = "desk/qwen2.5:7b".parse().expect("a name");
     let model = Catalogue::new(vec![provider]).model(&name).expect("there");
-    let snapshot = model.info().snapshot(Thinking::Low);
+    let snapshot = model.info().snapshot(Thinking::Low, Some(0.25));
     let written = serde_json::to_value(snapshot).expect("written");
     for (field, value) in [
         ("model", json!("qwen2.5:7b")),
@@ -25,6 +25,7 @@ fn a_snapshot_has_the_address_and_no_secret() {
         ("config_id", json!("desk-qwen2-5-7b")),
         ("base_url", json!("https://desk.example/v1")),
         ("thinking_level", json!("low")),
+        ("temperature", json!(0.25)),
     ] {
         assert_eq!(written[field], value, "{field}");
     }

@@ -274,6 +274,23 @@ async fn an_error_inside_the_stream_is_a_fault() {
     );
 }
 
+// proves: LOOP-43
+#[tokio::test]
+async fn a_temperature_goes_to_models_that_take_one() {
+    for (name, sent) in [
+        ("m1", json!(0.25)),
+        ("gpt-4o", json!(0.25)),
+        ("gpt-5", json!(null)),
+    ] {
+        let server = serve(vec![events(ANSWER)]).await;
+        let model = server.model(Api::OpenAi, name);
+        let mut request = hello();
+        request.temperature = Some(0.25);
+        call(&*model, request).await.0.unwrap();
+        assert_eq!(server.bodies()[0]["temperature"], sent, "{name}");
+    }
+}
+
 // proves: LASH-43
 #[tokio::test]
 async fn the_second_turn_sends_everything_back() {

@@ -52,6 +52,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         messages: Arc::new(kept.collect()),
         tools: Arc::new([]),
         thinking: Thinking::Default,
+        temperature: None,
     }
 }
 

@@ -114,7 +114,9 @@ impl<'t> Run<'t> {
         loop_id: LoopId,
     ) -> Self {
         let model = scope.model.as_ref().unwrap_or(&task.model);
-        let config = model.info().snapshot(task.settings.thinking);
+        let config = model
+            .info()
+            .snapshot(task.settings.thinking, task.settings.temperature);
         let mut size = plan.base.as_ref().unwrap_or(&task.history).view.size();
         size.tokens += task.overhead;
         let spawned = scope.spawned_by.is_some() && plan.trigger == TurnTrigger::User;

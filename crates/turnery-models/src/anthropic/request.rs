@@ -28,6 +28,8 @@ struct Body<'a> {
     thinking: Option<WireThinking>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
 }
 
 #[derive(Serialize)]
@@ -139,6 +141,8 @@ pub(super) fn body(info: &ModelInfo, request: &ModelRequest) -> serde_json::Resu
                 input_schema: &tool.schema,
             })
             .collect(),
+        // Thinking and a temperature exclude each other.
+        temperature: request.temperature.filter(|_| thinking.is_none()),
         thinking,
         output_config,
     })

@@ -29,6 +29,8 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'a str>,
@@ -139,6 +141,10 @@ pub(super) fn body(
             .collect(),
         max_completion_tokens: limit(LimitField::Completion),
         max_tokens: limit(LimitField::Plain),
+        // A model that is known to reason takes none but its own.
+        temperature: request
+            .temperature
+            .filter(|_| known::look_up(&info.name.model).is_none_or(|known| !known.reasoning)),
         reasoning_effort: effort(info, request.thinking),
         prompt_cache_key: quirks.cache_key.then(|| request.session_id.as_str()),
     })

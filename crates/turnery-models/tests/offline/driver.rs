@@ -134,6 +134,7 @@ fn call(
         messages: Arc::new(kept.collect()),
         tools: Arc::clone(specs),
         thinking: Thinking::Default,
+        temperature: None,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

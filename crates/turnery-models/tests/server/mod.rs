@@ -291,6 +291,7 @@ pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
             schema: Arc::new(serde_json::json!({"type": "object"})),
         }]),
         thinking: Thinking::Default,
+        temperature: None,
     }
 }
 

@@ -181,6 +181,7 @@ impl Run<'_> {
                 Arc::new([])
             },
             thinking: task.settings.thinking,
+            temperature: task.settings.temperature,
         };
         RunningModel::call(Arc::clone(model), request, trace)
     }
