@@ -7,7 +7,7 @@ use crate::{
 use std::sync::{Arc, atomic::Ordering};
 use tokio::sync::Notify;
 use turnery_agent::{
-    CancellationToken, Candidate, Pick, PromptError, PromptOptions, PromptResult, Session,
+    CancellationToken, Candidate, Observed, Pick, PromptError, PromptOptions, PromptResult, Session,
 };
 use turnery_engine::{
     CommitFault, Content, ContinuationKind, EventKind, LoopId, LoopRecord, LoopStatus, Message,
@@ -397,5 +397,89 @@ async fn without_candidates_the_session_itself_is_tried_and_a_stranger_is_refuse
     assert!(
         matches!(refused, Err(PromptError::Continue(_))),
         "{refused:?}"
+    );
+}
+
+/// The prompt goes on in the frame that the winner opened, with the winner's model.
+// proves: LASH-13
+#[tokio::test(start_paused = true)]
+async fn a_winner_that_opens_a_frame_is_followed_into_it() {
+    let [a, ..] = three();
+    let acts: &[&[Act]] = &[&[Act::Call("1", "switch")], &[Act::Say("dug")]];
+    let digs = Puppet::new("d", acts);
+    let world = world(&[Arc::clone(&digs), a]);
+    let (session, mut seen) = world.session(ROOM).await;
+    let result = evaluate(&session, &["d", "a"], Pick::First).await.unwrap();
+    let ids: Vec<&str> = result.loop_ids().map(short).collect();
+    assert_eq!(ids, ["puppet-d.1", "puppet-a.2", "puppet-d.3"]);
+    assert!(matches!(result.outcome, Outcome::Finished(_)));
+    assert_eq!(digs.request(1), ["dig here"]);
+    assert_eq!(result.loops[2].parallel_group, None);
+    let info = world.store.info(session.id()).await.unwrap();
+    assert_eq!(
+        (info.head_version, info.title.as_deref()),
+        (2, Some("which?"))
+    );
+    let titles = drain(&mut seen).into_iter();
+    let titles: Vec<_> = titles
+        .filter_map(|seen| match seen {
+            Seen::Info(title) => title,
+            Seen::Live(_) | Seen::Replay(_) => None,
+        })
+        .collect();
+    assert_eq!(titles, ["which?"]);
+}
+
+/// What is said meanwhile is for what comes next.
+#[tokio::test(start_paused = true)]
+async fn a_word_said_meanwhile_becomes_the_next_prompt() {
+    let go = Arc::new(Notify::new());
+    let waits = Puppet::new("w", &[&[Act::Wait(Arc::clone(&go)), Act::Say("done")]]);
+    let world = world(&[Arc::clone(&waits)]);
+    let (session, _seen) = world.session(ROOM).await;
+    let run = evaluate(&session, &["w"], Pick::First);
+    let (result, ()) = tokio::join!(run, async {
+        while *waits.alive.lock().unwrap() == 0 {
+            tokio::task::yield_now().await;
+        }
+        session.steer(vec![Content::text("and tests")]).unwrap();
+        go.notify_one();
+    });
+    assert_eq!(made(&result.unwrap()).1, 0);
+    say(&session, "last").result().await.unwrap();
+    assert_eq!(world.puppet.request(0), ["which?", "done", "and tests"]);
+}
+
+/// The second is done long before the first, and is told of after it all the same.
+// proves: R4
+#[tokio::test(start_paused = true)]
+async fn ends_are_told_in_the_order_of_the_configurations() {
+    let long = std::time::Duration::from_secs(60);
+    let slow = Puppet::new("slow", &[&[Act::Pause(long), Act::Say("from slow")]]);
+    let [a, b, _] = three();
+    let world = world(&[slow, a, b]);
+    let (session, _seen) = world.session(ROOM).await;
+    let mut observer = session.observe(None);
+    let models = ["slow", "a", "b"];
+    evaluate(&session, &models, Pick::FewestTokens)
+        .await
+        .unwrap();
+    let mut told = Vec::new();
+    while told.last().is_none_or(|last| last != "end of puppet-b.3") {
+        match observer.next().await.unwrap() {
+            Observed::Committed { loop_id, .. } => told.push(format!("end of {}", short(&loop_id))),
+            Observed::Activity(_) => told.push("activity".to_owned()),
+            other => panic!("{other:?}"),
+        }
+    }
+    told.dedup();
+    assert_eq!(
+        told,
+        [
+            "end of puppet-slow.1",
+            "end of puppet-a.2",
+            "activity",
+            "end of puppet-b.3"
+        ]
     );
 }
