@@ -50,6 +50,7 @@ impl Case<'_> {
             messages: Arc::new(vec![Arc::new(message)]),
             tools: Arc::new([]),
             thinking: Thinking::Default,
+            temperature: None,
         }
     }
 }
