@@ -289,7 +289,7 @@ async fn the_second_turn_sends_everything_back() {
     assert!(requests[0].0.contains("anthropic-version: 2023-06-01"));
 }
 
-/// proves: LOOP-43
+// proves: LOOP-43
 #[tokio::test]
 async fn a_temperature_goes_without_thinking_only() {
     for (thinking, sent) in [

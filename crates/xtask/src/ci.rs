@@ -1,6 +1,6 @@
 //! ci: the steps, in order, each with its time. The first that fails ends the run.
 
-use crate::steps;
+use crate::{steps, trace};
 use anyhow::{Context, Result, bail};
 use std::time::Instant;
 
@@ -19,6 +19,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "fmt",
         what: "the code is formatted",
         run: steps::fmt,
+    },
+    Step {
+        name: "trace",
+        what: "every requirement has a test that names it",
+        run: || trace::run(&["--missing".to_owned()]),
     },
     Step {
         name: "clippy",

@@ -39,23 +39,20 @@ enum Standing {
 /// `cargo xtask trace`, `cargo xtask trace --missing`, `cargo xtask trace ID ...`.
 pub(crate) fn run(wanted: &[String]) -> Result<()> {
     let trace = read()?;
-    if wanted.is_empty() {
+    let only_missing = wanted == ["--missing"];
+    if wanted.is_empty() || only_missing {
+        let missing: Vec<&Id> = trace.standing(Standing::Missing).collect();
         for id in trace.table.keys() {
-            print!("{}", trace.show(id));
+            if !only_missing || missing.contains(&id) {
+                print!("{}", trace.show(id));
+            }
         }
         print!("{}", trace.summary());
-        let missing = trace.standing(Standing::Missing).count();
         ensure!(
-            missing == 0,
-            "{missing} ids have neither a test nor a waiver; `cargo xtask trace --missing` lists them"
+            missing.is_empty(),
+            "{} ids have neither a test nor a waiver; `cargo xtask trace --missing` lists them",
+            missing.len()
         );
-        return Ok(());
-    }
-    if wanted == ["--missing"] {
-        for id in trace.standing(Standing::Missing) {
-            print!("{}", trace.show(id));
-        }
-        print!("{}", trace.summary());
         return Ok(());
     }
     for text in wanted {
