@@ -117,6 +117,11 @@ impl Tap {
     /// Ready, once, with what to tell of a sink that broke.
     pub(crate) fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         let _ = self.poll_idle(cx);
+        self.poll_told()
+    }
+
+    /// The same of what is known already.
+    pub(crate) fn poll_told(&mut self) -> Poll<String> {
         if mem::take(&mut self.is_broken) {
             return Poll::Ready(BROKEN.to_owned());
         }

@@ -282,6 +282,9 @@ impl<'t> Run<'t> {
         if let Poll::Ready(step) = self.steps.poll_next(cx, &mut shown, &self.task.info) {
             return Poll::Ready(Happened::Step(step));
         }
+        if let Poll::Ready(broken) = self.task.tap.poll_told() {
+            return Poll::Ready(Happened::Broken(broken));
+        }
         self.poll_work(cx)
     }
 

@@ -64,7 +64,11 @@ impl Steps {
         }
         loop {
             match self.0.front() {
-                None => return Poll::Pending,
+                None => {
+                    // The last one was given to the sink just now, and nothing else may come for long.
+                    let _ = shown.poll_idle(cx);
+                    return Poll::Pending;
+                }
                 Some(Step::Show(_) | Step::Info) => {
                     if shown.poll_room(cx).is_pending() {
                         return Poll::Pending;

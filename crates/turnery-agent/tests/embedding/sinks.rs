@@ -118,6 +118,22 @@ async fn a_cancel_is_heard_and_stored_while_a_sink_still_thinks() {
     assert_eq!(words(&gate.begun.lock().unwrap()), ["say one", "usage"]);
 }
 
+// proves: LASH-53, LASH-79
+#[tokio::test(start_paused = true)]
+async fn what_is_said_reaches_the_sink_before_anything_else_happens() {
+    let world = World::new(vec![vec![Act::Say("one"), Act::Hang]]);
+    let session = world.session().await;
+    let sink = Arc::new(Memory::default());
+    let prompt = session
+        .turn(TurnInput::text("hello"))
+        .stream_to(sink.clone());
+    let prompt = tokio::spawn(prompt);
+    settle().await;
+    assert_eq!(words(&sink.seen.lock().unwrap()), ["say one"]);
+    session.cancel_running_turns();
+    prompt.await.unwrap().unwrap();
+}
+
 // proves: LASH-82
 #[tokio::test(start_paused = true)]
 async fn a_sink_over_a_channel_waits_only_while_that_is_full() {
