@@ -113,6 +113,12 @@ impl HookList {
         self.hooks.is_empty()
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<dyn Hooks>> {
+        let hooks = self.hooks.iter();
+        hooks.map(|(_, hooks)| Arc::clone(hooks)).collect()
+    }
+
     /// All that somebody wants to be asked.
     pub(crate) fn set(&self) -> HookSet {
         self.hooks

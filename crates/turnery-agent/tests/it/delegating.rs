@@ -1,11 +1,12 @@
 //! Sub-agents: a child session does part of the work, can do no more than its parent, and ends with it.
 
 use crate::world::{Act, ROOM, World, drain, live, say};
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use turnery_agent::{Answer, PromptResult};
+use turnery_agent::{Answer, HookCx, Hooks, PromptOptions, PromptResult};
 use turnery_engine::{
-    ContinuationKind, EventKind, LoopRecord, Message, Outcome, SessionId, TurnStop, TurnTrigger,
-    oracle,
+    Content, ContinuationKind, EventKind, Hook, HookSet, HookVerdict, Limits, LoopRecord, Message,
+    Outcome, SessionId, TurnStop, TurnTrigger, oracle,
 };
 use turnery_store::ListQuery;
 use turnery_tools::{Mode, Rule};
@@ -278,4 +279,54 @@ async fn sub_agents_nest_five_deep_and_no_deeper() {
             .any(|message| message.message.text().contains("nest no deeper than 5"))
     });
     assert!(refused);
+}
+
+/// Says no to every tool but the one that makes sub-agents.
+struct Guard;
+
+impl Hooks for Guard {
+    fn set(&self) -> HookSet {
+        HookSet {
+            before_tool: true,
+            ..HookSet::default()
+        }
+    }
+
+    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+        let verdict = match hook {
+            Hook::BeforeTool(call) if call.name != "task" => HookVerdict::Stop("no".to_owned()),
+            _ => HookVerdict::Go,
+        };
+        Box::pin(std::future::ready(verdict))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_hooks_and_limits_of_one_prompt_hold_for_its_sub_agents_too() {
+    let world = World::delegating(
+        &[
+            &[Act::Delegate("t", false)],
+            &[Act::Call("l", "look")],
+            &[Act::Call("m", "look")],
+            &[Act::Say("thanks")],
+        ],
+        |settings| settings.forced_reply = false,
+    );
+    let (session, _seen) = world.session(ROOM).await;
+    let options = PromptOptions {
+        hooks: vec![Arc::new(Guard)],
+        limits: Some(Limits {
+            turns: 2,
+            ..Limits::default()
+        }),
+        ..PromptOptions::default()
+    };
+    let ticket = session.prompt(vec![Content::text("look")], options);
+    ticket.unwrap().result().await.unwrap();
+    assert!(world.ran.lock().unwrap().is_empty());
+    let [(_, loops)] = &children(&world).await[..] else {
+        panic!("one child")
+    };
+    assert_eq!(loops[0].turns.len(), 2);
+    assert_eq!(loops[0].outcome, Some(Outcome::Stopped(TurnStop::MaxTurns)));
 }

@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::{
-    CancellationToken, Compaction,
+    CancellationToken, Compaction, Settings,
     hooks::HookCx,
     session::{
         gate::{self, Found, Gate, Judged},
@@ -215,7 +215,7 @@ impl Run<'_> {
         (cx, reports)
     }
 
-    /// What a sub-agent is lent.
+    /// What a sub-agent is lent. What was said of this one prompt holds for it too.
     fn parent(&self) -> Arc<dyn Any + Send + Sync> {
         let task = &*self.task;
         Arc::new(Parent {
@@ -226,7 +226,11 @@ impl Run<'_> {
             client: Arc::clone(&task.ports.client),
             files: Arc::clone(&task.ports.files),
             terminals: task.ports.terminals.clone(),
-            settings: task.settings.clone(),
+            settings: Settings {
+                hooks: self.scope.hooks.all(),
+                limits: self.scope.limits,
+                ..task.settings.clone()
+            },
             model: Arc::clone(self.scope.model.as_ref().unwrap_or(&task.model)),
             policy: task.policy.clone(),
             options: task.options.subscribe(),
