@@ -21,6 +21,17 @@ use turnery_engine::{
 /// How long a hook may take, unless [`Settings::hook_time`](crate::Settings::hook_time) says otherwise.
 pub const HOOK_TIME: Duration = Duration::from_secs(60);
 
+const EVERYTHING: HookSet = HookSet {
+    input: true,
+    before_turn: true,
+    after_turn: true,
+    before_tool: true,
+    after_tool: true,
+    compaction: true,
+    on_error: true,
+    checkpoint: true,
+};
+
 /// One host's hooks. All of them are absent by default.
 ///
 /// Dropping a future that they return must be enough to stop what it does: that happens when the
@@ -98,10 +109,10 @@ impl HookList {
         hooks: impl IntoIterator<Item = &'h Arc<dyn Hooks>>,
         limit: Duration,
     ) -> Self {
-        // One that breaks even here is asked nothing but `before_loop`.
+        // One that breaks even here may have wanted to say no: it is asked everything.
         let set = |hooks: &Arc<dyn Hooks>| {
             let set = catch_unwind(AssertUnwindSafe(|| hooks.set()));
-            (set.unwrap_or_default(), Arc::clone(hooks))
+            (set.unwrap_or(EVERYTHING), Arc::clone(hooks))
         };
         Self {
             hooks: hooks.into_iter().map(set).collect(),
