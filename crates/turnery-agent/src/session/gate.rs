@@ -1,8 +1,9 @@
 //! Gate: may this call run? Prepared by its tool, judged by the policy, and where that says so, asked about.
 
 use crate::{Answer, Ask, AskOption, Client, OptionKind};
-use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, future::BoxFuture};
 use std::{
+    panic::AssertUnwindSafe,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -46,7 +47,11 @@ impl Gate {
         Self {
             call_id: question.ask.call_id.clone(),
             found: Box::pin(async move {
-                let answer = client.ask(question.ask.clone()).await;
+                let asked = async { client.ask(question.ask.clone()).await };
+                let answered = AssertUnwindSafe(asked).catch_unwind().await;
+                let answer = answered.unwrap_or_else(|_| {
+                    Answer::NoAnswer("the client broke when it was asked".to_owned())
+                });
                 Found::Answered(question, answer)
             }),
         }
