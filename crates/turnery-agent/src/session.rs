@@ -6,6 +6,7 @@ mod history;
 mod kept;
 mod leaf;
 mod mail;
+mod most;
 mod options;
 mod plan;
 mod prompting;

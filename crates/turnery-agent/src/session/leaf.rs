@@ -1,6 +1,7 @@
 //! Leaves: one model call or one tool at work. Polled by the session task itself, so dropping one
 //! ends it at once, with its connection or its processes.
 
+use super::most::{Room, bounded};
 use crate::{CancellationToken, trace_sink::Trace};
 use futures_util::{FutureExt, future::BoxFuture};
 use std::{
@@ -112,6 +113,7 @@ impl RunningModel {
 pub(crate) struct RunningTool {
     pub(crate) call_id: CallId,
     cancel: CancellationToken,
+    room: Room,
     leaf: Leaf<Progress, ToolEnvelope>,
 }
 
@@ -127,14 +129,16 @@ impl RunningTool {
         let cancel = cx.cancel.clone();
         let run = AssertUnwindSafe(async move { toolbox.run(&call, &cx).await });
         let run = run.catch_unwind().map(|ended| {
-            ended.unwrap_or_else(|_| {
+            let envelope = ended.unwrap_or_else(|_| {
                 let why = "the tool broke; this is a fault of turnery, not of the arguments";
                 ToolEnvelope::failed(FailureKind::Exception, why)
-            })
+            });
+            bounded(envelope)
         });
         Self {
             call_id,
             cancel,
+            room: Room::default(),
             leaf: Leaf::new(reports, run.boxed()),
         }
     }
@@ -149,6 +153,15 @@ impl RunningTool {
         cx: &mut Context<'_>,
         listen: bool,
     ) -> Poll<Said<Progress, ToolEnvelope>> {
-        self.leaf.poll(cx, listen)
+        loop {
+            match std::task::ready!(self.leaf.poll(cx, listen)) {
+                Said::Item(report) => {
+                    if let Some(report) = self.room.admit(report) {
+                        return Poll::Ready(Said::Item(report));
+                    }
+                }
+                end @ Said::End(_) => return Poll::Ready(end),
+            }
+        }
     }
 }
