@@ -1,6 +1,6 @@
 //! Sink: where the activities of one prompt go, one after the other, each awaited before the next.
 
-use crate::{Item, Outbox, Projection, TurnActivity, observe::Observing};
+use crate::{CancellationToken, Item, Outbox, Projection, TurnActivity, observe::Observing};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use std::{
     mem,
@@ -8,14 +8,16 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
-use tokio::sync::mpsc;
+use tokio::{select, sync::mpsc, time::sleep};
 use turnery_engine::Event;
+use turnery_tools::grace;
 
 /// Takes the activities of a running prompt (LASH-55).
 ///
 /// `emit` is awaited: nothing is shown, asked or begun before it has returned, so a slow sink slows the
 /// prompt, and a sink that wants to go its own way has its own queue (LASH-79 to 81). A sink that panics
-/// gets nothing more; the prompt goes on, and an error activity says so (LASH-83).
+/// gets nothing more; the prompt goes on, and an error activity says so (LASH-83). After a cancel it is
+/// waited for a moment only; what it did not take is in the prompt's output.
 pub trait ActivitySink: Send + Sync + 'static {
     /// Take one.
     fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()>;
@@ -85,15 +87,19 @@ impl Listener {
 pub(crate) struct Tap {
     listener: Listener,
     projection: Projection,
-    /// The sink at work; false if it panicked.
-    emitting: Option<BoxFuture<'static, bool>>,
-    is_broken: bool,
+    /// Either cancels the prompt.
+    cancel: (CancellationToken, CancellationToken),
+    /// The sink at work, and why it is given nothing more.
+    emitting: Option<BoxFuture<'static, Option<&'static str>>>,
+    broken: Option<&'static str>,
 }
 
 impl Tap {
-    pub(crate) fn new(listener: Listener) -> Self {
+    /// For a prompt that either token cancels.
+    pub(crate) fn new(listener: Listener, cancel: (CancellationToken, CancellationToken)) -> Self {
         Self {
             listener,
+            cancel,
             ..Self::default()
         }
     }
@@ -101,14 +107,14 @@ impl Tap {
     /// Ready when the sink has taken what it was given.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(emitting) = &mut self.emitting {
-            let Poll::Ready(is_well) = emitting.as_mut().poll(cx) else {
+            let Poll::Ready(broken) = emitting.as_mut().poll(cx) else {
                 return Poll::Pending;
             };
             self.emitting = None;
-            if !is_well {
-                tracing::warn!("{BROKEN}");
+            if let Some(why) = broken {
+                tracing::warn!("{why}");
                 self.listener.sink = None;
-                self.is_broken = true;
+                self.broken = broken;
             }
         }
         Poll::Ready(())
@@ -122,10 +128,10 @@ impl Tap {
 
     /// The same of what is known already.
     pub(crate) fn poll_told(&mut self) -> Poll<String> {
-        if mem::take(&mut self.is_broken) {
-            return Poll::Ready(BROKEN.to_owned());
+        match self.broken.take() {
+            Some(why) => Poll::Ready(why.to_owned()),
+            None => Poll::Pending,
         }
-        Poll::Pending
     }
 
     /// Take an event: gather it first, then begin to give it to the sink (R6). Only after `poll_idle`
@@ -140,12 +146,27 @@ impl Tap {
         gathered.push(activity.clone());
         if let Some(sink) = &self.listener.sink {
             let sink = Arc::clone(sink);
-            let emit = AssertUnwindSafe(async move { sink.emit(activity).await });
-            self.emitting = Some(emit.catch_unwind().map(|ended| ended.is_ok()).boxed());
+            let (one, all) = self.cancel.clone();
+            let emit = AssertUnwindSafe(async move { sink.emit(activity).await }).catch_unwind();
+            self.emitting = Some(Box::pin(async move {
+                let given_up = async {
+                    select! {
+                        () = one.cancelled() => {}
+                        () = all.cancelled() => {}
+                    }
+                    sleep(grace::CALL).await;
+                };
+                select! {
+                    biased;
+                    ended = emit => ended.err().map(|_| BROKEN),
+                    () = given_up => Some(STUCK),
+                }
+            }));
         }
     }
 }
 
+const STUCK: &str = "the sink of this prompt's activities did not come back after a cancel, and is given no more of them";
 const BROKEN: &str = "the sink of this prompt's activities panicked, and is given no more of them; the prompt goes on";
 
 /// A session's outbox, the running prompt's tap, and whoever observes, as one: there is room when the

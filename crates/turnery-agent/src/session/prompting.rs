@@ -73,7 +73,7 @@ impl Task {
             reply,
             open,
         } = prompt;
-        self.tap = Tap::new(listener);
+        self.tap = Tap::new(listener, (options.cancel.clone(), cancel_all.clone()));
         let result = self.run_prompt(work, tries, &options, cancel_all).await;
         self.tap = Tap::default();
         for word in std::mem::take(&mut self.words).into_iter().rev() {
