@@ -26,6 +26,8 @@ use turnery_tools::{Access, LocalFiles, Prepared, Progress, Tool, ToolCx, Toolbo
 pub(crate) enum Act {
     Say(&'static str),
     Call(&'static str, &'static str),
+    /// A call of this name, with arguments that break off in the middle.
+    Half(&'static str, &'static str),
     /// Hand "dig" to a sub-agent: the call's id, and whether it may only read.
     Delegate(&'static str, bool),
     Wait(Arc<Notify>),
@@ -141,6 +143,14 @@ impl Model for Puppet {
                             call_id: CallId::from(id),
                             name: name.to_owned(),
                             args: Arc::new(json!({})),
+                        }));
+                    }
+                    Act::Half(id, name) => {
+                        stop = ModelStop::ToolUse;
+                        content.push(Content::ToolCall(ToolCall {
+                            call_id: CallId::from(id),
+                            name: name.to_owned(),
+                            args: Arc::new(json!("{\"path\": \"src/ma")),
                         }));
                     }
                     Act::Delegate(id, read_only) => {
@@ -370,7 +380,7 @@ impl World {
         Self::made(store, &[], others, |_| {}, |tools| tools)
     }
 
-    fn made(
+    pub(crate) fn made(
         store: Arc<dyn Store>,
         script: &[&[Act]],
         others: &[Arc<Puppet>],
@@ -431,11 +441,17 @@ impl World {
         }
     }
 
-    fn ports(&self, room: usize) -> (Ports, mpsc::Receiver<Seen>) {
+    /// An outbox that has room for so many items, and where they come out.
+    pub(crate) fn tray(room: usize) -> (Box<dyn Outbox>, mpsc::Receiver<Seen>) {
         let (sender, seen) = mpsc::channel(room);
+        (Box::new(Tray(PollSender::new(sender))), seen)
+    }
+
+    fn ports(&self, room: usize) -> (Ports, mpsc::Receiver<Seen>) {
+        let (outbox, seen) = Self::tray(room);
         let ports = Ports {
             client: self.person.clone(),
-            outbox: Box::new(Tray(PollSender::new(sender))),
+            outbox,
             files: Arc::new(LocalFiles),
             terminals: None,
         };
