@@ -13,8 +13,8 @@ use futures_util::FutureExt;
 use std::{panic::AssertUnwindSafe, sync::Arc};
 use tokio::select;
 use turnery_engine::{
-    CompactionBlock, CompactionSettings, Content, ContextSize, LlmMessage, Message, MessageId,
-    ModelDelta, ModelFault, ModelStop, Response, SessionId, Usage,
+    CompactionBlock, CompactionSettings, Content, ContextSize, ModelDelta, ModelFault, ModelStop,
+    Response, SessionId, Usage,
     compaction::{Plan, plan, text_tokens},
     context::View,
 };
@@ -145,21 +145,8 @@ impl Compaction {
             "<conversation>\n{conversation}</conversation>\n\nSum up this conversation as you were \
              told, in at most {words} words."
         );
-        let message = LlmMessage {
-            message_id: MessageId::from("summarise"),
-            turn_id: None,
-            message: Message::User {
-                content: vec![Content::text(text)],
-            },
-        };
-        ModelRequest {
-            session_id: self.session_id.clone(),
-            system: Arc::from(INSTRUCTIONS),
-            messages: Arc::new(vec![Arc::new(message)]),
-            tools: Arc::new([]),
-            thinking: Thinking::Off,
-            temperature: None,
-        }
+        let session_id = self.session_id.clone();
+        ModelRequest::question(session_id, INSTRUCTIONS, "summarise", text, Thinking::Off)
     }
 }
 

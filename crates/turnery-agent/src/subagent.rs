@@ -21,7 +21,7 @@ use turnery_engine::{
     CallDetail, CallKind, Content, Detail, FailureKind, Message, MessageStop, Outcome,
     ToolEnvelope, ToolFailure, ToolSpec, TurnFinish, TurnStop, render,
 };
-use turnery_tools::{Access, Prepared, Tool, ToolCx, Workspace, parse_args, spec_for};
+use turnery_tools::{Tool, ToolCx, Workspace, parse_args, spec_for};
 
 /// How the model calls it.
 pub(crate) const NAME: &str = "task";
@@ -41,7 +41,8 @@ struct Args {
     read_only: Option<bool>,
 }
 
-/// The tool `task`. Does its work only inside a session.
+/// The tool `task`. Does its work only inside a session. Asks for nothing itself: each call of the
+/// child is judged by itself.
 #[derive(Debug)]
 pub struct SubAgents {
     spec: ToolSpec,
@@ -80,20 +81,6 @@ impl Tool for SubAgents {
             kind: CallKind::Think,
             ..CallDetail::default()
         }
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
-        // Each call of the child is judged by itself.
-        Box::pin(async move {
-            Ok(Prepared {
-                access: Access::Nothing,
-                detail: self.describe(args, &cx.workspace),
-            })
-        })
     }
 
     fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use turnery_engine::{
-    ConfigSnapshot, LlmMessage, ModelDelta, ModelFault, Response, SessionId, ToolSpec,
+    ConfigSnapshot, Content, LlmMessage, Message, MessageId, ModelDelta, ModelFault, Response,
+    SessionId, ToolSpec,
 };
 
 /// A model that can be called. Dropping the future of a call drops its connection at once.
@@ -83,6 +84,34 @@ pub struct ModelRequest {
     pub thinking: Thinking,
     /// Sampling temperature; none leaves it to the provider. Left out where a model that thinks takes none.
     pub temperature: Option<f32>,
+}
+
+impl ModelRequest {
+    /// One question without history and without tools, under these instructions.
+    #[must_use]
+    pub fn question(
+        session_id: SessionId,
+        instructions: &str,
+        message_id: &str,
+        text: String,
+        thinking: Thinking,
+    ) -> Self {
+        let message = LlmMessage {
+            message_id: MessageId::from(message_id),
+            turn_id: None,
+            message: Message::User {
+                content: vec![Content::text(text)],
+            },
+        };
+        Self {
+            session_id,
+            system: Arc::from(instructions),
+            messages: Arc::new(vec![Arc::new(message)]),
+            tools: Arc::new([]),
+            thinking,
+            temperature: None,
+        }
+    }
 }
 
 /// How much a model is to think before it answers.

@@ -1,7 +1,7 @@
 //! `update_plan`: the model's list of what is to be done, for people to see.
 
 use crate::{
-    Access, Prepared, Progress, Tool, ToolCx, Workspace,
+    Progress, Tool, ToolCx, Workspace,
     arguments::{parse_args, spec_for},
     tool::end,
 };
@@ -80,19 +80,6 @@ impl Tool for UpdatePlan {
             kind: CallKind::Think,
             ..CallDetail::default()
         }
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
-        Box::pin(async move {
-            Ok(Prepared {
-                access: Access::Nothing,
-                detail: self.describe(args, &cx.workspace),
-            })
-        })
     }
 
     fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {

@@ -4,7 +4,7 @@ use super::*;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::{path::Path, sync::Mutex};
-use turnery_engine::{CallId, FaultKind, MessageStop, ToolCall, TurnId};
+use turnery_engine::{CallId, FaultKind, LlmMessage, Message, MessageStop, ToolCall, TurnId};
 use turnery_models::{ModelName, Offline, Scenario, Scripted};
 
 /// A prompt, then `turns` turns that read a file each, and a question.

@@ -2,9 +2,7 @@
 //! and is in no turn's usage (I10).
 
 use std::{fmt::Write as _, sync::Arc};
-use turnery_engine::{
-    Content, LlmMessage, LoopRecord, Message, MessageId, Outcome, SessionId, render,
-};
+use turnery_engine::{Content, LlmMessage, LoopRecord, Message, Outcome, SessionId, render};
 use turnery_models::{ModelRequest, Thinking};
 
 /// What the judge is told to do.
@@ -37,21 +35,8 @@ impl Case<'_> {
         }
         let count = self.answers.len();
         let _ = write!(text, "\nWhich answer is best? Reply with 1 to {count}.");
-        let message = LlmMessage {
-            message_id: MessageId::from("judge"),
-            turn_id: None,
-            message: Message::User {
-                content: vec![Content::text(text)],
-            },
-        };
-        ModelRequest {
-            session_id: self.session_id.clone(),
-            system: Arc::from(INSTRUCTIONS),
-            messages: Arc::new(vec![Arc::new(message)]),
-            tools: Arc::new([]),
-            thinking: Thinking::Default,
-            temperature: None,
-        }
+        let session_id = self.session_id.clone();
+        ModelRequest::question(session_id, INSTRUCTIONS, "judge", text, Thinking::Default)
     }
 }
 
