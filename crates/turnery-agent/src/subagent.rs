@@ -18,8 +18,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
-    CallDetail, CallKind, Content, Detail, FailureKind, Message, MessageStop, Outcome,
-    ToolEnvelope, ToolFailure, ToolSpec, TurnFinish, TurnStop, render,
+    CallDetail, CallKind, Content, FailureKind, Message, MessageStop, Outcome, ToolEnvelope,
+    ToolFailure, ToolSpec, TurnFinish, render,
 };
 use turnery_tools::{Tool, ToolCx, Workspace, parse_args, spec_for};
 
@@ -84,12 +84,7 @@ impl Tool for SubAgents {
     }
 
     fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        Box::pin(async move {
-            run(args, cx).await.unwrap_or_else(|failure| ToolEnvelope {
-                result: Err(failure),
-                ..ToolEnvelope::ok(Vec::new())
-            })
-        })
+        Box::pin(async move { run(args, cx).await.unwrap_or_else(ToolEnvelope::from) })
     }
 
     fn parallel(&self, _args: &Value) -> bool {
@@ -144,7 +139,8 @@ fn told(result: &PromptResult, cancel: &CancellationToken) -> ToolEnvelope {
         Outcome::Finished(
             TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. },
         ) => Ok(render(value)),
-        Outcome::FrameSwitch { .. } | Outcome::Stopped(_) => Err(stopped(result)),
+        Outcome::FrameSwitch { .. } => Err(stopped(result, "it went on in another frame")),
+        Outcome::Stopped(stop) => Err(stopped(result, &stop.sentence(result.detail.as_ref()))),
     };
     let envelope = match text {
         Ok(text) => ToolEnvelope::text(text),
@@ -159,8 +155,7 @@ fn told(result: &PromptResult, cancel: &CancellationToken) -> ToolEnvelope {
     }
 }
 
-fn stopped(result: &PromptResult) -> String {
-    let why = why(result);
+fn stopped(result: &PromptResult, why: &str) -> String {
     let last = result
         .messages()
         .filter_map(|message| match &message.message {
@@ -175,32 +170,6 @@ fn stopped(result: &PromptResult) -> String {
     match last.last() {
         Some(text) => format!("the sub-agent did not finish: {why}. Its last words:\n{text}"),
         None => format!("the sub-agent did not finish: {why}"),
-    }
-}
-
-fn why(result: &PromptResult) -> String {
-    match &result.detail {
-        Some(Detail::Limit { text, .. }) => text.clone(),
-        Some(Detail::Provider { message, .. } | Detail::Runtime { message }) => message.clone(),
-        Some(Detail::Refusal) => "the model refused".to_owned(),
-        Some(Detail::Rejection { reason }) => reason.clone(),
-        Some(Detail::Continued { .. }) | None => match &result.outcome {
-            Outcome::Stopped(TurnStop::Incomplete) => "its answer got too long".to_owned(),
-            Outcome::Stopped(
-                TurnStop::SubmittedError { value } | TurnStop::ToolError { value, .. },
-            ) => render(value),
-            Outcome::Stopped(
-                TurnStop::Cancelled
-                | TurnStop::InvalidInput
-                | TurnStop::ProviderError
-                | TurnStop::MaxTurns
-                | TurnStop::ToolFailure
-                | TurnStop::PluginAbort
-                | TurnStop::RuntimeError,
-            )
-            | Outcome::Finished(_)
-            | Outcome::FrameSwitch { .. } => "it was stopped".to_owned(),
-        },
     }
 }
 

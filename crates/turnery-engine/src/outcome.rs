@@ -3,6 +3,7 @@
 use crate::{FaultKind, LoopId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// Why a loop ended (LASH-3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -151,6 +152,31 @@ impl TurnStop {
             Self::SubmittedError { .. } | Self::ToolError { .. } => StopClass::Rlm,
         }
     }
+
+    /// Why, for a person: what is known beside it, else what the stop itself says. A lower-case
+    /// fragment unless somebody else worded it.
+    #[must_use]
+    pub fn sentence<'a>(&self, detail: Option<&'a Detail>) -> Cow<'a, str> {
+        let ended = match detail.and_then(Detail::sentence) {
+            Some(known) => return known.into(),
+            None => match self {
+                Self::Cancelled => return "cancelled".into(),
+                Self::Incomplete => {
+                    return "the answer was cut off at the model's output limit".into();
+                }
+                Self::SubmittedError { value } | Self::ToolError { value, .. } => {
+                    return render(value).into();
+                }
+                Self::InvalidInput => "invalid input",
+                Self::ProviderError => "provider error",
+                Self::MaxTurns => "limit reached",
+                Self::ToolFailure => "tool failure",
+                Self::PluginAbort => "plugin abort",
+                Self::RuntimeError => "runtime error",
+            },
+        };
+        format!("the prompt ended early ({ended})").into()
+    }
 }
 
 /// What is known beside the outcome, so that the ten stops stay ten (section 7).
@@ -189,6 +215,20 @@ pub enum Detail {
         /// Its id.
         loop_id: LoopId,
     },
+}
+
+impl Detail {
+    /// What it says of the end, for a person; none if nothing.
+    #[must_use]
+    pub fn sentence(&self) -> Option<&str> {
+        match self {
+            Self::Limit { text, .. } => Some(text),
+            Self::Provider { message, .. } | Self::Runtime { message } => Some(message),
+            Self::Refusal => Some("the model refused to answer"),
+            Self::Rejection { reason } => Some(reason),
+            Self::Continued { .. } => None,
+        }
+    }
 }
 
 /// The limits of a loop (UP-1).

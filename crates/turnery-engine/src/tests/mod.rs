@@ -17,6 +17,7 @@ mod parallel;
 mod play;
 mod recording;
 mod script;
+mod sentences;
 mod shapes;
 mod steering;
 mod told;
