@@ -32,9 +32,11 @@ mod translate;
 mod update;
 mod writer;
 
+pub use agent_client_protocol_schema::v1::StopReason;
 pub use bounds::LINE_LIMIT;
 pub use serve::{ExitReason, ServeOptions, serve};
 pub use stdio::{Input, Output, Stdio};
+pub use stop::stop_reason;
 
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,13 @@ pub(crate) fn to_wire(result: &PromptResult) -> Result<PromptResponse, Fault> {
     }
 }
 
+/// The word for how a prompt ended, for every front end; none where the wire has an error for it. The
+/// only table of that kind (ACP-41 to ACP-46).
+#[must_use]
+pub fn stop_reason(result: &PromptResult) -> Option<StopReason> {
+    reason(&result.outcome, result.detail.as_ref()).ok()
+}
+
 /// The table, in its order. A cancel that came before the commit is an outcome of its own: the engine
 /// has decided that already.
 fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopReason, Fault> {
@@ -101,13 +108,8 @@ fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopReason, Faul
 
 /// What the engine or a tool said of it, without the full stop.
 fn text(detail: Option<&Detail>) -> &str {
-    match detail {
-        Some(Detail::Runtime { message } | Detail::Provider { message, .. }) => message,
-        Some(Detail::Limit { text, .. }) => text,
-        Some(Detail::Rejection { reason }) => reason,
-        Some(Detail::Refusal | Detail::Continued { .. }) | None => "No cause is known",
-    }
-    .trim_end_matches('.')
+    let said = detail.and_then(Detail::sentence);
+    said.unwrap_or("No cause is known").trim_end_matches('.')
 }
 
 /// A prompt that left nothing behind (row 16).

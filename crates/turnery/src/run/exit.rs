@@ -1,5 +1,6 @@
 //! Exit: what the end of a prompt is called, and which exit code it gets.
 
+use turnery_acp::{StopReason, stop_reason};
 use turnery_agent::PromptResult;
 use turnery_engine::{Detail, Outcome, TurnStop};
 
@@ -27,123 +28,150 @@ pub(crate) struct Ending {
     pub(crate) message: Option<String>,
 }
 
-/// What became of a prompt.
+/// What became of a prompt. The Agent Client Protocol's word is the one that an editor would be given.
 pub(crate) fn of(result: &PromptResult) -> Ending {
-    let (outcome, stop_reason, code) = match &result.outcome {
-        Outcome::Finished(_) => ("finished", Some("end_turn"), 0),
-        Outcome::FrameSwitch { .. } => ("frame_switch", Some("end_turn"), 0),
-        Outcome::Stopped(stop) => match stop {
-            TurnStop::Cancelled => ("cancelled", Some("cancelled"), CANCELLED),
-            TurnStop::InvalidInput if matches!(result.detail, Some(Detail::Rejection { .. })) => {
-                ("rejected", Some("refusal"), REFUSED)
-            }
-            TurnStop::InvalidInput => ("invalid_input", None, ERROR),
-            TurnStop::Incomplete => ("incomplete", Some("max_tokens"), LIMIT),
-            TurnStop::ProviderError if result.detail == Some(Detail::Refusal) => {
-                ("refusal", Some("refusal"), REFUSED)
-            }
-            TurnStop::ProviderError => ("provider_error", None, ERROR),
-            TurnStop::MaxTurns => ("limit", Some("max_turn_requests"), LIMIT),
-            TurnStop::ToolFailure => ("tool_failure", None, ERROR),
-            TurnStop::PluginAbort => ("plugin_abort", None, ERROR),
-            TurnStop::RuntimeError => ("runtime_error", None, ERROR),
-            TurnStop::SubmittedError { .. } => ("submitted_error", None, ERROR),
-            TurnStop::ToolError { .. } => ("tool_error", None, ERROR),
-        },
+    let (outcome, reason) = (word(result), stop_reason(result));
+    let (stop_reason, code) = match reason {
+        Some(StopReason::EndTurn) => (Some("end_turn"), 0),
+        Some(StopReason::MaxTokens) => (Some("max_tokens"), LIMIT),
+        Some(StopReason::MaxTurnRequests) => (Some("max_turn_requests"), LIMIT),
+        Some(StopReason::Refusal) => (Some("refusal"), REFUSED),
+        Some(StopReason::Cancelled) => (Some("cancelled"), CANCELLED),
+        // The protocol may learn words; we do not say them.
+        Some(_) | None => (None, ERROR),
     };
     Ending {
         outcome,
         stop_reason,
         code,
-        message: (code != 0).then(|| message(outcome, result.detail.as_ref())),
+        message: (code != 0).then(|| message(result)),
     }
 }
 
-fn message(outcome: &str, detail: Option<&Detail>) -> String {
-    match detail {
-        Some(Detail::Limit { text, .. }) => text.clone(),
-        Some(Detail::Provider { message, .. } | Detail::Runtime { message }) => message.clone(),
-        Some(Detail::Refusal) => "the model refused to answer".to_owned(),
-        Some(Detail::Rejection { reason }) => reason.clone(),
-        Some(Detail::Continued { .. }) | None => match outcome {
-            "cancelled" => "cancelled".to_owned(),
-            "incomplete" => "the answer was cut off at the model's output limit".to_owned(),
-            "refusal" => "the model refused to answer".to_owned(),
-            _ => format!("the prompt ended early ({})", outcome.replace('_', " ")),
+fn word(result: &PromptResult) -> &'static str {
+    match &result.outcome {
+        Outcome::Finished(_) => "finished",
+        Outcome::FrameSwitch { .. } => "frame_switch",
+        Outcome::Stopped(stop) => match stop {
+            TurnStop::Cancelled => "cancelled",
+            TurnStop::InvalidInput if matches!(result.detail, Some(Detail::Rejection { .. })) => {
+                "rejected"
+            }
+            TurnStop::InvalidInput => "invalid_input",
+            TurnStop::Incomplete => "incomplete",
+            TurnStop::ProviderError if result.detail == Some(Detail::Refusal) => "refusal",
+            TurnStop::ProviderError => "provider_error",
+            TurnStop::MaxTurns => "limit",
+            TurnStop::ToolFailure => "tool_failure",
+            TurnStop::PluginAbort => "plugin_abort",
+            TurnStop::RuntimeError => "runtime_error",
+            TurnStop::SubmittedError { .. } => "submitted_error",
+            TurnStop::ToolError { .. } => "tool_error",
         },
+    }
+}
+
+/// What to tell a person of an end that is none of its own.
+fn message(result: &PromptResult) -> String {
+    match &result.outcome {
+        Outcome::Stopped(stop) => stop.sentence(result.detail.as_ref()).into_owned(),
+        Outcome::Finished(_) | Outcome::FrameSwitch { .. } => {
+            "the prompt ended early (frame switch)".to_owned()
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnery_engine::{FaultKind, LimitKind, TurnFinish};
+    use crate::run::result::RunResult;
+    use serde_json::json;
+    use turnery_agent::PromptError;
+    use turnery_engine::{CommitFault, FaultKind, LimitKind, TurnFinish};
 
-    fn ending(
-        outcome: Outcome,
-        detail: Option<Detail>,
-    ) -> (Option<&'static str>, u8, Option<String>) {
-        let ending = of(&PromptResult::new(outcome, detail));
-        (ending.stop_reason, ending.code, ending.message)
+    type Row = (
+        &'static str,
+        Outcome,
+        Option<Detail>,
+        Option<&'static str>,
+        u8,
+        Option<&'static str>,
+    );
+
+    fn limit(kind: LimitKind) -> Option<Detail> {
+        let text = "Max reached (3/3)".to_owned();
+        Some(Detail::Limit { kind, text })
     }
 
+    fn fault(kind: FaultKind) -> Option<Detail> {
+        let message = "the provider's words".to_owned();
+        Some(Detail::Provider { kind, message })
+    }
+
+    /// Row of the table of outcomes, outcome, detail; then the word, the exit code and the sentence.
+    #[rustfmt::skip]
+    fn rows() -> Vec<Row> {
+        use Outcome::{Finished, Stopped};
+        use TurnStop as S;
+        const END: Option<&str> = Some("end_turn");
+        const TOKENS: Option<&str> = Some("max_tokens");
+        const TURNS: Option<&str> = Some("max_turn_requests");
+        const REFUSAL: Option<&str> = Some("refusal");
+        const TOLD: Option<&str> = Some("the provider's words");
+        let (value, tool) = (|| json!("no"), || "t".to_owned());
+        let broke = || Some(Detail::Runtime { message: "it broke".to_owned() });
+        let rejected = || Some(Detail::Rejection { reason: "not that".to_owned() });
+        let switch = Outcome::FrameSwitch { frame_id: "f".to_owned(), task: "t".to_owned() };
+        vec![
+            ("1", Finished(TurnFinish::AssistantMessage { text: "done".to_owned() }), None, END, 0, None),
+            ("2", Finished(TurnFinish::FinalValue { value: value() }), None, END, 0, None),
+            ("3", Finished(TurnFinish::ToolValue { tool_name: tool(), value: value() }), None, END, 0, None),
+            ("4", switch, None, None, 1, Some("the prompt ended early (frame switch)")),
+            ("5", Stopped(S::Cancelled), None, Some("cancelled"), 130, Some("cancelled")),
+            ("6a", Stopped(S::InvalidInput), rejected(), REFUSAL, 3, Some("not that")),
+            ("6b", Stopped(S::InvalidInput), None, None, 1, Some("the prompt ended early (invalid input)")),
+            ("7", Stopped(S::Incomplete), None, TOKENS, 4, Some("the answer was cut off at the model's output limit")),
+            ("8a", Stopped(S::ProviderError), fault(FaultKind::ContextOverflow), TOKENS, 4, TOLD),
+            ("8b", Stopped(S::ProviderError), Some(Detail::Refusal), REFUSAL, 3, Some("the model refused to answer")),
+            ("8c", Stopped(S::ProviderError), fault(FaultKind::Auth), None, 1, TOLD),
+            ("8c", Stopped(S::ProviderError), fault(FaultKind::Network), None, 1, TOLD),
+            ("9a", Stopped(S::MaxTurns), limit(LimitKind::Turns), TURNS, 4, Some("Max reached (3/3)")),
+            ("9a", Stopped(S::MaxTurns), limit(LimitKind::Duration), TURNS, 4, Some("Max reached (3/3)")),
+            ("9a", Stopped(S::MaxTurns), limit(LimitKind::Cost), TURNS, 4, Some("Max reached (3/3)")),
+            ("9b", Stopped(S::MaxTurns), limit(LimitKind::Tokens), TOKENS, 4, Some("Max reached (3/3)")),
+            ("10", Stopped(S::ToolFailure), broke(), None, 1, Some("it broke")),
+            ("11, 12", Stopped(S::PluginAbort), rejected(), REFUSAL, 3, Some("not that")),
+            ("11, 12", Stopped(S::PluginAbort), None, REFUSAL, 3, Some("the prompt ended early (plugin abort)")),
+            ("13", Stopped(S::RuntimeError), broke(), None, 1, Some("it broke")),
+            ("14", Stopped(S::SubmittedError { value: value() }), None, END, 0, None),
+            ("15", Stopped(S::ToolError { tool_name: tool(), value: value() }), None, END, 0, None),
+        ]
+    }
+
+    // proves: ACP-41, ACP-42, ACP-43, ACP-44, ACP-45
     #[test]
-    fn every_sort_of_end_has_its_exit_code() {
-        let text = "done".to_owned();
-        assert_eq!(
-            ending(
-                Outcome::Finished(TurnFinish::AssistantMessage { text }),
-                None
-            ),
-            (Some("end_turn"), 0, None)
-        );
-        let text = "Max turns reached (3/3)".to_owned();
-        let limit = Detail::Limit {
-            kind: LimitKind::Turns,
-            text: text.clone(),
+    fn every_row_of_the_table_has_its_exit_code() {
+        for (row, outcome, detail, reason, code, message) in rows() {
+            let ending = of(&PromptResult::new(outcome, detail));
+            assert_eq!(ending.stop_reason, reason, "row {row}");
+            assert_eq!(ending.code, code, "row {row}");
+            assert_eq!(ending.message.as_deref(), message, "row {row}");
+        }
+    }
+
+    /// Row 16: nothing was stored, so there is no outcome.
+    #[test]
+    fn what_was_not_stored_is_an_error() {
+        let busy = PromptError::Busy {
+            holder: "pid 1".to_owned(),
         };
-        assert_eq!(
-            ending(Outcome::Stopped(TurnStop::MaxTurns), Some(limit)),
-            (Some("max_turn_requests"), 4, Some(text))
-        );
-        assert_eq!(
-            ending(Outcome::Stopped(TurnStop::Cancelled), None),
-            (Some("cancelled"), 130, Some("cancelled".to_owned()))
-        );
-        assert_eq!(
-            ending(
-                Outcome::Stopped(TurnStop::ProviderError),
-                Some(Detail::Refusal)
-            ),
-            (
-                Some("refusal"),
-                3,
-                Some("the model refused to answer".to_owned())
-            )
-        );
-        let fault = Detail::Provider {
-            kind: FaultKind::Auth,
-            message: "the key is wrong".to_owned(),
-        };
-        assert_eq!(
-            ending(Outcome::Stopped(TurnStop::ProviderError), Some(fault)),
-            (None, 1, Some("the key is wrong".to_owned()))
-        );
-        assert_eq!(
-            ending(Outcome::Stopped(TurnStop::Incomplete), None),
-            (
-                Some("max_tokens"),
-                4,
-                Some("the answer was cut off at the model's output limit".to_owned())
-            )
-        );
-        assert_eq!(
-            ending(Outcome::Stopped(TurnStop::RuntimeError), None),
-            (
-                None,
-                1,
-                Some("the prompt ended early (runtime error)".to_owned())
-            )
-        );
+        let lost = [CommitFault::LaneLost, CommitFault::HeadConflict];
+        for error in lost.map(PromptError::Lost).into_iter().chain([busy]) {
+            let sentence = error.to_string();
+            let told = json!(RunResult::failed(&error.into()));
+            assert_eq!(told["exit_code"], 1, "{sentence}");
+            assert_eq!(told["stop_reason"], json!(null), "{sentence}");
+            assert_eq!(told["error"], sentence);
+        }
     }
 }

@@ -121,7 +121,7 @@ async fn exit_code_2_ends_the_prompt_before_the_model_is_called() {
         let hooks =
             format!("[[hooks]]\non = \"{on}\"\ncommand = \"echo out of budget >&2; exit 2\"\n");
         let done = prompt(&home, &hooks, json!([{"steps": [{"text": "no"}]}]), &[]).await;
-        assert_eq!(done.code, Some(1), "{on}: {done:?}");
+        assert_eq!(done.code, Some(3), "{on}: {done:?}");
         let result = done.json();
         assert_eq!(result["outcome"], "plugin_abort", "{on}: {result}");
         assert_eq!(result["error"], "out of budget", "{on}: {result}");
@@ -194,7 +194,7 @@ async fn a_hook_that_fails_says_no_before_and_is_told_after() {
         let error = error.as_str().expect("an error");
         assert!(error.contains(why), "{command}: {error}");
         assert!(error.starts_with("the hook before_turn \""), "{error}");
-        assert_eq!(before.code, Some(1), "{before:?}");
+        assert_eq!(before.code, Some(3), "{before:?}");
         let after = prompt(&home, &hook("after_turn"), answers.clone(), &[]).await;
         assert_eq!(after.json()["text"], "done", "{after:?}");
         assert!(after.stderr.contains(why), "{after:?}");
@@ -214,7 +214,7 @@ timeout = 1
 command = "trap '' TERM INT HUP; mkfifo fifo; (read -r _ < fifo) & echo $! > pid; wait"
 "#;
     let done = prompt(&home, hooks, json!([{"steps": [{"text": "no"}]}]), &[]).await;
-    assert_eq!(done.code, Some(1), "{done:?}");
+    assert_eq!(done.code, Some(3), "{done:?}");
     let error = done.json()["error"].clone();
     let error = error.as_str().expect("an error");
     assert!(
