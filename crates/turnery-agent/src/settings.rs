@@ -2,7 +2,7 @@
 
 use crate::{HOOK_TIME, Hooks};
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
-use turnery_engine::{Limits, Price, QueueMode};
+use turnery_engine::{CompactionSettings, Limits, Price, QueueMode};
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule};
 
@@ -29,6 +29,8 @@ pub struct Settings {
     pub forced_reply: bool,
     /// Summarise older messages once the model's context is this full. Unit: percent; 0 never does.
     pub compact_at: u8,
+    /// What stays as it is then, and how long the summary may be (UP-11).
+    pub compaction: CompactionSettings,
     /// How many calls may run at once, of those that may run beside others.
     pub parallel_tools: NonZeroUsize,
     /// How many steering messages are heard at once (UP-5).
@@ -62,6 +64,7 @@ impl Settings {
             system: system.into(),
             forced_reply: true,
             compact_at: 85,
+            compaction: CompactionSettings::default(),
             parallel_tools: FEW,
             steering: QueueMode::default(),
             follow_ups: QueueMode::default(),

@@ -86,6 +86,7 @@ impl Projects for Configured {
             thinking: choice.thinking.unwrap_or_default(),
             forced_reply: choice.forced_reply.unwrap_or(usual.forced_reply),
             compact_at: choice.compact_at.unwrap_or(usual.compact_at),
+            compaction: choice.compaction.unwrap_or(usual.compaction),
             parallel_tools: choice.parallel_tools.unwrap_or(usual.parallel_tools),
             hooks: hooks::all(&entries, cwd),
             hook_time: hooks::time(&entries),
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, hooks, providers, models)",
+                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, providers, models)",
                 root.join(".turnery/config.toml").display()
             )
         );

@@ -37,6 +37,29 @@ fn said(messages: &[Arc<LlmMessage>]) -> Vec<&Message> {
     messages.iter().map(|message| &message.message).collect()
 }
 
+/// The settings of the session hold, not the engine's own: 40 tokens are about 30 words.
+// proves: UP-11
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_is_as_the_settings_say() {
+    let answer: &[Act] = &[Act::Say("so it went")];
+    let world = World::set(&[answer; 60], |settings| {
+        settings.compaction.summary_tokens = 40;
+    });
+    let (session, _seen) = world.session(ROOM).await;
+    exchanges(&session, 20).await;
+    let requests = world.puppet.requests.lock().unwrap();
+    let asked: Vec<String> = requests
+        .iter()
+        .flat_map(|request| request.messages.iter())
+        .map(|message| message.message.text())
+        .filter(|text| text.starts_with("<conversation>"))
+        .collect();
+    assert!(!asked.is_empty());
+    for text in asked {
+        assert!(text.ends_with("in at most 30 words."), "{text}");
+    }
+}
+
 /// Section 9, 10: compacted again and again, the context of a session stays within the model's window,
 /// and after a load it is what it was before, with the real store.
 // proves: UP-10, UP-11, UP-12, TURN-58, LOOP-46, LOOP-47, LOOP-48

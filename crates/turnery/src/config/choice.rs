@@ -2,7 +2,7 @@
 
 use super::HookEntry;
 use std::{num::NonZeroUsize, time::Duration};
-use turnery_engine::Limits;
+use turnery_engine::{CompactionSettings, Limits};
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule};
 
@@ -29,6 +29,8 @@ pub(crate) struct Choice {
     pub(crate) cost: Option<u64>,
     /// Summarise older messages once the context is this full. Unit: percent; 0 never does.
     pub(crate) compact_at: Option<u8>,
+    /// What a summary leaves as it is, and how long it may be. Not in a project.
+    pub(crate) compaction: Option<CompactionSettings>,
     /// Whether a prompt at its limit of turns gets one more for an answer in prose.
     pub(crate) forced_reply: Option<bool>,
     /// How many calls may run beside each other.
@@ -52,6 +54,7 @@ impl Choice {
             seconds: self.seconds.or(below.seconds),
             cost: self.cost.or(below.cost),
             compact_at: self.compact_at.or(below.compact_at),
+            compaction: self.compaction.or(below.compaction),
             forced_reply: self.forced_reply.or(below.forced_reply),
             parallel_tools: self.parallel_tools.or(below.parallel_tools),
             hooks: self.hooks.or_else(|| below.hooks.clone()),

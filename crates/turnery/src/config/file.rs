@@ -4,7 +4,7 @@ use super::{
     Choice, ConfigError,
     choice::{mode, model, rule, thinking},
     hooks, models,
-    reader::{Section, boolean, money, number, percent, read_toml, text},
+    reader::{Section, boolean, money, number, percent, read_toml, text, whole},
 };
 use std::{
     fs::File,
@@ -12,6 +12,8 @@ use std::{
     num::NonZeroUsize,
     path::Path,
 };
+use toml::de::DeValue;
+use turnery_engine::CompactionSettings;
 use turnery_models::{Api, ModelFacts, ModelName};
 
 /// A configuration longer than this is refused. Unit: bytes.
@@ -108,6 +110,9 @@ impl ConfigFile {
                     cost => Ok(cost),
                 });
             });
+            top.table("compaction", |section| {
+                choice.compaction = Some(compaction(section));
+            });
             choice.hooks = top.tables("hooks", hooks::entry);
             let mut providers = Vec::new();
             top.table("providers", |all| {
@@ -123,6 +128,34 @@ impl ConfigFile {
                 models,
             }
         })
+    }
+}
+
+/// What is not said stays as usual.
+fn compaction(section: &mut Section<'_, '_>) -> CompactionSettings {
+    let turns = |value: &DeValue<'_>| {
+        let turns = whole(value)?;
+        usize::try_from(turns).map_err(|_| format!("{turns} is too many"))
+    };
+    let lines = |value: &DeValue<'_>| {
+        let lines = number(value)?;
+        usize::try_from(lines).map_err(|_| format!("{lines} is too many"))
+    };
+    let usual = CompactionSettings::default();
+    CompactionSettings {
+        first_turns: section
+            .get("first_turns", turns)
+            .unwrap_or(usual.first_turns),
+        recent_turns: section
+            .get("recent_turns", turns)
+            .unwrap_or(usual.recent_turns),
+        summary_tokens: section
+            .get("summary_tokens", number)
+            .unwrap_or(usual.summary_tokens),
+        output_lines: section
+            .get("output_lines", lines)
+            .unwrap_or(usual.output_lines),
+        room: section.get("room", number).unwrap_or(usual.room),
     }
 }
 
@@ -209,6 +242,13 @@ mod tests {
                 seconds: Some(1800),
                 cost: Some(2_500_000),
                 compact_at: Some(80),
+                compaction: Some(CompactionSettings {
+                    first_turns: 1,
+                    recent_turns: 6,
+                    summary_tokens: 1_500,
+                    output_lines: 30,
+                    room: 40_000,
+                }),
                 forced_reply: Some(false),
                 parallel_tools: NonZeroUsize::new(2),
                 hooks: Some(vec![
@@ -253,7 +293,7 @@ mod tests {
             [
                 ProviderEntry {
                     name: "anthropic".to_owned(),
-                    line: 52,
+                    line: 61,
                     api: None,
                     base_url: None,
                     key_env: None,
@@ -262,7 +302,7 @@ mod tests {
                 },
                 ProviderEntry {
                     name: "desk".to_owned(),
-                    line: 56,
+                    line: 65,
                     api: Some(Api::OpenAi),
                     base_url: Some("http://localhost:8080/v1".to_owned()),
                     key_env: Some("DESK_KEY".to_owned()),
@@ -306,7 +346,7 @@ key_evn = \"X\"
         assert_eq!(
             problems(content),
             "\
-config.toml:1: modle is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, hooks, providers, models)
+config.toml:1: modle is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, providers, models)
 config.toml:2: mode: \"atuo\" is no mode; write \"auto\" (or ask, edit, plan)
 config.toml:5: allow: expected a text in quotes, found integer
 config.toml:9: limits.turn is no key of this table; write \"turns\" (or tokens, seconds, cost)
@@ -315,7 +355,7 @@ config.toml:11: limits.seconds: expected a whole number, found string
 config.toml:14: providers.desk.api: \"opnai\" is no API; write \"openai\" (or anthropic)
 config.toml:15: providers.desk.base_url: must hold no user or password; use key_env or key_file
 config.toml:16: providers.desk.key_evn is no key of this table; write \"key_env\" (or api, base_url, key_file, models)
-config.toml:18: provider is no key of this table; write \"providers\" (or model, mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, hooks, models)"
+config.toml:18: provider is no key of this table; write \"providers\" (or model, mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, models)"
         );
     }
 
@@ -359,6 +399,37 @@ config.toml:7: hooks.tools: \"eidt_file\" is no tool; write \"edit_file\" (or re
 config.toml:9: models.desk/a.contxt_window is no key of this table; write \"context_window\" (or max_output, images, reasoning, price)
 config.toml:10: models.desk/a.price: a price needs input and output, each for a million tokens
 config.toml:10: models.desk/a.price.outptu is no key of this table; write \"output\" (or input, cache_read, cache_write)"
+        );
+    }
+
+    #[test]
+    fn compaction_that_cannot_be_meant_is_told() {
+        let content = "\
+[compaction]
+first_turns = -1
+recent_turns = \"all\"
+summary_tokens = 0
+output_lines = 2.5
+rooom = 9
+";
+        assert_eq!(
+            problems(content),
+            "\
+config.toml:2: compaction.first_turns: -1 is no whole number from 0 on
+config.toml:3: compaction.recent_turns: expected a whole number, found string
+config.toml:4: compaction.summary_tokens: 0 is no whole number from 1 on
+config.toml:5: compaction.output_lines: expected a whole number, found float
+config.toml:6: compaction.rooom is no key of this table; write \"room\" (or first_turns, recent_turns, summary_tokens, output_lines)"
+        );
+        let none = ConfigFile::parse(Path::new("f"), "[compaction]\nfirst_turns = 0\n").unwrap();
+        let usual = CompactionSettings::default();
+        let first_turns = 0;
+        assert_eq!(
+            none.choice.compaction,
+            Some(CompactionSettings {
+                first_turns,
+                ..usual
+            })
         );
     }
 

@@ -321,6 +321,15 @@ pub(crate) fn number(value: &DeValue<'_>) -> Result<u64, String> {
         .ok_or_else(|| format!("{} is no whole number from 1 on", number.as_str()))
 }
 
+/// A whole number from 0 on.
+pub(crate) fn whole(value: &DeValue<'_>) -> Result<u64, String> {
+    let number = value
+        .as_integer()
+        .ok_or_else(|| expected("a whole number", value))?;
+    u64::from_str_radix(number.as_str(), number.radix())
+        .map_err(|_| format!("{} is no whole number from 0 on", number.as_str()))
+}
+
 /// True or false.
 pub(crate) fn boolean(value: &DeValue<'_>) -> Result<bool, String> {
     value

@@ -8,7 +8,7 @@ use turnery_models::{Api, Thinking};
 use turnery_tools::Mode;
 
 /// The configuration of turnery: config.toml in turnery's folder, and .turnery/config.toml in a
-/// project. A project may only narrow: its allow rules, providers, hooks, models and freer modes do not count.
+/// project. A project may only narrow: its allow rules, providers, hooks, models and compaction and freer modes do not count.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, title = "turnery config.toml")]
 #[expect(
@@ -36,6 +36,8 @@ struct Config {
     parallel_tools: usize,
     /// When a prompt stops by itself.
     limits: Limits,
+    /// What a summary of older messages leaves as it is, and how long it may be. Not in a project.
+    compaction: Compaction,
     /// Commands that look into a prompt and may say no. Not in a project.
     hooks: Vec<Hook>,
     /// Providers of models: changes to the known ones, and further ones, by name. Not in a project.
@@ -126,6 +128,29 @@ struct Limits {
     /// Money, for models whose price is in `models`. Never unless set.
     #[schemars(range(min = 0))]
     cost: f64,
+}
+
+/// What a summary of older messages leaves as it is, and how long it may be. `compact_at` says when.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "described, not made")]
+struct Compaction {
+    /// Turns from the beginning that stay as they are; 2 unless set.
+    #[schemars(range(min = 0))]
+    first_turns: u64,
+    /// Latest turns that stay, with long output of tools shortened; 10 unless set. The last one always does.
+    #[schemars(range(min = 0))]
+    recent_turns: u64,
+    /// How long the summary may be, in tokens; 2000 unless set.
+    #[schemars(range(min = 1))]
+    summary_tokens: u64,
+    /// How many lines of a tool's output stay in the latest turns; 50 unless set.
+    #[schemars(range(min = 1))]
+    output_lines: u64,
+    /// What all messages should take afterwards, in tokens: less stays as long as they take more. At most
+    /// two thirds of before, whatever is set.
+    #[schemars(range(min = 1))]
+    room: u64,
 }
 
 /// One provider of models.
@@ -228,6 +253,12 @@ mod tests {
             "[limits]\nturn = 3",
             "compact_at = 101",
             "parallel_tools = 0",
+            "compaction = 5",
+            "[compaction]\nfirst_turns = -1",
+            "[compaction]\nsummary_tokens = 0",
+            "[compaction]\noutput_lines = 0",
+            "[compaction]\nroom = 0",
+            "[compaction]\nrooom = 1",
             "[[hooks]]\non = \"before_toll\"\ncommand = \"true\"",
             "[[hooks]]\non = \"input\"\ncommand = []",
             "[[hooks]]\non = \"input\"\ncommand = 5",

@@ -18,8 +18,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use turnery_engine::{
-    CompactionSettings, ContextSize, FailureKind, Hook, Input, ToolCall, ToolEnvelope,
-    usage::source,
+    ContextSize, FailureKind, Hook, Input, ToolCall, ToolEnvelope, usage::source,
 };
 use turnery_models::{Model, ModelRequest};
 use turnery_tools::{Origin, Progress, ToolCx, grace};
@@ -66,7 +65,7 @@ impl Run<'_> {
             view: task.history.view.clone(),
             before,
             overhead: task.overhead,
-            settings: CompactionSettings::default(),
+            settings: task.settings.compaction,
         };
         let trace = self.trace(source::COMPACTION, model);
         let compacted = compaction.traced(Arc::clone(model), trace);
