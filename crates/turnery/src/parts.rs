@@ -7,6 +7,7 @@ use crate::{
 };
 use std::{path::PathBuf, sync::Arc};
 use turnery_agent::{Agent, SubAgents};
+use turnery_engine::Price;
 use turnery_models::{Catalogue, ModelFacts, ModelName, ProviderConfig};
 use turnery_store::{SqliteStore, Store};
 use turnery_tools::{EffectPolicy, Shell, Toolbox};
@@ -82,6 +83,14 @@ impl Parts {
         Ok(Arc::new(SqliteStore::open(
             self.places.sessions()?.to_owned(),
         )))
+    }
+
+    /// What the user says that a model costs, by its `provider/model` in records.
+    pub(crate) fn price(&self, model: &str) -> Option<Price> {
+        let (provider, model) = model.split_once('/')?;
+        let named = |name: &ModelName| name.provider == provider && name.model == model;
+        let (_, facts) = self.models.iter().find(|(name, _)| named(name))?;
+        facts.price
     }
 
     /// The model that a session in `cwd` begins with.

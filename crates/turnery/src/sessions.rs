@@ -27,7 +27,8 @@ const RESULT: usize = 120;
 
 /// Carry out what `turnery sessions` does without a model.
 pub(crate) fn run(global: &Global, what: Kept) -> anyhow::Result<ExitCode> {
-    let store = Parts::read(global, Choice::default()).store()?;
+    let parts = Parts::read(global, Choice::default());
+    let store = parts.store()?;
     let runtime = runtime()?;
     let mut out = io::stdout().lock();
     runtime.block_on(async {
@@ -39,7 +40,8 @@ pub(crate) fn run(global: &Global, what: Kept) -> anyhow::Result<ExitCode> {
             }
             Kept::Import { file, new } => transfer::import(&*store, &file, new, &mut out).await,
             Kept::Usage { id, json } => {
-                usage::usage(&*store, &SessionId::from(id), json, &mut out).await
+                let price = |model: &str| parts.price(model);
+                usage::usage(&*store, &SessionId::from(id), price, json, &mut out).await
             }
             Kept::Delete { id } => delete(&*store, id, &mut out).await,
         }

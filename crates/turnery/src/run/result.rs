@@ -1,9 +1,12 @@
 //! Result: what `--format json` prints, and the last line of `--format stream-json`.
 
 use super::exit::{self, Ending};
-use crate::run::{
-    screen::Seen,
-    tries::{self, Tried},
+use crate::{
+    run::{
+        screen::Seen,
+        tries::{self, Tried},
+    },
+    show::money,
 };
 use anyhow::anyhow;
 use serde::Serialize;
@@ -120,7 +123,9 @@ impl RunResult {
             outcome,
             stop_reason,
             text: seen.text,
-            cost: usage.zip(price).map(|(usage, price)| money(price, &usage)),
+            cost: usage
+                .zip(price)
+                .map(|(usage, price)| money(price.of(&usage))),
             usage,
             turns: seen.turns,
             model: winner.or_else(|| Some(session.options().model)),
@@ -130,15 +135,6 @@ impl RunResult {
             exit_code: code,
         }
     }
-}
-
-fn money(price: Price, usage: &Usage) -> f64 {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "exact up to nine thousand millions"
-    )]
-    let millionths = price.of(usage) as f64;
-    millionths / 1e6
 }
 
 #[cfg(test)]
@@ -201,6 +197,6 @@ mod tests {
             output: 100_000,
             ..Usage::default()
         };
-        assert_eq!(money(price, &usage), 4.5);
+        assert_eq!(money(price.of(&usage)), 4.5);
     }
 }

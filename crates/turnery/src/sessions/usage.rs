@@ -1,51 +1,116 @@
-//! `turnery sessions usage`: what a session has spent, for what and with which model (LASH-105).
+//! `turnery sessions usage`: what a session has spent, for what and with which model (LASH-105), and what
+//! that cost, where the configuration says what a model's tokens cost.
 
-use crate::show::line;
+use crate::show::{line, money};
+use serde::Serialize;
 use std::{
     io::{self, Write},
     process::ExitCode,
 };
-use turnery_agent::UsageReport;
-use turnery_engine::{SessionId, Usage};
+use turnery_agent::{UsageReport, UsageRow};
+use turnery_engine::{Price, SessionId, Usage};
 use turnery_store::Store;
 
 /// Longest name of a model. Unit: characters.
 const MODEL: usize = 40;
 
+/// The report with what it cost. Unit of money, until it is shown: millionths.
+struct Bill {
+    rows: Vec<(UsageRow, Option<u64>)>,
+    usage: Usage,
+}
+
+/// What is printed with `--json`.
+#[derive(Serialize)]
+struct Told<'a> {
+    rows: Vec<Row<'a>>,
+    /// What all of it cost; `null` unless the price of every model in it is known.
+    cost: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    row: &'a UsageRow,
+    /// `null` where the model's price is not known.
+    cost: Option<f64>,
+}
+
 pub(super) async fn usage(
     store: &dyn Store,
     id: &SessionId,
+    price: impl Fn(&str) -> Option<Price>,
     json: bool,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     store.info(id).await?;
     let loops = store.loops(id, 0).await?;
     let report = UsageReport::of(loops.iter().map(|record| &**record));
+    let bill = Bill::of(&report, price);
     match json {
         true => {
-            serde_json::to_writer_pretty(&mut *out, &report)?;
+            serde_json::to_writer_pretty(&mut *out, &bill.told())?;
             writeln!(out)?;
         }
-        false => table(&report, out)?,
+        false => bill.table(out)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(report: &UsageReport, out: &mut impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:<10}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  model",
-        "for", "input", "output", "cache read", "cache write", "total"
-    )?;
-    for row in report.rows() {
-        tokens(&row.source, row.usage, &line(&row.model, MODEL), out)?;
+impl Bill {
+    fn of(report: &UsageReport, price: impl Fn(&str) -> Option<Price>) -> Self {
+        let cost = |row: &UsageRow| price(&row.model).map(|price| price.of(&row.usage));
+        let rows = report.rows().iter();
+        Self {
+            rows: rows.map(|row| (row.clone(), cost(row))).collect(),
+            usage: report.total(),
+        }
     }
-    tokens("all", report.total(), "", out)
+
+    /// What all of it cost. A sum without what is unknown would pass for all.
+    fn total(&self) -> Option<u64> {
+        self.rows.iter().map(|(_, cost)| *cost).sum()
+    }
+
+    fn told(&self) -> Told<'_> {
+        let rows = self.rows.iter();
+        Told {
+            rows: rows
+                .map(|(row, cost)| Row {
+                    row,
+                    cost: cost.map(money),
+                })
+                .collect(),
+            cost: self.total().map(money),
+        }
+    }
+
+    fn table(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(
+            out,
+            "{:<10}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>10}  model",
+            "for", "input", "output", "cache read", "cache write", "total", "cost"
+        )?;
+        for (row, cost) in &self.rows {
+            tokens(&row.source, row.usage, *cost, &line(&row.model, MODEL), out)?;
+        }
+        tokens("all", self.usage, self.total(), "", out)
+    }
 }
 
-fn tokens(what: &str, usage: Usage, model: &str, out: &mut impl Write) -> io::Result<()> {
+fn tokens(
+    what: &str,
+    usage: Usage,
+    cost: Option<u64>,
+    model: &str,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let cost = cost.map_or_else(
+        || "unknown".to_owned(),
+        |cost| format!("{:.6}", money(cost)),
+    );
     let row = format!(
-        "{what:<10}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {model}",
+        "{what:<10}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {cost:>10}  {model}",
         usage.input,
         usage.output,
         usage.cache_read,

@@ -180,7 +180,11 @@ async fn what_was_spent_is_told_by_purpose_and_model() {
     let table = home.run(&["sessions", "usage", &id]).await;
     let last = table.stdout.lines().last().expect("a line");
     let last: Vec<&str> = last.split_whitespace().collect();
-    assert_eq!(last, ["all", "50", "5", "0", "0", "55"], "{table:?}");
+    assert_eq!(
+        last,
+        ["all", "50", "5", "0", "0", "55", "unknown"],
+        "{table:?}"
+    );
     let none = home.run(&["sessions", "usage", "nope"]).await;
     assert_eq!(none.code, Some(1), "{none:?}");
 }

@@ -48,6 +48,80 @@ async fn a_prompt_stops_once_it_has_cost_so_much() {
     assert_eq!(home.run(&run).await.json()["turns"], 1);
 }
 
+/// What is not known is no zero: neither in its row nor in the sum.
+#[tokio::test]
+async fn what_a_session_cost_is_told_for_models_whose_price_is_known() {
+    let home = Home::new();
+    let answer = |text: &str| json!({"steps": [{"text": text}], "usage": {"input": 100_000, "output": 10_000}});
+    let model = home.scripted(json!([answer("one"), answer("two"), answer("three")]));
+    let run = ["run", "--model", &model, "--format", "json", "go"];
+    let id = home.run(&run).await.json()["session_id"].clone();
+    let id = id.as_str().expect("an id");
+    // A second model in the same session, with the same answers.
+    let other = home.write(
+        "other.json",
+        &json!({"answers": [answer("x"), answer("y")]}).to_string(),
+    );
+    let other = format!("scripted:{}", other.display());
+    let more = ["run", "--model", &other, "--session", id, "go"];
+    let more = home.run(&more).await;
+    assert_eq!(more.code, Some(0), "{more:?}");
+
+    let usage = async |json: &[&str]| {
+        home.run(&[&["sessions", "usage", id][..], json].concat())
+            .await
+    };
+    let costs = |told: &Value| -> Vec<(String, Value)> {
+        let rows = told["rows"].as_array().expect("rows").iter();
+        rows.map(|row| {
+            (
+                row["model"].as_str().expect("a name").replacen('/', ":", 1),
+                row["cost"].clone(),
+            )
+        })
+        .collect()
+    };
+    let told = usage(&["--json"]).await.json();
+    assert_eq!(told["cost"], json!(null), "{told}");
+    assert!(
+        costs(&told).iter().all(|(_, cost)| cost.is_null()),
+        "{told}"
+    );
+    assert_eq!(costs(&told).len(), 2, "{told}");
+
+    // 0.1 million in at 10, 0.01 million out at 50.
+    priced(&home, &model, "");
+    let told = usage(&["--json"]).await.json();
+    assert!(
+        costs(&told).contains(&(model.clone(), json!(1.5))),
+        "{told}"
+    );
+    assert!(
+        costs(&told).contains(&(other.clone(), json!(null))),
+        "{told}"
+    );
+    assert_eq!(told["cost"], json!(null), "{told}");
+    let table = usage(&[]).await;
+    let last = |line: &str, place: usize| line.split_whitespace().nth(place).map(str::to_owned);
+    let mut words: Vec<_> = table
+        .stdout
+        .lines()
+        .skip(1)
+        .filter_map(|line| last(line, 6))
+        .collect();
+    words.sort();
+    assert_eq!(words, ["1.500000", "unknown", "unknown"], "{table:?}");
+
+    let second = format!("[models.\"{other}\"]\nprice = {{ input = 0, output = 100 }}\n");
+    priced(&home, &model, &second);
+    let told = usage(&["--json"]).await.json();
+    assert!(
+        costs(&told).contains(&(other.clone(), json!(1.0))),
+        "{told}"
+    );
+    assert_eq!(told["cost"], json!(2.5), "{told}");
+}
+
 #[tokio::test]
 async fn a_model_that_takes_no_pictures_is_not_asked_about_one() {
     let home = Home::new();
