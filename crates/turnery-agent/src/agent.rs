@@ -5,7 +5,7 @@ mod fork;
 use crate::{
     Item, Outbox, Ports, Projects, Session, SessionOptions, Settings, TraceSink,
     observe::observing,
-    session::{History, MAILBOX, Task, chain, offered},
+    session::{History, Known, MAILBOX, Task, chain, offered},
     sink::Tap,
     trace_sink::Tracing,
 };
@@ -162,10 +162,18 @@ impl Agent {
                 self.models.model(&settings.model)?
             }
         };
-        let mode = Mode::ALL
+        let known = Mode::ALL
             .into_iter()
-            .find(|mode| mode.as_str() == info.mode)
-            .unwrap_or(settings.mode);
+            .find(|mode| mode.as_str() == info.mode);
+        let mode = known.unwrap_or_else(|| {
+            let mode = careful(settings.mode);
+            tracing::warn!(
+                "session {id} is in the mode {:?}, which this version does not know; using {mode} \
+                 instead until another is set",
+                info.mode
+            );
+            mode
+        });
         let patch = SessionPatch {
             roots: Some(roots[1..].to_vec()),
             ..SessionPatch::default()
@@ -214,7 +222,7 @@ impl Agent {
             info,
             chain,
             tracing: self.tracing.clone(),
-            shown_as: None,
+            known: None,
             depth: 0,
         })
     }
@@ -245,7 +253,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) chain: &'a [Arc<LoopRecord>],
     pub(crate) tracing: Tracing,
     /// The session that the person knows, if it is another one.
-    pub(crate) shown_as: Option<SessionId>,
+    pub(crate) known: Option<Known>,
     /// How many sessions lie above it.
     pub(crate) depth: u8,
 }
@@ -264,7 +272,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         info,
         chain,
         tracing,
-        shown_as,
+        known,
         depth,
     } = opening;
     let options = SessionOptions {
@@ -304,12 +312,20 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         waiting: VecDeque::new(),
         words: VecDeque::new(),
         closing: Vec::new(),
-        shown_as: shown_as.unwrap_or_else(|| info.id.clone()),
+        shown_as: known.unwrap_or_else(|| Known::new(info.id.clone())),
         depth,
         info,
     };
     tokio::spawn(task.serve());
     session
+}
+
+/// The configured mode, but none that is freer than to ask: what an unknown one allows, nobody knows.
+fn careful(configured: Mode) -> Mode {
+    match configured.is_freer_than(Mode::Ask) {
+        true => Mode::Ask,
+        false => configured,
+    }
 }
 
 fn workspace(request: &OpenRequest, ports: &Ports) -> Result<Workspace, PathRefused> {

@@ -4,6 +4,7 @@ mod evaluating;
 mod gate;
 mod history;
 mod kept;
+mod known;
 mod leaf;
 mod mail;
 mod most;
@@ -20,6 +21,7 @@ pub use options::{PromptOptions, SessionOptions};
 pub use result::{ContinueError, PromptError, PromptResult, Ticket, ToolExecution};
 
 pub(crate) use history::{History, chain};
+pub(crate) use known::Known;
 pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};
 pub(crate) use task::{Task, offered};
 

@@ -107,6 +107,10 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
         let message = format!("sub-agents nest no deeper than {DEEPEST}: do this part yourself");
         return Err(failed(message));
     }
+    if let Some(limit) = parent.spent() {
+        let message = format!("this loop has no {limit} left for a sub-agent: end it yourself");
+        return Err(failed(message));
+    }
     // However this future ends, so does the child.
     let cancel = cx.cancel.child_token();
     let _ended = cancel.clone().drop_guard();

@@ -1,5 +1,6 @@
 //! Gate: may this call run? Prepared by its tool, judged by the policy, and where that says so, asked about.
 
+use super::known::{Always, Known};
 use crate::{Answer, Ask, AskOption, Client, OptionKind};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use std::{
@@ -133,7 +134,7 @@ fn ask(session_id: &SessionId, call: &ToolCall, detail: CallDetail, always: Opti
 
 /// What an answer means. Only an option that was offered and means allow allows (PERM-3); an
 /// "always" is remembered (PERM-6).
-pub(crate) fn settle(policy: &mut Policy, question: &Question, answer: Answer) -> Verdict {
+pub(crate) fn settle(known: &Known, question: &Question, answer: Answer) -> Verdict {
     let id = match answer {
         Answer::Chose(id) => id,
         Answer::Cancelled => return Verdict::Cancelled,
@@ -150,14 +151,14 @@ pub(crate) fn settle(policy: &mut Policy, question: &Question, answer: Answer) -
         OptionKind::AllowOnce => Verdict::Allow,
         OptionKind::AllowAlways => {
             if let Some(rule) = &question.always {
-                policy.allow(rule.clone());
+                known.remember(Always::Allow(rule.clone()));
             }
             Verdict::Allow
         }
         OptionKind::RejectOnce => Verdict::Deny("the user rejected this call".to_owned()),
         OptionKind::RejectAlways => {
             if let Some(rule) = &question.always {
-                policy.deny(rule.clone());
+                known.remember(Always::Reject(rule.clone()));
             }
             Verdict::Deny("the user rejected this call and all like it".to_owned())
         }

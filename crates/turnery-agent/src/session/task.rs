@@ -2,7 +2,7 @@
 
 use super::{
     History, Mail, Prompt, PromptError, PromptOptions, PromptResult, SessionOptions, Set, SetError,
-    mail::Word,
+    known::Known, mail::Word,
 };
 use crate::{Ports, Settings, observe::Observing, sink::Tap, trace_sink::Tracing};
 use std::{
@@ -11,7 +11,7 @@ use std::{
     task::{Context, Poll},
 };
 use tokio::sync::{mpsc, oneshot, watch};
-use turnery_engine::{CommitFault, FrameId, SessionId};
+use turnery_engine::{CommitFault, FrameId};
 use turnery_models::{Catalogue, Model};
 use turnery_store::{Opened, Owner, SessionInfo, SessionPatch, Store, StoreError};
 use turnery_tools::{Policy, Toolbox, Workspace};
@@ -34,7 +34,7 @@ pub(crate) struct Task {
     pub(crate) overhead: u64,
     pub(crate) owner: Owner,
     /// The session that the person knows: its own, or the one that its parents belong to.
-    pub(crate) shown_as: SessionId,
+    pub(crate) shown_as: Known,
     /// How many sessions lie above it.
     pub(crate) depth: u8,
     pub(crate) options: watch::Sender<SessionOptions>,

@@ -4,6 +4,7 @@ use super::ports::{ChildOutbox, ParentClient};
 use crate::{
     Client, Ports, PromptError, PromptResult, Session, SessionOptions, Settings,
     agent::{Opening, spawn},
+    session::Known,
     trace_sink::Tracing,
 };
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use turnery_tools::{Files, Mode, Policy, Terminals, ToolCx, Toolbox, Workspace};
 const ROLE: &str = "\n\nYou are a sub-agent: another agent has given you the task that follows, and \
     nobody else reads your answer. Do exactly that task. End with one message that holds everything \
     the other agent needs, with file paths and line numbers where they matter.";
-/// How many turns a child may have, unless its parent may have fewer.
+/// How many turns a child may have, unless its parent has fewer left.
 const TURNS: u32 = 30;
 
 /// What a session lends to its sub-agents. Made for one call.
@@ -37,7 +38,7 @@ pub(crate) struct Parent {
     pub(crate) options: watch::Receiver<SessionOptions>,
     pub(crate) tracing: Tracing,
     /// The session that the person knows.
-    pub(crate) shown_as: SessionId,
+    pub(crate) shown_as: Known,
     pub(crate) session_id: SessionId,
     pub(crate) loop_id: LoopId,
     /// How many sessions lie above the child.
@@ -45,6 +46,18 @@ pub(crate) struct Parent {
 }
 
 impl Parent {
+    /// What of the loop's limits is used up, if anything is: then no child can do anything.
+    pub(super) fn spent(&self) -> Option<&'static str> {
+        let left = self.settings.limits;
+        match left {
+            Limits { turns: 0, .. } => Some("turns"),
+            Limits { tokens: 0, .. } => Some("tokens"),
+            Limits { cost: Some(0), .. } => Some("money"),
+            Limits { duration, .. } if duration.is_zero() => Some("time"),
+            Limits { .. } => None,
+        }
+    }
+
     /// Make a child session for this call.
     pub(super) async fn open(&self, cx: &ToolCx, reads: bool) -> Result<Session, StoreError> {
         let mut policy = self.policy.clone();
@@ -76,7 +89,7 @@ impl Parent {
         let info = self.store.create(new).await?;
         let client = ParentClient {
             client: Arc::clone(&self.client),
-            session_id: self.shown_as.clone(),
+            session_id: self.shown_as.session_id().clone(),
             call_id: cx.call_id.clone(),
         };
         let model = self.model.info().name.to_string();
@@ -98,7 +111,7 @@ impl Parent {
             info,
             chain: &[],
             tracing: self.tracing.clone(),
-            shown_as: Some(self.shown_as.clone()),
+            known: Some(self.shown_as.clone()),
             depth: self.depth + 1,
         }))
     }

@@ -316,7 +316,7 @@ async fn the_hooks_and_limits_of_one_prompt_hold_for_its_sub_agents_too() {
     let options = PromptOptions {
         hooks: vec![Arc::new(Guard)],
         limits: Some(Limits {
-            turns: 2,
+            turns: 3,
             ..Limits::default()
         }),
         ..PromptOptions::default()

@@ -13,6 +13,7 @@ mod failing_store;
 mod forking;
 mod framing;
 mod hooking;
+mod lending;
 mod observing;
 mod opening;
 mod prompting;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use turnery_agent::{OpenError, OpenRequest, PromptError};
 use turnery_engine::{EventKind, SessionId};
+use turnery_store::SessionPatch;
+use turnery_tools::Mode;
 
 // proves: LOOP-82, ACP-57
 #[tokio::test(start_paused = true)]
@@ -79,6 +81,31 @@ async fn a_session_is_opened_in_its_own_folder() {
         .open(session.id(), request, false, |_| unreachable_ports())
         .await;
     assert!(matches!(refused.err(), Some(OpenError::OtherFolder { .. })));
+}
+
+/// A newer version may know modes that this one does not.
+#[tokio::test(start_paused = true)]
+async fn a_session_in_an_unknown_mode_is_opened_in_one_that_asks() {
+    let cases = [
+        (Mode::Auto, Mode::Ask),
+        (Mode::Edit, Mode::Ask),
+        (Mode::Ask, Mode::Ask),
+        (Mode::Plan, Mode::Plan),
+    ];
+    for (configured, opened) in cases {
+        let world = World::set(&[], |settings| settings.mode = configured);
+        let (session, _seen) = world.session(ROOM).await;
+        let patch = SessionPatch {
+            mode: Some("turbo".to_owned()),
+            ..SessionPatch::default()
+        };
+        world.store.patch(session.id(), patch).await.unwrap();
+        let (again, _seen) = world.open(session.id(), false).await;
+        assert_eq!(again.options().mode, opened, "{configured}");
+        // For the version that knows it.
+        let info = world.store.info(session.id()).await.unwrap();
+        assert_eq!(info.mode, "turbo");
+    }
 }
 
 #[tokio::test(start_paused = true)]

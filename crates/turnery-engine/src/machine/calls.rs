@@ -8,7 +8,8 @@ use super::batch::{Batch, Phase};
 use super::closing::Closing;
 use super::{Announced, Effect, Halt, Loop, Stage};
 use crate::{
-    CallDetail, CallId, EventKind, FailureKind, Hook, HookVerdict, PlanEntry, ToolEnvelope, Verdict,
+    CallDetail, CallId, ChildUsage, EventKind, FailureKind, Hook, HookVerdict, PlanEntry,
+    ToolEnvelope, Verdict,
 };
 use std::mem;
 
@@ -238,6 +239,24 @@ impl Loop {
         if self.is_running(&call_id) {
             self.mint.emit(kind(call_id));
         }
+    }
+
+    /// Count what a child has spent: it is not the loop's own usage (C-17), but its limits hold for both.
+    pub(super) fn child_spent(&mut self, call_id: CallId, child: ChildUsage) {
+        if !self.is_running(&call_id) {
+            return;
+        }
+        let same = |it: &&mut ChildUsage| {
+            it.session_id == child.session_id
+                && it.source == child.source
+                && it.model == child.model
+        };
+        match self.children.iter_mut().find(same) {
+            Some(last) => last.cumulative = child.cumulative,
+            None => self.children.push(child.clone()),
+        }
+        self.mint
+            .emit(EventKind::ChildUsageReported { call_id, child });
     }
 
     pub(super) fn planned(&mut self, call_id: &CallId, entries: Vec<PlanEntry>) {

@@ -2,7 +2,7 @@
 
 use super::Loop;
 use super::opening::{Next, Opening};
-use crate::{Detail, LimitKind, Message, Outcome, TurnFinish, TurnStop};
+use crate::{Detail, LimitKind, Limits, Message, Outcome, TurnFinish, TurnStop, Usage};
 use std::time::Duration;
 
 impl Loop {
@@ -17,7 +17,7 @@ impl Loop {
     /// The same, whatever the number of turns.
     fn spent(&self) -> Option<LimitKind> {
         let limits = &self.spec.limits;
-        if self.usage.fresh() >= limits.tokens {
+        if self.tokens() >= limits.tokens {
             Some(LimitKind::Tokens)
         } else if self.elapsed() >= limits.duration {
             Some(LimitKind::Duration)
@@ -38,11 +38,9 @@ impl Loop {
         let limits = &self.spec.limits;
         let text = match kind {
             LimitKind::Turns => format!("Max turns reached ({}/{})", self.turns, limits.turns),
-            LimitKind::Tokens => format!(
-                "Max tokens reached ({}/{})",
-                self.usage.fresh(),
-                limits.tokens
-            ),
+            LimitKind::Tokens => {
+                format!("Max tokens reached ({}/{})", self.tokens(), limits.tokens)
+            }
             LimitKind::Duration => format!(
                 "Max duration reached ({}s/{}s)",
                 self.elapsed().as_secs(),
@@ -81,9 +79,35 @@ impl Loop {
         }
     }
 
-    /// What all turns so far cost, in millionths; 0 without a price.
+    /// What the loop may still spend, by what it has been told so far. Turns that have begun are spent.
+    #[must_use]
+    pub fn left(&self) -> Limits {
+        let limits = &self.spec.limits;
+        Limits {
+            turns: limits.turns.saturating_sub(self.turns),
+            tokens: limits.tokens.saturating_sub(self.tokens()),
+            duration: limits.duration.saturating_sub(self.elapsed()),
+            cost: limits.cost.map(|most| most.saturating_sub(self.cost())),
+        }
+    }
+
+    /// What counts against the limits of tokens and of money: all turns so far, and all child sessions.
+    fn counted(&self) -> Usage {
+        let mut sum = self.usage;
+        for child in &self.children {
+            sum += child.cumulative;
+        }
+        sum
+    }
+
+    fn tokens(&self) -> u64 {
+        self.counted().fresh()
+    }
+
+    /// What that costs, in millionths; 0 without a price.
     fn cost(&self) -> u64 {
-        self.spec.price.map_or(0, |price| price.of(&self.usage))
+        let price = self.spec.price;
+        price.map_or(0, |price| price.of(&self.counted()))
     }
 
     /// Without the time that a person took to answer. Zero when the wall clock was set back.

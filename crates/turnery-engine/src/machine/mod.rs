@@ -37,7 +37,7 @@ pub use effect::{CommitFault, Effect, Finish};
 pub use input::{Announced, Input};
 pub use spec::{Context, Limits, LoopSpec, Price, QueueMode};
 
-use crate::{ContinuationKind, Detail, Event, EventKind, Timestamp, Usage};
+use crate::{ChildUsage, ContinuationKind, Detail, Event, EventKind, Timestamp, Usage};
 use batch::Batch;
 use compacting::{Gauge, Reason};
 use draft::Draft;
@@ -62,6 +62,8 @@ pub struct Loop {
     /// The last message was a tool's result.
     after_result: bool,
     usage: Usage,
+    /// The last that was heard of what each child session has spent, by source and model (I6).
+    children: Vec<ChildUsage>,
     gauge: Gauge,
     queues: Queues,
     halt: Option<Halt>,
@@ -104,6 +106,7 @@ impl Loop {
             attempts: 0,
             after_result: false,
             usage: Usage::default(),
+            children: Vec::new(),
             gauge: Gauge::new(&spec.context),
             queues: Queues::default(),
             halt: None,
@@ -171,9 +174,7 @@ impl Loop {
                 self.said_by_call(call_id, |call_id| EventKind::ToolProgress { call_id, text });
             }
             Input::ChildSpent { .. } if faulty!(self, DropChildUsage) => {}
-            Input::ChildSpent { call_id, child } => self.said_by_call(call_id, |call_id| {
-                EventKind::ChildUsageReported { call_id, child }
-            }),
+            Input::ChildSpent { call_id, child } => self.child_spent(call_id, child),
             Input::Planned { call_id, entries } => self.planned(&call_id, entries),
             Input::Ended { call_id, envelope } => self.ended(&call_id, envelope),
             Input::Noticed(text) => self.noticed(text),

@@ -1,6 +1,7 @@
 //! Tests of the engine: a loop is fed inputs, and what it said is read as lines.
 
 mod cancels;
+mod children;
 mod compacting;
 mod compaction;
 mod context;

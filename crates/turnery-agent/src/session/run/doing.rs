@@ -12,13 +12,13 @@ use crate::{
     subagent::{self, Parent},
     trace_sink::{Call, Trace},
 };
-use std::{any::Any, sync::Arc};
+use std::{any::Any, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
 };
 use turnery_engine::{
-    ContextSize, FailureKind, Hook, Input, ToolCall, ToolEnvelope, usage::source,
+    ContextSize, FailureKind, Hook, Input, Limits, ToolCall, ToolEnvelope, usage::source,
 };
 use turnery_models::{Model, ModelRequest};
 use turnery_tools::{Origin, Progress, ToolCx, grace};
@@ -31,6 +31,7 @@ impl Run<'_> {
             Step::Hook(hook) => self.ask_hooks(hook),
             Step::Compact(before) => self.compact(before),
             Step::Gate(call) => {
+                self.task.shown_as.teach(&mut self.task.policy);
                 let (cx, _) = self.tool_cx(&call);
                 self.gate = Some(Gate::prepare(call, self.task.toolbox.clone(), cx));
             }
@@ -40,6 +41,7 @@ impl Run<'_> {
                 self.asked_since = Some(Instant::now());
             }
             Step::Run(call) => {
+                self.task.shown_as.teach(&mut self.task.policy);
                 let (cx, reports) = self.tool_cx(&call);
                 let toolbox = self.task.toolbox.clone();
                 let tool = RunningTool::run(toolbox, call, cx, reports);
@@ -76,13 +78,11 @@ impl Run<'_> {
         match found {
             Found::Prepared(call, Err(failure)) => self.feed(Input::Ended {
                 call_id: call.call_id,
-                envelope: ToolEnvelope {
-                    result: Err(failure),
-                    ..ToolEnvelope::ok(Vec::new())
-                },
+                envelope: failure.into(),
             }),
             Found::Prepared(call, Ok(prepared)) => {
                 let detail = prepared.detail.clone();
+                self.task.shown_as.teach(&mut self.task.policy);
                 let judged = gate::judge(
                     &self.task.policy,
                     &self.task.info.id,
@@ -106,7 +106,7 @@ impl Run<'_> {
                     let later = deadline.deadline() + since.elapsed();
                     deadline.as_mut().reset(later);
                 }
-                let verdict = gate::settle(&mut self.task.policy, &question, answer);
+                let verdict = gate::settle(&self.task.shown_as, &question, answer);
                 let call_id = question.ask.call_id;
                 self.feed(Input::Verdict { call_id, verdict });
             }
@@ -214,7 +214,22 @@ impl Run<'_> {
         (cx, reports)
     }
 
-    /// What a sub-agent is lent. What was said of this one prompt holds for it too.
+    /// What the loop may still spend. Its time is what the deadline leaves of it.
+    fn left(&self) -> Limits {
+        let left = self.machine.left();
+        let asked = self.asked_since.map_or(Duration::ZERO, |it| it.elapsed());
+        let time = self.deadline.as_ref().map(|at| {
+            let until = at.deadline().saturating_duration_since(Instant::now());
+            until.saturating_add(asked)
+        });
+        Limits {
+            duration: time.unwrap_or(left.duration),
+            ..left
+        }
+    }
+
+    /// What a sub-agent is lent. The hooks and the model of this one prompt hold for it too, and it may
+    /// spend no more than the loop has left.
     fn parent(&self) -> Arc<dyn Any + Send + Sync> {
         let task = &*self.task;
         Arc::new(Parent {
@@ -227,7 +242,7 @@ impl Run<'_> {
             terminals: task.ports.terminals.clone(),
             settings: Settings {
                 hooks: self.scope.hooks.all(),
-                limits: self.scope.limits,
+                limits: self.left(),
                 ..task.settings.clone()
             },
             model: Arc::clone(self.scope.model.as_ref().unwrap_or(&task.model)),

@@ -156,6 +156,7 @@ impl Loop {
             attempts,
             after_result,
             usage,
+            children,
             gauge,
             queues,
             halt,
@@ -168,7 +169,10 @@ impl Loop {
             asked_at: _,
             fault: _,
         } = self;
-        write!(out, "{mint:?}{turns}{attempts}{after_result}{usage:?}")?;
+        write!(
+            out,
+            "{mint:?}{turns}{attempts}{after_result}{usage:?}{children:?}"
+        )?;
         write!(out, "{gauge:?}{queues:?}{halt:?}{grace}{killed}")?;
         write!(out, "{last_reply:?}{stage:?}")
     }
