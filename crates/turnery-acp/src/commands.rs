@@ -11,6 +11,7 @@ mod help;
 mod mode;
 mod model;
 mod rerun;
+mod tries;
 
 use crate::{
     connection::{Connection, RequestScope},
@@ -40,13 +41,14 @@ pub(crate) struct Command {
 }
 
 /// All of them, in the order in which they are offered. Names without slash or space (CMD-3).
-pub(crate) static TABLE: [Command; 8] = [
+pub(crate) static TABLE: [Command; 9] = [
     help::COMMAND,
     model::COMMAND,
     mode::COMMAND,
     compact::COMMAND,
     branch::COMMAND,
     rerun::COMMAND,
+    tries::COMMAND,
     cost::COMMAND,
     export::COMMAND,
 ];
@@ -128,7 +130,9 @@ impl Command {
                         false => (text, answer),
                     }
                 }
-                Err(PromptError::Continue(error)) => (Some(format!("{error}.")), end_turn()),
+                Err(error @ (PromptError::Continue(_) | PromptError::Model(_))) => {
+                    (Some(format!("{error}.")), end_turn())
+                }
                 Err(error) => return Err(stop::not_stored(&error)),
             },
         };

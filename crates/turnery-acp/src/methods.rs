@@ -79,6 +79,7 @@ pub(crate) fn table(connection: Arc<Connection>) -> Methods {
 pub(crate) fn refused(session: &Session, error: StartError) -> Fault {
     match error {
         StartError::Full(_) => full(error.to_string()),
+        StartError::Candidates(_) => Fault::params(error.to_string()),
         StartError::Closed => Fault::no_session(session.id().as_str(), error.to_string()),
     }
 }

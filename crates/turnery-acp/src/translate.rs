@@ -147,6 +147,8 @@ impl Translator {
             EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }
             | EventKind::PermissionResolved { .. }
+            | EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
             | EventKind::TurnEnd { .. } => {}
         }
     }
@@ -207,6 +209,8 @@ impl Translator {
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }
             | EventKind::PermissionResolved { .. }
+            | EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
             | EventKind::TurnEnd { .. } => {}
         }
     }

@@ -334,7 +334,9 @@ impl Projection {
                     text: text.as_str().into(),
                 }
             }
-            EventKind::LoopStart { .. }
+            EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
+            | EventKind::LoopStart { .. }
             | EventKind::TurnStart { .. }
             | EventKind::CompactionStarted { .. }
             | EventKind::CompactionEnded { .. }

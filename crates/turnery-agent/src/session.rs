@@ -42,6 +42,9 @@ pub const PROMPTS_WAITING: usize = 64;
 /// Steering messages and follow-ups that one prompt takes.
 pub const WORDS_WAITING: usize = 64;
 
+/// Candidates that one prompt is tried under, all at once (LOOP-70).
+pub const CANDIDATES: usize = 8;
+
 /// An open session.
 #[derive(Clone)]
 pub struct Session {
@@ -69,6 +72,9 @@ pub enum StartError {
     /// More prompts are waiting than a session holds.
     #[error("this session already has {0} prompts waiting; wait for one to end, or cancel")]
     Full(usize),
+    /// More candidates than one prompt is tried under.
+    #[error("{0} candidates are too many for one prompt; name at most {CANDIDATES}")]
+    Candidates(usize),
     /// The session is closed.
     #[error("the session is closed; open it again")]
     Closed,

@@ -24,7 +24,7 @@ pub fn chain(loops: &[Arc<LoopRecord>], tip: Option<&LoopId>) -> Vec<Arc<LoopRec
         let Some(record) = next.and_then(|id| by_id.get(id)) else {
             break;
         };
-        if record.on_chain {
+        if record.stands() {
             chain.push(Arc::clone(record));
         }
         next = followed(&by_id, record);

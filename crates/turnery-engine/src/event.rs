@@ -34,6 +34,14 @@ pub struct Event {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
+    /// A prompt is about to be tried under several configurations. Each of the loops' streams begins
+    /// with this: until its own `LoopStart` it is pending (LOOP-50).
+    ParallelStart {
+        /// The agent that runs them.
+        agent_id: String,
+        /// All of them, in the order of their configurations (LOOP-72).
+        loop_ids: Vec<LoopId>,
+    },
     /// A loop began.
     LoopStart {
         /// The agent that runs it.
@@ -239,6 +247,17 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rejection: Option<String>,
     },
+    /// One of the loops of a group was chosen, and all of them are stored. Each of their streams ends
+    /// with this; it is published once, after all their ends (R4).
+    ParallelEnd {
+        /// The one that was chosen (LOOP-73).
+        winner: LoopId,
+        /// What a judge spent; zero without one (LOOP-76).
+        evaluation_usage: Usage,
+        /// `provider/model` of the judge, if one was asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        judge: Option<String>,
+    },
 }
 
 impl Event {
@@ -258,7 +277,9 @@ impl Event {
             EventKind::Delta { message_id, delta } => {
                 Some(format!("{message_id}.{}", delta.block()))
             }
-            EventKind::LoopStart { .. }
+            EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
+            | EventKind::LoopStart { .. }
             | EventKind::InputRejected { .. }
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }

@@ -1,53 +1,32 @@
-//! Group: one prompt under several configurations: what is known of its loops while they run, which one
-//! wins, and what all their records say of it (LOOP-70 to LOOP-77).
+//! Group: one prompt under several configurations: which of its loops wins, and what all their records
+//! say of it (LOOP-70 to LOOP-77).
 
 use crate::{
-    Event, EventKind, LoopId, LoopRecord, LoopStatus, Outcome, ParallelGroup, Recorder, SessionId,
-    Timestamp, Usage,
+    Event, EventKind, LoopId, LoopRecord, Outcome, SessionId, Timestamp, Usage, recorder::push,
 };
 
-/// The loops of a group, in the order of their configurations, folded from one stream in which their
-/// events interleave (R1). One that was announced and has not begun is `Pending` (LOOP-50); that is
-/// only said here, and never stored (D-6).
-#[derive(Clone, Debug)]
-pub struct Group {
-    branches: Vec<(LoopRecord, Recorder)>,
-}
+/// Who runs the loops, unless a host says otherwise.
+pub(crate) const AGENT: &str = "turnery";
 
-impl Group {
-    /// A group whose loops have been announced, in the order of their configurations.
-    #[must_use]
-    pub fn announced(
-        session_id: &SessionId,
-        agent_id: &str,
-        at: Timestamp,
-        loops: impl IntoIterator<Item = LoopId>,
-    ) -> Self {
-        let pending = |loop_id| {
-            let (session, agent) = (session_id.clone(), agent_id.to_owned());
-            LoopRecord {
-                status: LoopStatus::Pending,
-                ..LoopRecord::begun(session, loop_id, agent, at)
-            }
-        };
-        let branches = loops.into_iter().map(pending);
-        Self {
-            branches: branches.map(|it| (it, Recorder::new())).collect(),
-        }
-    }
-
-    /// Take in one event of any of the loops. Those of others are passed over.
-    pub fn fold(&mut self, event: &Event) {
-        let of = |(pending, _): &&mut (LoopRecord, Recorder)| pending.loop_id == event.loop_id;
-        if let Some((_, recorder)) = self.branches.iter_mut().find(of) {
-            recorder.fold(event);
-        }
-    }
-
-    /// The loops as they stand, in the order of their configurations.
-    pub fn records(&self) -> impl Iterator<Item = &LoopRecord> {
-        let branches = self.branches.iter();
-        branches.map(|(pending, recorder)| recorder.record().unwrap_or(pending))
+/// What the stream of a loop begins with that is to be tried beside others. Kept before any of them
+/// begins, so that a crash leaves a trace of each (LOOP-50, LOOP-54).
+#[must_use]
+pub fn announcement(
+    session_id: &SessionId,
+    loop_id: &LoopId,
+    group: &[LoopId],
+    at: Timestamp,
+) -> Event {
+    Event {
+        session_id: session_id.clone(),
+        loop_id: loop_id.clone(),
+        seq: 0,
+        turn_index: None,
+        at,
+        kind: EventKind::ParallelStart {
+            agent_id: AGENT.to_owned(),
+            loop_ids: group.to_vec(),
+        },
     }
 }
 
@@ -128,24 +107,28 @@ pub struct Judged {
     pub issue: Option<String>,
 }
 
-/// Write into the records of a group which one won.
+/// Write into the records of a group which one won: their streams end with that.
 pub fn settle(records: &mut [LoopRecord], winner: usize, judged: &Judged) {
-    let ids: Vec<LoopId> = records.iter().map(|it| it.loop_id.clone()).collect();
-    let Some(selected) = ids.get(winner) else {
+    let Some(selected) = records.get(winner).map(|it| it.loop_id.clone()) else {
         return;
     };
-    for (place, record) in records.iter_mut().enumerate() {
-        record.parallel_group = Some(ParallelGroup {
-            all_loop_ids: ids.clone(),
-            selected_loop_id: selected.clone(),
-            selected_config_index: u32::try_from(winner).unwrap_or(u32::MAX),
-            evaluation_usage: judged.usage,
-            judge: judged.model.clone(),
-            is_selected: place == winner,
-        });
-        if let (true, Some(issue)) = (place == winner, &judged.issue) {
+    for record in records {
+        if let (true, Some(issue)) = (record.loop_id == selected, &judged.issue) {
             notice(record, issue);
         }
+        let Some(end) = record.events.last() else {
+            continue;
+        };
+        let concluded = Event {
+            seq: end.seq + 1,
+            kind: EventKind::ParallelEnd {
+                winner: selected.clone(),
+                evaluation_usage: judged.usage,
+                judge: judged.model.clone(),
+            },
+            ..end.clone()
+        };
+        push(record, &concluded);
     }
 }
 

@@ -33,7 +33,6 @@ pub use call::{
 pub use category::{Category, RetryHint};
 pub use compaction::{CompactionBlock, CompactionSettings, ContextSize, Kept};
 pub use event::{Event, EventKind, StreamDelta};
-pub use group::Group;
 pub use hook::{Hook, HookSet, HookVerdict};
 pub use ids::{CallId, FrameId, LoopId, MessageId, PromptId, SessionId, TurnId};
 pub use machine::{

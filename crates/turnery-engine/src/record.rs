@@ -88,11 +88,22 @@ pub struct LoopRecord {
     /// Its events, as a rule without the streaming ones; gaps in `seq` mark those (LOOP-80, LOOP-81).
     #[serde(default)]
     pub events: Vec<Event>,
-    /// False for loops that the next prompt must not see: refused, or aborted by a crash.
+    /// False for loops that the next prompt does not see: refused, aborted by a crash, or tried and not
+    /// chosen.
     pub on_chain: bool,
 }
 
 impl LoopRecord {
+    /// Whether a conversation that leads through it holds its messages: so it is on the chain, and so
+    /// it is with an answer that was not chosen, once somebody goes on from it after all (UP-17).
+    #[must_use]
+    pub fn stands(&self) -> bool {
+        let group = self.parallel_group.as_ref();
+        let is_loser = group.is_some_and(|group| !group.is_selected);
+        self.on_chain
+            || (is_loser && self.status == LoopStatus::Completed && crate::recorder::stays(self))
+    }
+
     /// The record of a loop that has just begun: running, empty, and off the chain.
     #[must_use]
     pub fn begun(

@@ -2,7 +2,7 @@
 
 use crate::{
     Attempt, ChildLoopRef, ChildUsage, ConfigSnapshot, Detail, Event, EventKind, LlmMessage,
-    LoopRecord, LoopStatus, Message, Outcome, Turn, TurnId, TurnStop,
+    LoopId, LoopRecord, LoopStatus, Message, Outcome, ParallelGroup, Turn, TurnId, TurnStop, Usage,
 };
 use std::sync::Arc;
 
@@ -31,21 +31,21 @@ impl Recorder {
     }
 
     /// Take in one event. Unless they are kept, streaming fragments leave no trace but the gap in `seq`.
-    /// The first one must be `LoopStart`; whatever follows `LoopEnd` is left out (R5).
+    /// The first one must be `LoopStart`, or the `ParallelStart` of a group. Whatever follows `LoopEnd`
+    /// is left out (R5), but for the end of the group.
     pub fn fold(&mut self, event: &Event) {
         let Some(record) = &mut self.record else {
             self.record = open(event);
             return;
         };
         let is_left_out = event.kind.is_streaming() && !self.keeps_streaming;
-        if is_left_out || record.status != LoopStatus::Running || event.loop_id != record.loop_id {
-            return;
+        if !is_left_out && event.loop_id == record.loop_id && fits(record.status, &event.kind) {
+            push(record, event);
         }
-        apply(record, event);
-        record.events.push(event.clone());
     }
 
-    /// The record so far; `None` before `LoopStart`.
+    /// The record so far; `None` before its first event. `Pending` from the announcement of its group to
+    /// its `LoopStart` (LOOP-50).
     #[must_use]
     pub fn record(&self) -> Option<&LoopRecord> {
         self.record.as_ref()
@@ -62,7 +62,7 @@ impl Recorder {
     #[must_use]
     pub fn aborted(self) -> Option<LoopRecord> {
         self.record.map(|mut record| {
-            if record.status == LoopStatus::Running {
+            if matches!(record.status, LoopStatus::Pending | LoopStatus::Running) {
                 record.status = LoopStatus::Aborted;
             }
             record
@@ -70,8 +70,47 @@ impl Recorder {
     }
 }
 
-/// The record of a loop that has just begun. Off the chain until its end says otherwise.
+/// Take in an event that fits.
+pub(crate) fn push(record: &mut LoopRecord, event: &Event) {
+    apply(record, event);
+    record.events.push(event.clone());
+}
+
+fn fits(status: LoopStatus, kind: &EventKind) -> bool {
+    match status {
+        LoopStatus::Pending => matches!(kind, EventKind::LoopStart { .. }),
+        LoopStatus::Running => !matches!(
+            kind,
+            EventKind::ParallelStart { .. } | EventKind::ParallelEnd { .. }
+        ),
+        LoopStatus::Completed | LoopStatus::Rejected => {
+            matches!(kind, EventKind::ParallelEnd { .. })
+        }
+        LoopStatus::Aborted => false,
+    }
+}
+
+/// The record of a loop that was announced or has just begun. Off the chain until its end says otherwise.
 fn open(event: &Event) -> Option<LoopRecord> {
+    let (EventKind::ParallelStart { agent_id, .. } | EventKind::LoopStart { agent_id, .. }) =
+        &event.kind
+    else {
+        return None;
+    };
+    let mut record = LoopRecord {
+        status: LoopStatus::Pending,
+        ..LoopRecord::begun(
+            event.session_id.clone(),
+            event.loop_id.clone(),
+            agent_id.clone(),
+            event.at,
+        )
+    };
+    push(&mut record, event);
+    Some(record)
+}
+
+fn begin(record: &mut LoopRecord, event: &Event) {
     let EventKind::LoopStart {
         agent_id,
         prompt_id,
@@ -84,26 +123,43 @@ fn open(event: &Event) -> Option<LoopRecord> {
         frame,
     } = &event.kind
     else {
-        return None;
+        return;
     };
-    let begun = LoopRecord::begun(
-        event.session_id.clone(),
-        event.loop_id.clone(),
-        agent_id.clone(),
-        event.at,
-    );
-    Some(LoopRecord {
-        prompt_id: Some(prompt_id.clone()),
-        continuation_kind: *continuation_kind,
-        parent_loop_id: parent_loop_id.clone(),
-        config: config.as_deref().cloned(),
-        tag: tag.clone(),
-        metadata: metadata.clone(),
-        frame_id: frame_id.clone(),
-        frame: frame.as_deref().cloned(),
-        events: vec![event.clone()],
-        ..begun
-    })
+    if record.status != LoopStatus::Pending {
+        return;
+    }
+    record.status = LoopStatus::Running;
+    record.started_at = event.at;
+    record.agent_id.clone_from(agent_id);
+    record.prompt_id = Some(prompt_id.clone());
+    record.continuation_kind = *continuation_kind;
+    record.parent_loop_id.clone_from(parent_loop_id);
+    record.config = config.as_deref().cloned();
+    record.tag.clone_from(tag);
+    record.metadata.clone_from(metadata);
+    record.frame_id.clone_from(frame_id);
+    record.frame = frame.as_deref().cloned();
+}
+
+/// The loop's group has its winner (LOOP-73, LOOP-74, LOOP-77). Nobody but that one is on the chain.
+fn conclude(record: &mut LoopRecord, winner: &LoopId, usage: Usage, judge: Option<&String>) {
+    let first = record.events.first().map(|event| &event.kind);
+    let Some(EventKind::ParallelStart { loop_ids: ids, .. }) = first else {
+        return;
+    };
+    let Some(place) = ids.iter().position(|id| id == winner) else {
+        return;
+    };
+    let is_selected = record.loop_id == *winner;
+    record.parallel_group = Some(ParallelGroup {
+        all_loop_ids: ids.clone(),
+        selected_loop_id: winner.clone(),
+        selected_config_index: u32::try_from(place).unwrap_or(u32::MAX),
+        evaluation_usage: usage,
+        judge: judge.cloned(),
+        is_selected,
+    });
+    record.on_chain &= is_selected;
 }
 
 fn apply(record: &mut LoopRecord, event: &Event) {
@@ -143,9 +199,9 @@ fn apply(record: &mut LoopRecord, event: &Event) {
                 Some(_) => LoopStatus::Rejected,
                 None => LoopStatus::Completed,
             };
-            record.on_chain = rejection.is_none() && stays(outcome, detail.as_ref());
             record.outcome = Some(outcome.clone());
             record.detail.clone_from(detail);
+            record.on_chain = rejection.is_none() && stays(record);
             record.usage = *usage;
             record.rejection.clone_from(rejection);
             record.ended_at = Some(event.at);
@@ -176,7 +232,13 @@ fn apply(record: &mut LoopRecord, event: &Event) {
             child_session_id: child_loop_id.session(),
             child_loop_id: child_loop_id.clone(),
         }),
-        EventKind::LoopStart { .. }
+        EventKind::LoopStart { .. } => begin(record, event),
+        EventKind::ParallelEnd {
+            winner,
+            evaluation_usage,
+            judge,
+        } => conclude(record, winner, *evaluation_usage, judge.as_ref()),
+        EventKind::ParallelStart { .. }
         | EventKind::CompactionStarted { .. }
         | EventKind::ToolProgress { .. }
         | EventKind::FinalValue { .. }
@@ -247,12 +309,13 @@ fn config_of(message: &Message) -> Option<ConfigSnapshot> {
 }
 
 /// Whether the next prompt sees a loop that ended so (section 7, UP-35).
-fn stays(outcome: &Outcome, detail: Option<&Detail>) -> bool {
-    match outcome {
-        Outcome::Finished(_) | Outcome::FrameSwitch { .. } => true,
-        Outcome::Stopped(stop) => match stop {
+pub(crate) fn stays(record: &LoopRecord) -> bool {
+    match &record.outcome {
+        None => false,
+        Some(Outcome::Finished(_) | Outcome::FrameSwitch { .. }) => true,
+        Some(Outcome::Stopped(stop)) => match stop {
             TurnStop::InvalidInput | TurnStop::PluginAbort => false,
-            TurnStop::ProviderError => detail != Some(&Detail::Refusal),
+            TurnStop::ProviderError => record.detail != Some(Detail::Refusal),
             TurnStop::Cancelled
             | TurnStop::Incomplete
             | TurnStop::MaxTurns

@@ -194,7 +194,7 @@ impl Held {
                 continue;
             }
             next = record.parent_loop_id.as_ref();
-            if record.on_chain {
+            if record.stands() {
                 chain.push(Arc::new(LoopRecord {
                     events: Vec::new(),
                     ..LoopRecord::clone(record)

@@ -5,9 +5,15 @@ use turnery_engine::{
 };
 
 /// The record of a loop whose process went away, from its journal. `None` if the journal does not
-/// begin with its `LoopStart`. A `LoopEnd` does not count: the commit that it needs was not made (R4).
+/// begin with its `LoopStart` or the announcement of its group. A `LoopEnd` does not count: the commit
+/// that it needs was not made (R4).
 pub(crate) fn aborted(mut events: Vec<Event>) -> Option<LoopRecord> {
-    events.retain(|event| !matches!(event.kind, EventKind::LoopEnd { .. }));
+    events.retain(|event| {
+        !matches!(
+            event.kind,
+            EventKind::LoopEnd { .. } | EventKind::ParallelEnd { .. }
+        )
+    });
     let mut recorder = Recorder::new();
     for event in events.iter().chain(&closing(&events)) {
         recorder.fold(event);
@@ -41,7 +47,9 @@ fn closing(events: &[Event]) -> Vec<Event> {
             EventKind::ToolExecutionEnd { call_id, .. } => {
                 open.retain(|open| open.call.call_id != *call_id);
             }
-            EventKind::LoopStart { .. }
+            EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
+            | EventKind::LoopStart { .. }
             | EventKind::InputRejected { .. }
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }

@@ -61,6 +61,7 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
         (None, false) => Place::New(cwd),
     };
     carry_out(global, how.format, || {
+        tries.check()?;
         let content = prepare(prompt.as_deref(), &image)?;
         let work = match tries.is_empty() {
             true => Work::Say(content),

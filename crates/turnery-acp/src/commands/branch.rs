@@ -53,7 +53,7 @@ fn short(id: &LoopId) -> &str {
 fn points(loops: &[Arc<LoopRecord>]) -> String {
     let rows: String = loops
         .iter()
-        .filter(|record| record.on_chain)
+        .filter(|record| record.stands())
         .map(|record| format!("- `{}`: {}\n", short(&record.loop_id), prompt(record)))
         .collect();
     match rows.is_empty() {

@@ -4,8 +4,8 @@ use crate::commands::{TABLE, split};
 use proptest::prelude::*;
 
 /// By hand.
-const NAMES: [&str; 8] = [
-    "help", "model", "mode", "compact", "branch", "rerun", "cost", "export",
+const NAMES: [&str; 9] = [
+    "help", "model", "mode", "compact", "branch", "rerun", "try", "cost", "export",
 ];
 
 fn parsed(text: &str) -> Option<(&'static str, &str)> {
@@ -60,7 +60,7 @@ proptest! {
 
     /// A text is a command only if a name stands right behind its slash, and nothing else does.
     #[test]
-    fn any_text_is_a_command_or_is_not(text in "/?(help|mode|model|compact|branch|rerun|cost|export|[a-z/]{0,6})(.|\n){0,20}") {
+    fn any_text_is_a_command_or_is_not(text in "/?(help|mode|model|compact|branch|rerun|try|cost|export|[a-z/]{0,6})(.|\n){0,20}") {
         let is = NAMES.iter().any(|name| {
             let rest = text.strip_prefix('/').and_then(|rest| rest.strip_prefix(name));
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))

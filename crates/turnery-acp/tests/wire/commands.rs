@@ -5,13 +5,17 @@ use serde_json::{Value, json};
 use turnery_acp::ServeOptions;
 
 /// Names and hints, by hand.
-const OFFERED: [(&str, Option<&str>); 8] = [
+const OFFERED: [(&str, Option<&str>); 9] = [
     ("help", None),
     ("model", Some("[NAME]")),
     ("mode", Some("[NAME]")),
     ("compact", None),
     ("branch", Some("[POINT PROMPT]")),
     ("rerun", None),
+    (
+        "try",
+        Some("MODEL,MODEL [--pick first|fewest-tokens|most-tokens|judge] PROMPT"),
+    ),
     ("cost", None),
     ("export", Some("[PATH]")),
 ];

@@ -12,4 +12,5 @@ mod rpc;
 mod sessions;
 mod steering;
 mod tools;
+mod tries;
 mod values;

@@ -2,9 +2,10 @@
 //! on from. One lane, one commit, one answer (UP-17, R4, S6).
 
 mod entrant;
+mod showing;
 
 use super::{
-    PromptError, PromptOptions, PromptResult, Session, StartError, Task, Ticket,
+    CANDIDATES, PromptError, PromptOptions, PromptResult, Session, StartError, Task, Ticket,
     leaf::{RunningModel, Said},
     mail::{Tries, Work},
     plan::Plan,
@@ -13,20 +14,19 @@ use super::{
     watch::{Attended, Watch},
 };
 use crate::{
-    CancellationToken, Candidate, Item, Pick,
+    CancellationToken, Candidate, Pick,
     evaluate::{Case, answer_of},
-    sink::{Listener, Shown},
+    sink::Listener,
     trace_sink::Call,
 };
 use chrono::Utc;
 use entrant::{Entrant, GroupStore, Offer};
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{future::poll_fn, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use turnery_engine::{
-    CommitFault, Content, Event, EventKind, LoopId, LoopRecord, Message, Outcome, StreamDelta,
-    TurnStop, Usage,
-    group::{Judged, eligible, named, preferred, settle},
+    CommitFault, Content, LoopId, LoopRecord, Outcome, TurnStop, Usage,
+    group::{Judged, announcement, eligible, named, preferred, settle},
     usage::source,
 };
 use turnery_models::{Model, Thinking};
@@ -54,6 +54,8 @@ impl Session {
     /// The candidates are no freer than [`Mode::Plan`](turnery_tools::Mode::Plan): they are at work in
     /// one folder, so they read and search, and change nothing. What is said to the prompt meanwhile
     /// becomes the next prompt. An empty input lets the model go on, as [`go_on`](Self::go_on) does.
+    /// Hooks are asked in each of them; one that does not let a candidate begin does not let any begin.
+    /// Sub-agents of a candidate change nothing either. At most [`CANDIDATES`] are taken.
     /// The result's loops are those of all candidates, in their order, and so is its usage; what a
     /// judge spent stands in their `parallel_group`.
     pub fn evaluate(
@@ -63,6 +65,9 @@ impl Session {
         pick: Pick,
         options: PromptOptions,
     ) -> Result<Ticket, StartError> {
+        if candidates.len() > CANDIDATES {
+            return Err(StartError::Candidates(candidates.len()));
+        }
         let work = match input.is_empty() {
             true => Work::Continue,
             false => Work::Say(input),
@@ -106,7 +111,7 @@ impl Task {
     /// Run all candidates, choose, commit, and show the winner.
     pub(super) async fn evaluate(
         &mut self,
-        plan: Plan,
+        mut plan: Plan,
         contest: Contest,
         scope: &mut Scope,
         watch: &mut Watch,
@@ -120,6 +125,12 @@ impl Task {
             }
             ids.push(loop_id);
         }
+        let now = Utc::now();
+        for loop_id in &ids {
+            let event = announcement(&self.info.id, loop_id, &ids, now);
+            self.store.append(&watch.lane, loop_id, vec![event]);
+        }
+        plan.group.clone_from(&ids);
         let (sender, mut arrivals) = mpsc::channel(ids.len());
         let mut running = self.begin_all(&plan, &contest, scope, watch, &ids, &sender);
         drop(sender);
@@ -142,37 +153,37 @@ impl Task {
             title: title.clone(),
             release: !switches,
         };
-        let committed = self.store.commit(commit).await;
+        let store = Arc::clone(&self.store);
+        let committed = watch.see_through(self, store.commit(commit)).await;
         for offer in offers {
             let _ = offer.stored.send(committed.clone());
         }
         let mut entrants = Vec::new();
-        while let Some((entrant, ended)) = running.next().await {
+        while let Some((entrant, ended)) = watch.see_through(self, running.next()).await {
             ended?;
             entrants.push(entrant);
         }
+        entrants.sort_by_key(|entrant| ids.iter().position(|id| *id == entrant.loop_id));
+        let views: Vec<_> = entrants
+            .iter()
+            .map(|it| it.task.history.messages())
+            .collect();
         let head = committed.map_err(|error| lost(error.to_string()))?;
         if !switches {
             watch.let_go();
         }
         let title_is_new = title.is_some();
         self.follow(&records[winner], head, entrants, title);
-        // The ends of the loops are told only now, in the order of the configurations (R4).
-        for (place, record) in records.iter().enumerate() {
-            match record.events.last() {
-                Some(end) if place != winner => self.observing.push(end),
-                Some(_) | None => self.show(record, title_is_new).await,
-            }
-        }
+        self.show(&records, winner, title_is_new, watch).await;
         let outcome = records[winner].outcome.clone();
         let mut result = PromptResult::new(
             outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError)),
             records[winner].detail.clone(),
         );
-        for record in records {
+        for (record, messages) in records.into_iter().zip(views) {
             result.usage += record.usage;
             result.loops.push(Arc::clone(&record));
-            self.tell_of(record, scope, watch).await;
+            self.tell_of(record, messages, scope, watch).await;
         }
         scope.model = Some(Arc::clone(&contest.entrants[winner].0));
         match self.next_frame(&mut result, scope, ids[winner].clone()) {
@@ -304,48 +315,6 @@ impl Task {
             self.info.title = title;
         }
     }
-
-    /// Show a loop that is over as if it ran now, each text in one piece.
-    async fn show(&mut self, record: &LoopRecord, is_titled: bool) {
-        let mut next = 0;
-        for event in &record.events {
-            for fragment in fragments(event, next) {
-                self.show_item(Item::Live(&fragment)).await;
-            }
-            next = event.seq + 1;
-            self.show_item(Item::Live(event)).await;
-        }
-        if is_titled {
-            let title = self.info.title.clone();
-            self.show_item(Item::Info {
-                title: title.as_deref(),
-                updated_at: self.info.updated_at,
-            })
-            .await;
-        }
-    }
-
-    async fn show_item(&mut self, item: Item<'_>) {
-        loop {
-            let next = poll_fn(|cx| match self.poll_mail(cx) {
-                Poll::Ready(mail) => Poll::Ready(mail),
-                Poll::Pending => self.shown().poll_room(cx).map(|()| None),
-            });
-            match next.await {
-                Some(mail) => self.mail(mail).await,
-                None => break,
-            }
-        }
-        self.shown().push(item);
-    }
-
-    fn shown(&mut self) -> Shown<'_> {
-        Shown {
-            outbox: &mut *self.ports.outbox,
-            tap: &mut self.tap,
-            observing: &mut self.observing,
-        }
-    }
 }
 
 /// All loops, each over and waiting for the commit, in the order of the configurations.
@@ -380,52 +349,4 @@ fn attended<T>(attended: Attended<T>) -> Result<T, PromptError> {
 
 fn lost(why: impl Into<String>) -> PromptError {
     PromptError::Lost(CommitFault::Store(why.into()))
-}
-
-/// What streamed before this event, in one piece for each block of a message: the fragments themselves
-/// are not kept. They take the numbers that those left free from `next` on (LOOP-80); a model that did
-/// not stream left none, and its message is shown by its end alone.
-fn fragments(event: &Event, next: u64) -> Vec<Event> {
-    let EventKind::MessageEnd { message } = &event.kind else {
-        return Vec::new();
-    };
-    let Message::Assistant { content, .. } = &message.message else {
-        return Vec::new();
-    };
-    let fragments = content.iter().zip(0..).filter_map(|(content, block)| {
-        Some(match content {
-            Content::Text { text } if !text.is_empty() => StreamDelta::Text {
-                block,
-                text: text.clone(),
-            },
-            Content::Thinking { text, .. } if !text.is_empty() => StreamDelta::Thinking {
-                block,
-                text: text.clone(),
-            },
-            Content::Text { .. }
-            | Content::Thinking { .. }
-            | Content::Image(_)
-            | Content::ToolCall(_)
-            | Content::Opaque { .. } => return None,
-        })
-    });
-    let fragments: Vec<StreamDelta> = fragments.collect();
-    let Some(first) = event
-        .seq
-        .checked_sub(fragments.len() as u64)
-        .filter(|first| *first >= next)
-    else {
-        return Vec::new();
-    };
-    let fragments = fragments.into_iter().zip(first..);
-    fragments
-        .map(|(delta, seq)| Event {
-            seq,
-            kind: EventKind::Delta {
-                message_id: message.message_id.clone(),
-                delta,
-            },
-            ..event.clone()
-        })
-        .collect()
 }

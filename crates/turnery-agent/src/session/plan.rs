@@ -20,6 +20,8 @@ pub(crate) struct Plan {
     pub(crate) frame_id: Option<FrameId>,
     /// The frame that the loop opens.
     pub(crate) frame: Option<Frame>,
+    /// The loops that are tried beside each other, this one among them; none if it runs alone.
+    pub(crate) group: Vec<LoopId>,
     /// What it goes on from, if that is not what the session stands at.
     pub(crate) base: Option<History>,
 }
@@ -34,6 +36,7 @@ impl Plan {
             tag: None,
             frame_id: None,
             frame: None,
+            group: Vec::new(),
             base: None,
         }
     }
@@ -159,7 +162,9 @@ fn last<'l>(loops: &'l [Arc<LoopRecord>], tip: Option<&LoopId>) -> Option<&'l Lo
         | ContinuationKind::Rerun
         | ContinuationKind::Branch => true,
     };
-    let newest = loops.iter().rev().find(prompted)?;
+    // One that was announced and never began has nothing to do again.
+    let begun = |record: &&Arc<LoopRecord>| record.prompt_id.is_some() || record.on_chain;
+    let newest = loops.iter().rev().filter(begun).find(prompted)?;
     if !newest.on_chain && newest.parent_loop_id.as_ref() == tip {
         return Some(newest);
     }

@@ -2,7 +2,7 @@
 //! loop opens (LASH-13).
 
 use super::{
-    History, Prompt, PromptError, PromptOptions, PromptResult, Task,
+    Prompt, PromptError, PromptOptions, PromptResult, Task,
     mail::{Tries, Work},
     plan::Plan,
     run::Run,
@@ -17,7 +17,8 @@ use crate::{
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
-    CommitFault, Detail, Frame, FrameId, Limits, LoopId, LoopRecord, Outcome, PromptId, TurnStop,
+    CommitFault, Detail, Frame, FrameId, Limits, LlmMessage, LoopId, LoopRecord, Outcome, PromptId,
+    TurnStop,
 };
 use turnery_models::Model;
 use turnery_tools::grace;
@@ -160,7 +161,8 @@ impl Task {
             result.detail = ended.detail;
             result.usage += ended.usage;
             result.loops.push(Arc::clone(&ended.record));
-            self.tell_of(ended.record, scope, watch).await;
+            let messages = self.history.messages();
+            self.tell_of(ended.record, messages, scope, watch).await;
             plan = match self.next_frame(&mut result, scope, opened_by) {
                 Some(next) => next,
                 None => return Ok(result),
@@ -208,7 +210,7 @@ impl Task {
             return Ok(Ok(()));
         }
         let history = plan.base.as_ref().unwrap_or(&self.history);
-        let cx = self.hook_cx(loop_id, history);
+        let cx = self.hook_cx(loop_id, history.messages());
         let asked = scope.hooks.clone().before_loop(cx, plan.input.clone());
         match watch.attend(self, asked, Duration::ZERO).await {
             Attended::Done(Err(_)) if faulty!(BeforeLoopIsDeaf) => Ok(Ok(())),
@@ -222,13 +224,14 @@ impl Task {
     pub(super) async fn tell_of(
         &mut self,
         record: Arc<LoopRecord>,
+        messages: Arc<Vec<Arc<LlmMessage>>>,
         scope: &Scope,
         watch: &mut Watch,
     ) {
         if scope.hooks.is_empty() {
             return;
         }
-        let cx = self.hook_cx(&record.loop_id, &self.history);
+        let cx = self.hook_cx(&record.loop_id, messages);
         let told = scope.hooks.clone().after_loop(cx, record);
         if let Attended::Done(issues) = watch.attend(self, told, grace::CALL).await {
             for issue in issues {
@@ -237,11 +240,11 @@ impl Task {
         }
     }
 
-    fn hook_cx(&self, loop_id: &LoopId, history: &History) -> HookCx {
+    fn hook_cx(&self, loop_id: &LoopId, messages: Arc<Vec<Arc<LlmMessage>>>) -> HookCx {
         HookCx {
             session_id: self.info.id.clone(),
             loop_id: loop_id.clone(),
-            messages: history.messages(),
+            messages,
         }
     }
 }

@@ -101,7 +101,9 @@ impl PromptResult {
                         });
                     }
                 }
-                EventKind::LoopStart { .. }
+                EventKind::ParallelStart { .. }
+                | EventKind::ParallelEnd { .. }
+                | EventKind::LoopStart { .. }
                 | EventKind::InputRejected { .. }
                 | EventKind::TurnStart { .. }
                 | EventKind::CompactionStarted { .. }

@@ -133,6 +133,7 @@ impl<'t> Run<'t> {
             metadata: scope.metadata.clone(),
             frame_id: plan.frame_id,
             frame: plan.frame,
+            group: plan.group,
             hooks: scope.hooks.set(),
             steering: task.settings.steering,
             follow_ups: task.settings.follow_ups,

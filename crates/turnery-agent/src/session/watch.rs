@@ -104,6 +104,29 @@ impl Watch {
         }
     }
 
+    /// Wait for the end of `work`, whatever happens meanwhile: the task goes on serving, and the lane is
+    /// kept. That it was lost shows in what comes of the work.
+    pub(crate) async fn see_through<T>(
+        &mut self,
+        task: &mut Task,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = pin!(work);
+        loop {
+            let next = poll_fn(|cx| {
+                if let Poll::Ready(Some(mail)) = task.poll_mail(cx) {
+                    return Poll::Ready(Err(mail));
+                }
+                let _ = self.poll_lane(cx, &task.store);
+                work.as_mut().poll(cx).map(Ok)
+            });
+            match next.await {
+                Ok(done) => return done,
+                Err(mail) => task.mail(mail).await,
+            }
+        }
+    }
+
     /// Wait for `work` while the task goes on serving. After a cancel it has `patience` left.
     pub(crate) async fn attend<T>(
         &mut self,

@@ -104,7 +104,9 @@ impl ChildOutbox {
                 };
                 Some(Progress::Printed(format!("{before}• {}\n", detail.title)))
             }
-            EventKind::LoopStart { .. }
+            EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
+            | EventKind::LoopStart { .. }
             | EventKind::InputRejected { .. }
             | EventKind::CompactionStarted { .. }
             | EventKind::CompactionEnded { usage: None, .. }

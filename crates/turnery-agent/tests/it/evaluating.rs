@@ -16,7 +16,7 @@ use turnery_engine::{
 use turnery_models::ModelName;
 use turnery_store::MemoryStore;
 
-fn usage(input: u64, output: u64) -> Usage {
+pub(crate) fn usage(input: u64, output: u64) -> Usage {
     Usage {
         input,
         output,
@@ -24,7 +24,7 @@ fn usage(input: u64, output: u64) -> Usage {
     }
 }
 
-fn three() -> [Arc<Puppet>; 3] {
+pub(crate) fn three() -> [Arc<Puppet>; 3] {
     [
         Puppet::new("a", &[&[Act::Say("from a"), Act::Spend(10, 5)]]),
         Puppet::new("b", &[&[Act::Say("from b"), Act::Spend(10, 1)]]),
@@ -32,17 +32,17 @@ fn three() -> [Arc<Puppet>; 3] {
     ]
 }
 
-fn world(others: &[Arc<Puppet>]) -> World {
+pub(crate) fn world(others: &[Arc<Puppet>]) -> World {
     World::among(Arc::new(MemoryStore::new()), others)
 }
 
-fn tried(models: &[&str]) -> Vec<Candidate> {
+pub(crate) fn tried(models: &[&str]) -> Vec<Candidate> {
     let name =
         |model: &&str| Candidate::from(format!("puppet/{model}").parse::<ModelName>().unwrap());
     models.iter().map(name).collect()
 }
 
-async fn evaluate(
+pub(crate) async fn evaluate(
     session: &Session,
     models: &[&str],
     pick: Pick,
@@ -50,7 +50,7 @@ async fn evaluate(
     cancelled_by(session, models, pick, CancellationToken::new()).await
 }
 
-async fn cancelled_by(
+pub(crate) async fn cancelled_by(
     session: &Session,
     models: &[&str],
     pick: Pick,
@@ -67,7 +67,7 @@ fn judge(name: &str) -> Pick {
 }
 
 /// The loops, each without its session, and the winner's place.
-fn made(result: &PromptResult) -> (Vec<&str>, usize) {
+pub(crate) fn made(result: &PromptResult) -> (Vec<&str>, usize) {
     let ids = result.loop_ids().map(short).collect();
     let selected = |record: &&Arc<LoopRecord>| record.parallel_group.as_ref().unwrap().is_selected;
     let mut winners = result.loops.iter().enumerate();
@@ -76,7 +76,7 @@ fn made(result: &PromptResult) -> (Vec<&str>, usize) {
     (ids, place)
 }
 
-fn short(id: &LoopId) -> &str {
+pub(crate) fn short(id: &LoopId) -> &str {
     id.as_str().split_once('.').unwrap().1
 }
 
@@ -128,6 +128,9 @@ async fn each_strategy_has_its_winner() {
             assert_eq!(group.selected_config_index as usize, place);
             assert_eq!((group.evaluation_usage, &group.judge), (usage(0, 0), &None));
             assert_eq!(record.status, LoopStatus::Completed);
+            let won = short(&record.loop_id) == model;
+            assert_eq!((record.on_chain, group.is_selected), (won, won));
+            assert_eq!(oracle::check_stored(&record.events), Ok(()));
         }
         // The client reads the winner alone, once, in a stream that is in order.
         let seen = live(&drain(&mut seen));
@@ -135,6 +138,15 @@ async fn each_strategy_has_its_winner() {
         let shown: Vec<&str> = seen.iter().map(|event| short(&event.loop_id)).collect();
         assert!(shown.iter().all(|id| *id == model), "{shown:?}");
         assert_eq!(oracle::check(&seen), Ok(()));
+        // Announced with all others, and concluded when the ends of all are told.
+        let first = &seen.first().unwrap().kind;
+        let agent_id = "turnery".to_owned();
+        let loop_ids: Vec<LoopId> = result.loop_ids().cloned().collect();
+        assert_eq!(*first, EventKind::ParallelStart { agent_id, loop_ids });
+        let EventKind::ParallelEnd { winner, judge, .. } = &seen.last().unwrap().kind else {
+            panic!("{seen:?}");
+        };
+        assert_eq!((short(winner), judge), (model, &None));
         assert_eq!(stored, result.loops);
         say(&session, "plain").result().await.unwrap();
         let stored = world.store.loops(session.id(), 0).await.unwrap();
@@ -192,6 +204,12 @@ async fn the_others_are_kept_and_can_be_gone_on_from() {
     let ticket = session.branch(other, input, PromptOptions::default());
     ticket.unwrap().result().await.unwrap();
     assert_eq!(world.puppet.request(0), ["which?", "from b", "but why?"]);
+    // And so it is for whoever loads the session.
+    session.close().await;
+    let (loaded, _seen) = world.open(session.id(), false).await;
+    say(&loaded, "I see").result().await.unwrap();
+    let expected = ["which?", "from b", "but why?", "", "I see"];
+    assert_eq!(world.puppet.request(1), expected);
 }
 
 // proves: LOOP-76, I10, I5, D-14

@@ -1,9 +1,12 @@
 //! A store that fails when it is told to.
 
 use futures_util::future::BoxFuture;
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_store::{
@@ -11,7 +14,7 @@ use turnery_store::{
     SessionPatch, Store, StoreError,
 };
 
-/// Each switch but the last makes the next such call fail, and is off again then.
+/// Each switch but `append` makes the next such call fail, and is off again then.
 pub(crate) struct FailingStore {
     inner: MemoryStore,
     pub(crate) commit: AtomicBool,
@@ -19,6 +22,10 @@ pub(crate) struct FailingStore {
     pub(crate) loops: AtomicBool,
     /// While it is on, nothing reaches the journal.
     pub(crate) append: AtomicBool,
+    /// How long each commit takes. Unit: seconds.
+    pub(crate) commit_takes: AtomicU64,
+    /// Lanes renewed so far.
+    pub(crate) renewed: AtomicU64,
 }
 
 impl FailingStore {
@@ -29,6 +36,8 @@ impl FailingStore {
             patch: AtomicBool::new(false),
             loops: AtomicBool::new(false),
             append: AtomicBool::new(false),
+            commit_takes: AtomicU64::new(0),
+            renewed: AtomicU64::new(0),
         })
     }
 }
@@ -76,6 +85,7 @@ impl Store for FailingStore {
     }
 
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.renewed.fetch_add(1, Ordering::SeqCst);
         self.inner.renew(lane)
     }
 
@@ -90,7 +100,14 @@ impl Store for FailingStore {
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
-        fails(&self.commit).unwrap_or_else(|| self.inner.commit(commit))
+        if let Some(failed) = fails(&self.commit) {
+            return failed;
+        }
+        let takes = Duration::from_secs(self.commit_takes.load(Ordering::SeqCst));
+        Box::pin(async move {
+            tokio::time::sleep(takes).await;
+            self.inner.commit(commit).await
+        })
     }
 
     fn patch(

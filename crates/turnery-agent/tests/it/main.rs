@@ -23,4 +23,5 @@ mod simulation;
 mod slow_client;
 mod steering;
 mod storing;
+mod trying;
 mod world;

@@ -119,6 +119,12 @@ impl Loop {
             fault: None,
         };
         mem::swap(&mut this.mint.out, out);
+        if !this.spec.group.is_empty() {
+            this.mint.emit(EventKind::ParallelStart {
+                agent_id: this.spec.agent_id.clone(),
+                loop_ids: this.spec.group.clone(),
+            });
+        }
         this.mint.emit(EventKind::LoopStart {
             agent_id: this.spec.agent_id.clone(),
             prompt_id: this.spec.prompt_id.clone(),

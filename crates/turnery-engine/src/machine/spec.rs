@@ -38,6 +38,8 @@ pub struct LoopSpec {
     pub frame_id: Option<FrameId>,
     /// That frame, if this loop is its first.
     pub frame: Option<Frame>,
+    /// The loops that are tried beside each other, this one among them; none if it runs alone (LOOP-70).
+    pub group: Vec<LoopId>,
     /// Who wants to be asked.
     pub hooks: HookSet,
     /// At the limit of turns, one more without tools for an answer in prose (C-4).
@@ -67,7 +69,7 @@ impl LoopSpec {
         Self {
             session_id,
             loop_id,
-            agent_id: "turnery".to_owned(),
+            agent_id: crate::group::AGENT.to_owned(),
             prompt_id,
             parent_loop_id: None,
             continuation_kind: ContinuationKind::Initial,
@@ -79,6 +81,7 @@ impl LoopSpec {
             metadata: None,
             frame_id: None,
             frame: None,
+            group: Vec::new(),
             hooks: HookSet::default(),
             forced_reply: false,
             steering: QueueMode::default(),

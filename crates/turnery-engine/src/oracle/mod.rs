@@ -16,7 +16,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use turn::Turn;
 
 /// Check a whole stream as the client sees it: every number, streaming fragments too.
-/// It must begin with `LoopStart`; it need not end with `LoopEnd`, since a loop may be lost (R4).
+/// It must begin with `LoopStart`, or before it the `ParallelStart` of a group. It need not end with
+/// `LoopEnd`, since a loop may be lost (R4), nor with `ParallelEnd`, for the group may be lost too.
 pub fn check(events: &[Event]) -> Result<(), String> {
     judge(Oracle::live(), events)
 }
@@ -60,6 +61,8 @@ pub struct Oracle {
     dense: bool,
     next_seq: u64,
     loop_id: Option<LoopId>,
+    /// The loops that were announced together with this one.
+    group: Vec<LoopId>,
     kind: ContinuationKind,
     place: Place,
     turns: u32,
@@ -79,11 +82,14 @@ pub struct Oracle {
 #[derive(Clone, Debug)]
 enum Place {
     Before,
+    Announced,
     Between,
     Notice(MessageId),
     Compacting,
     Turn(Turn),
     After,
+    /// The group has ended too.
+    Concluded,
 }
 
 /// What is left after a limit (C-4).
@@ -109,6 +115,7 @@ impl Oracle {
             dense: true,
             next_seq: 0,
             loop_id: None,
+            group: Vec::new(),
             kind: ContinuationKind::Initial,
             place: Place::Before,
             turns: 0,
@@ -134,7 +141,8 @@ impl Oracle {
 
     /// Nothing is left open, but perhaps the loop itself.
     pub fn closed(&self) -> Result<(), String> {
-        ensure(matches!(self.place, Place::Between | Place::After), || {
+        let is_closed = matches!(self.place, Place::Between | Place::After | Place::Concluded);
+        ensure(is_closed, || {
             format!("R1: the stream ends inside {:?}", self.place)
         })
     }
@@ -177,7 +185,10 @@ impl Oracle {
                     None => Place::Between,
                 };
             }
-            Place::After => return Err(format!("R5: after LoopEnd came {:?}", event.kind)),
+            Place::After => self.place = self.concluded(event)?,
+            Place::Concluded => {
+                return Err(format!("R4: after ParallelEnd came {:?}", event.kind));
+            }
             place => self.place = self.outside(place, event)?,
         }
         Ok(())
@@ -189,8 +200,21 @@ impl Oracle {
             format!("TURN-66: turn_index {:?} outside a turn", event.turn_index)
         })?;
         match (place, &event.kind) {
+            (Place::Before, EventKind::ParallelStart { loop_ids, .. }) => {
+                let distinct: BTreeSet<&LoopId> = loop_ids.iter().collect();
+                let is_whole = distinct.len() == loop_ids.len()
+                    && self
+                        .loop_id
+                        .as_ref()
+                        .is_some_and(|id| distinct.contains(id));
+                ensure(is_whole, || {
+                    format!("LOOP-72: {loop_ids:?} are not all loops of the group, each once")
+                })?;
+                self.group.clone_from(loop_ids);
+                Ok(Place::Announced)
+            }
             (
-                Place::Before,
+                Place::Before | Place::Announced,
                 EventKind::LoopStart {
                     continuation_kind, ..
                 },
@@ -257,6 +281,17 @@ impl Oracle {
             }
             (place, kind) => Err(format!("R1: in {place:?} came {kind:?}")),
         }
+    }
+
+    /// After the end of the loop there is only that of its group (R4, R5).
+    fn concluded(&self, event: &Event) -> Result<Place, String> {
+        let EventKind::ParallelEnd { winner, .. } = &event.kind else {
+            return Err(format!("R5: after LoopEnd came {:?}", event.kind));
+        };
+        ensure(self.group.contains(winner), || {
+            format!("LOOP-73: {winner:?} won, and was not announced")
+        })?;
+        Ok(Place::Concluded)
     }
 
     /// TURN-15 to TURN-22, UP-13, C-4.

@@ -2,8 +2,8 @@
 
 use super::{fixture::prompt, play::run, script::Script};
 use crate::{
-    Event, EventKind, Group, Input, LoopId, LoopRecord, LoopStatus, Outcome, Recorder, SessionId,
-    Timestamp, TurnFinish, TurnStop, Usage,
+    Event, EventKind, Input, LoopId, LoopRecord, LoopSpec, LoopStatus, Outcome, Recorder,
+    SessionId, Timestamp, TurnFinish, TurnStop, Usage,
     group::{Judged, Preference, eligible, named, preferred, settle},
 };
 use proptest::prelude::*;
@@ -12,14 +12,31 @@ fn id(n: usize) -> LoopId {
     LoopId::from(format!("s.cfg.{n}"))
 }
 
-fn announced(count: usize) -> Group {
-    let session = SessionId::from("s");
-    Group::announced(
-        &session,
-        "agent",
-        Timestamp::UNIX_EPOCH,
-        (1..=count).map(id),
-    )
+/// What each of so many loops has been told before any begins.
+fn announced(count: usize, n: usize) -> Event {
+    Event {
+        session_id: SessionId::from("s"),
+        loop_id: id(n),
+        seq: 0,
+        turn_index: None,
+        at: Timestamp::UNIX_EPOCH,
+        kind: EventKind::ParallelStart {
+            agent_id: "agent".to_owned(),
+            loop_ids: (1..=count).map(id).collect(),
+        },
+    }
+}
+
+/// A loop of a group of two, to its end.
+fn of_two(n: usize) -> Script {
+    let mut script = Script::start(LoopSpec {
+        loop_id: id(n),
+        group: vec![id(1), id(2)],
+        ..prompt()
+    });
+    script.feed(super::script::prose("done"));
+    script.feed(Input::Committed);
+    script
 }
 
 /// The same events, as those of another loop.
@@ -53,17 +70,71 @@ fn stopped() -> Outcome {
     Outcome::Stopped(TurnStop::ProviderError)
 }
 
-// proves: LOOP-50, D-6
+// proves: LOOP-50, LOOP-49, LOOP-54, D-6
 #[test]
 fn a_loop_is_pending_from_its_announcement_to_its_start() {
-    let mut group = announced(2);
-    let status = |group: &Group| group.records().map(|it| it.status).collect::<Vec<_>>();
-    assert_eq!(status(&group), [LoopStatus::Pending, LoopStatus::Pending]);
-    let script = Script::start(prompt());
-    group.fold(&of_loop(&script.shown, 2)[0]);
-    assert_eq!(status(&group), [LoopStatus::Pending, LoopStatus::Running]);
-    let ids: Vec<LoopId> = group.records().map(|it| it.loop_id.clone()).collect();
-    assert_eq!(ids, [id(1), id(2)]);
+    let script = of_two(2);
+    let [announcement, start, ..] = &script.shown[..] else {
+        panic!("{:?}", script.shown);
+    };
+    assert_eq!((announcement.seq, start.seq), (0, 1));
+    let mut recorder = Recorder::new();
+    recorder.fold(announcement);
+    let pending = recorder.record().unwrap();
+    assert_eq!(
+        (pending.status, &pending.loop_id, pending.on_chain),
+        (LoopStatus::Pending, &id(2), false)
+    );
+    // Nothing else can happen to it before it begins.
+    recorder.fold(&script.shown[2]);
+    assert_eq!(recorder.record().unwrap().events.len(), 1);
+    let lost = recorder.clone().aborted().unwrap();
+    assert_eq!((lost.status, lost.outcome), (LoopStatus::Aborted, None));
+    recorder.fold(start);
+    assert_eq!(recorder.record().unwrap().status, LoopStatus::Running);
+}
+
+/// The stream of each loop is that of a group, and its record is what the stream says.
+// proves: TURN-5, R4, D-8, LOOP-73
+#[test]
+fn the_end_of_the_group_is_in_each_stream() {
+    let mut records = [1, 2].map(|n| of_two(n).recorder.into_record().unwrap());
+    assert!(records.iter().all(|record| record.on_chain));
+    settle(&mut records, 0, &Judged::default());
+    let chain: Vec<bool> = records.iter().map(|it| it.on_chain).collect();
+    assert_eq!(chain, [true, false]);
+    // It can be gone on from all the same.
+    assert!(records[1].stands());
+    for record in records {
+        assert_eq!(crate::oracle::check_stored(&record.events), Ok(()));
+        let mut again = Recorder::new();
+        record.events.iter().for_each(|event| again.fold(event));
+        assert_eq!(again.into_record(), Some(record));
+    }
+}
+
+/// What a stream of a group may not look like.
+#[test]
+fn the_oracle_knows_a_group_that_is_broken() {
+    let mut records = [1, 2].map(|n| of_two(n).recorder.into_record().unwrap());
+    settle(&mut records, 0, &Judged::default());
+    let whole = records[0].events.clone();
+    let complaint = |events: &[Event]| crate::oracle::check_stored(events).unwrap_err();
+    let mut twice = whole.clone();
+    let mut end = twice.last().unwrap().clone();
+    end.seq += 1;
+    twice.push(end);
+    assert!(complaint(&twice).starts_with("R4"), "{}", complaint(&twice));
+    assert!(complaint(&whole[1..]).starts_with("LOOP-73"));
+    let mut strange = whole.clone();
+    strange[0].kind = announced(2, 1).kind;
+    for event in &mut strange {
+        event.loop_id = id(3);
+    }
+    assert!(complaint(&strange).starts_with("LOOP-72"));
+    let mut early = whole.clone();
+    early.remove(whole.len() - 2);
+    assert!(complaint(&early).starts_with("R1"), "{}", complaint(&early));
 }
 
 // proves: LOOP-75, UP-17
@@ -114,7 +185,7 @@ fn a_reply_names_the_first_number_in_it() {
 // proves: LOOP-72, LOOP-73, LOOP-74, LOOP-76, LOOP-77
 #[test]
 fn every_record_says_the_same_but_for_who_won() {
-    let mut records = [ended(1, finished(), 1), ended(2, finished(), 2)];
+    let mut records = [1, 2].map(|n| of_two(n).recorder.into_record().unwrap());
     let spent = Usage {
         input: 3,
         ..Usage::default()
@@ -151,23 +222,27 @@ proptest! {
             .map(|(script, n)| of_loop(&script.shown, n))
             .collect();
         let mut taken = vec![0; streams.len()];
-        let mut group = announced(streams.len());
+        let count = streams.len();
+        let mut group: Vec<Recorder> = vec![Recorder::new(); count];
+        for (recorder, n) in group.iter_mut().zip(1..) {
+            recorder.fold(&announced(count, n));
+        }
         let whole: usize = streams.iter().map(Vec::len).sum();
         // Cut off somewhere: what has not begun by then is pending.
         for turn in turns.iter().cycle().take(if turns.is_empty() { 0 } else { cut.index(whole + 1) * 2 }) {
             let place = turn.index(streams.len());
             if let Some(event) = streams[place].get(taken[place]) {
-                group.fold(event);
+                group.iter_mut().for_each(|it| it.fold(event));
                 taken[place] += 1;
             }
         }
-        for ((record, stream), taken) in group.records().zip(&streams).zip(taken) {
+        for ((recorder, (stream, n)), taken) in group.into_iter().zip(streams.iter().zip(1..)).zip(taken) {
             let mut alone = Recorder::new();
+            alone.fold(&announced(count, n));
             stream[..taken].iter().for_each(|event| alone.fold(event));
-            match alone.into_record() {
-                Some(expected) => prop_assert_eq!(record, &expected),
-                None => prop_assert_eq!(record.status, LoopStatus::Pending),
-            }
+            let record = recorder.into_record().unwrap();
+            prop_assert_eq!(record.status == LoopStatus::Pending, taken == 0);
+            prop_assert_eq!(Some(record), alone.into_record());
         }
     }
 
@@ -181,10 +256,7 @@ proptest! {
 /// The judge's failure stands in the winner's record as if it had been told while the loop ran.
 #[test]
 fn an_issue_of_the_choice_is_told_before_the_end() {
-    let mut script = Script::start(prompt());
-    script.feed(super::script::prose("done"));
-    script.feed(Input::Committed);
-    let mut records = [script.recorder.into_record().unwrap()];
+    let mut records = [of_two(1).recorder.into_record().unwrap()];
     let judged = Judged {
         issue: Some("no judge".to_owned()),
         ..Judged::default()
@@ -193,7 +265,7 @@ fn an_issue_of_the_choice_is_told_before_the_end() {
     let record = &records[0];
     assert_eq!(record.issues, ["no judge"]);
     assert_eq!(crate::oracle::check_stored(&record.events), Ok(()));
-    let [.., before, end] = &record.events[..] else {
+    let [.., before, end, _] = &record.events[..] else {
         panic!("{:?}", record.events);
     };
     assert!(matches!(&before.kind, EventKind::Issue { text } if text == "no judge"));
@@ -201,9 +273,5 @@ fn an_issue_of_the_choice_is_told_before_the_end() {
     assert_eq!(end.seq, before.seq + 1);
     let mut again = Recorder::new();
     record.events.iter().for_each(|event| again.fold(event));
-    let expected = LoopRecord {
-        parallel_group: None,
-        ..record.clone()
-    };
-    assert_eq!(again.into_record(), Some(expected));
+    assert_eq!(again.into_record().as_ref(), Some(record));
 }

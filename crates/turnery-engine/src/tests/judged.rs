@@ -186,6 +186,8 @@ fn is_optional(event: &Event) -> bool {
         | EventKind::FinalValue { .. }
         | EventKind::ToolValue { .. }
         | EventKind::TurnEnd { .. }
+        | EventKind::ParallelStart { .. }
+        | EventKind::ParallelEnd { .. }
         | EventKind::LoopEnd { .. } => false,
     }
 }

@@ -177,6 +177,8 @@ fn word(kind: &EventKind) -> String {
         EventKind::ToolValue { tool_name, value } => format!("{tool_name} has {value}"),
         EventKind::PlanUpdated { entries } => format!("plan of {}", entries.len()),
         EventKind::TurnEnd { tool_results, .. } => format!("turn ends {tool_results:?}"),
+        EventKind::ParallelStart { loop_ids, .. } => format!("group of {loop_ids:?}"),
+        EventKind::ParallelEnd { winner, .. } => format!("group ends, {winner:?} won"),
         EventKind::LoopEnd { outcome, .. } => format!("loop ends {outcome:?}"),
     }
 }

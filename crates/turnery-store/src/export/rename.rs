@@ -8,11 +8,13 @@ const NAMES: &[&str] = &[
     "child_loop_id",
     "child_session_id",
     "loop_id",
+    "loop_ids",
     "opened_by",
     "parent_loop_id",
     "selected_loop_id",
     "session_id",
     "tip_loop_id",
+    "winner",
 ];
 
 /// The fields that hold what somebody has said, whatever it looks like.

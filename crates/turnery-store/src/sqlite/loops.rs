@@ -52,8 +52,9 @@ pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<Vec<Arc<Loo
         if text(row, 1)? != wanted.as_str() {
             continue;
         }
-        if row.get(5)? {
-            chain.push(Arc::new(record(row, id, &mut whole)?));
+        let record = record(row, id, &mut whole)?;
+        if record.stands() {
+            chain.push(Arc::new(record));
         }
         next = maybe(row, 2)?.map(LoopId::from);
     }

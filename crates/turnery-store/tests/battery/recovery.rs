@@ -10,6 +10,7 @@ use turnery_store::{Lane, StoreError};
 
 battery!(
     a_journal_becomes_an_aborted_loop,
+    an_announced_loop_is_aborted_too,
     a_running_call_is_closed,
     a_loser_cannot_journal_any_more,
     a_loser_cannot_settle_the_holders_journal,
@@ -69,6 +70,28 @@ async fn a_journal_becomes_an_aborted_loop(world: &World) {
     assert_eq!(info.head_version, 2);
     // Once is enough.
     assert_eq!(after_the_crash(world).await.len(), 2);
+}
+
+/// It never began, and its group never ended.
+// proves: LOOP-50, LOOP-54
+async fn an_announced_loop_is_aborted_too(world: &World) {
+    let lane = opened(world).await;
+    let ids = [loop_id("s1", 1), loop_id("s1", 2)];
+    let announcement = EventKind::ParallelStart {
+        agent_id: "agent".into(),
+        loop_ids: ids.to_vec(),
+    };
+    let event = event("s1", 2, 0, None, announcement);
+    world.store.append(&lane, &ids[1], vec![event.clone()]);
+    let loops = after_the_crash(world).await;
+    let [lost] = &loops[..] else {
+        panic!("{loops:?}");
+    };
+    assert_eq!((&lost.loop_id, lost.status), (&ids[1], LoopStatus::Aborted));
+    assert!(!lost.on_chain);
+    assert_eq!(lost.events, [event]);
+    let info = world.store.info(&"s1".into()).await.unwrap();
+    assert_eq!(info.tip_loop_id, None);
 }
 
 /// LOAD-7: one call ran, another waited; both have ended afterwards, and each bracket is whole (R1, R2).

@@ -122,6 +122,8 @@ impl Progress {
                 writeln!(err, "{mark} no summary: {}", line(failure, 4 * WIDTH))
             }
             EventKind::ToolExecutionStart { .. }
+            | EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
             | EventKind::LoopStart { .. }
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }

@@ -155,7 +155,9 @@ impl Seen {
                     self.text = render(value);
                 }
             }
-            EventKind::LoopStart { .. }
+            EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
+            | EventKind::LoopStart { .. }
             | EventKind::InputRejected { .. }
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }

@@ -73,6 +73,8 @@ impl Text {
                 delta: ModelDelta::Thinking { .. } | ModelDelta::ToolCallArgs { .. },
                 ..
             }
+            | EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
             | EventKind::InputRejected { .. }
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }

@@ -3,7 +3,7 @@
 use crate::{config, logs};
 use clap::{Args as Group, ValueEnum};
 use serde::Serialize;
-use turnery_agent::{Pick, PromptOptions, PromptResult, Session, StartError, Ticket};
+use turnery_agent::{CANDIDATES, Pick, PromptOptions, PromptResult, Session, StartError, Ticket};
 use turnery_engine::{Content, LoopRecord, Outcome, Usage};
 use turnery_models::ModelName;
 
@@ -60,6 +60,14 @@ pub(super) struct Tried {
 impl TryArgs {
     pub(super) fn is_empty(&self) -> bool {
         self.models.is_empty()
+    }
+
+    /// Refused before a session is begun for it.
+    pub(super) fn check(&self) -> Result<(), StartError> {
+        match self.models.len() {
+            count if count > CANDIDATES => Err(StartError::Candidates(count)),
+            _ => Ok(()),
+        }
     }
 
     /// Queue the prompt.

@@ -65,6 +65,33 @@ async fn a_judge_picks_and_json_has_all_candidates() {
     assert_eq!(result["usage"]["output"], 11);
 }
 
+/// Nothing is begun for it.
+// proves: LOOP-70
+#[tokio::test]
+async fn more_models_than_there_may_be_are_refused_by_name_of_the_bound() {
+    let home = Home::new();
+    let one = model(&home, "one.json", "one", 1);
+    let nine = [one.as_str(); 9].join(",");
+    let args = |models| ["run", "--model", &one, "--try", models, "hi"].map(str::to_owned);
+    let run = async |args: [String; 6]| home.run(&args.each_ref().map(String::as_str)).await;
+    let done = run(args(&nine)).await;
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(
+        done.stderr
+            .contains("9 candidates are too many for one prompt; name at most 8"),
+        "{done:?}"
+    );
+    let eight = &nine[..nine.len() - one.len() - 1];
+    let done = run(args(eight)).await;
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (Some(0), "one\n"),
+        "{done:?}"
+    );
+    let listed = home.run(&["sessions", "list"]).await;
+    assert_eq!(listed.stdout.matches("hi").count(), 1, "{listed:?}");
+}
+
 #[tokio::test]
 async fn a_way_to_pick_needs_something_to_pick_from() {
     let home = Home::new();
