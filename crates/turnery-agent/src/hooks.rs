@@ -175,10 +175,12 @@ impl HookList {
                 Err(broken) => issues.push(broken),
             }
         }
-        let verdict = if !warnings.is_empty() {
-            HookVerdict::Warn(warnings.join("; "))
-        } else if !injected.is_empty() {
+        // An answer carries one of the two, and only a checkpoint has a use for what is injected.
+        let verdict = if !injected.is_empty() && matches!(hook, Hook::Checkpoint) {
+            issues.append(&mut warnings);
             HookVerdict::Inject(injected)
+        } else if !warnings.is_empty() {
+            HookVerdict::Warn(warnings.join("; "))
         } else {
             HookVerdict::Go
         };

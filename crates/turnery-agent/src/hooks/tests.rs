@@ -140,6 +140,25 @@ async fn warnings_add_up_and_so_does_what_is_injected() {
     );
 }
 
+#[tokio::test]
+async fn work_injected_at_a_checkpoint_is_not_lost_to_another_hooks_warning() {
+    let careful = Puppet::new(|| HookVerdict::Warn("careful".to_owned()));
+    let more = Puppet::new(|| HookVerdict::Inject(vec![Content::text("more")]));
+    let all: [Arc<dyn Hooks>; 2] = [careful, more];
+    assert_eq!(
+        ask(&all, Hook::Checkpoint).await,
+        Said {
+            verdict: HookVerdict::Inject(vec![Content::text("more")]),
+            issues: vec!["careful".to_owned()],
+        }
+    );
+    // Nothing can be injected into a prompt: there the warning is what counts.
+    assert_eq!(
+        ask(&all, input()).await,
+        said(HookVerdict::Warn("careful".to_owned()))
+    );
+}
+
 // proves: LOOP-59
 #[tokio::test]
 async fn nobody_is_asked_what_he_does_not_want_to_be_asked() {
