@@ -186,7 +186,7 @@ impl Task {
             self.tell_of(record, messages, scope, watch).await;
         }
         scope.model = Some(Arc::clone(&contest.entrants[winner].0));
-        match self.next_frame(&mut result, scope, ids[winner].clone()) {
+        match self.next_frame(&result, ids[winner].clone()) {
             Some(plan) => self.loops_of(plan, result, scope, watch).await,
             None => Ok(result),
         }

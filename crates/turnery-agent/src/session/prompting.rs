@@ -37,7 +37,7 @@ pub(crate) struct Scope {
     pub(crate) metadata: Option<Value>,
     pub(crate) spawned_by: Option<LoopId>,
     pub(crate) hooks: HookList,
-    /// False once the prompt has opened all frames that it may.
+    /// Whether the next loop may open a frame; the prompt opens only so many.
     pub(crate) may_switch: bool,
     /// The greatest number that a loop of the session has had.
     number: u64,
@@ -163,7 +163,7 @@ impl Task {
             result.loops.push(Arc::clone(&ended.record));
             let messages = self.history.messages();
             self.tell_of(ended.record, messages, scope, watch).await;
-            plan = match self.next_frame(&mut result, scope, opened_by) {
+            plan = match self.next_frame(&result, opened_by) {
                 Some(next) => next,
                 None => return Ok(result),
             };
@@ -171,22 +171,11 @@ impl Task {
     }
 
     /// The first loop of the frame that the last one has opened, if it has.
-    pub(super) fn next_frame(
-        &self,
-        result: &mut PromptResult,
-        scope: &Scope,
-        opened_by: LoopId,
-    ) -> Option<Plan> {
+    pub(super) fn next_frame(&self, result: &PromptResult, opened_by: LoopId) -> Option<Plan> {
         let Outcome::FrameSwitch { frame_id, task } = &result.outcome else {
             return None;
         };
         if faulty!(StopAtFrameSwitch) {
-            return None;
-        }
-        if !scope.may_switch {
-            let message = format!("the prompt opened more than {FRAMES} frames");
-            result.outcome = Outcome::Stopped(TurnStop::RuntimeError);
-            result.detail = Some(Detail::Runtime { message });
             return None;
         }
         Some(Plan::frame(Frame {

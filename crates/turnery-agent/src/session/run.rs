@@ -134,6 +134,7 @@ impl<'t> Run<'t> {
             frame_id: plan.frame_id,
             frame: plan.frame,
             group: plan.group,
+            may_switch: scope.may_switch,
             hooks: scope.hooks.set(),
             steering: task.settings.steering,
             follow_ups: task.settings.follow_ups,

@@ -78,8 +78,24 @@ async fn a_prompt_opens_no_more_than_sixteen_frames() {
     let result = say(&session, "go").result().await.unwrap();
     assert_eq!(result.loops.len(), 17);
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::RuntimeError));
-    let message = "the prompt opened more than 16 frames".to_owned();
-    assert_eq!(result.detail, Some(Detail::Runtime { message }));
+    let message =
+        "switch: this prompt has opened as many frames as one may; send another prompt to go on";
+    let detail = Some(Detail::Runtime {
+        message: message.to_owned(),
+    });
+    assert_eq!(result.detail, detail);
+    // What is kept says the same as what was told.
+    let stored = world.store.loops(session.id(), 0).await.unwrap();
+    assert_eq!(stored.len(), 17);
+    let last = &stored[16];
+    assert_eq!(
+        (&last.outcome, &last.detail),
+        (&Some(Outcome::Stopped(TurnStop::RuntimeError)), &detail)
+    );
+    assert!(matches!(
+        stored[15].outcome,
+        Some(Outcome::FrameSwitch { .. })
+    ));
     // The lane is free.
     say(&session, "again").result().await.unwrap();
 }

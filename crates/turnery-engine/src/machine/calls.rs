@@ -6,10 +6,11 @@
 
 use super::batch::{Batch, Phase};
 use super::closing::Closing;
+use super::hooks::Failed;
 use super::{Announced, Effect, Halt, Loop, Stage};
 use crate::{
-    CallDetail, CallId, ChildUsage, EventKind, FailureKind, Hook, HookVerdict, PlanEntry,
-    ToolEnvelope, Verdict,
+    CallDetail, CallId, ChildUsage, Detail, EventKind, FailureKind, Hook, HookVerdict, Outcome,
+    PlanEntry, ToolEnvelope, TurnStop, Verdict,
 };
 use std::mem;
 
@@ -46,8 +47,20 @@ impl Loop {
             self.stage = Stage::Calling(batch);
             return;
         }
-        let next = self.decide(&mut batch);
-        self.close_turn(batch.usage, batch.results, next);
+        match self.decide(&mut batch) {
+            Ok(next) => self.close_turn(batch.usage, batch.results, next),
+            Err(message) => {
+                let failed = Failed {
+                    usage: batch.usage,
+                    tool_results: batch.results,
+                    outcome: Outcome::Stopped(TurnStop::RuntimeError),
+                    detail: Detail::Runtime {
+                        message: message.clone(),
+                    },
+                };
+                self.fail(failed, message);
+            }
+        }
     }
 
     /// Tell the model what came of the calls, in call order (R3).

@@ -189,6 +189,7 @@ impl Loop {
             Reason::Standalone => {
                 let failed = Failed {
                     usage: None,
+                    tool_results: Vec::new(),
                     outcome: Outcome::Stopped(TurnStop::RuntimeError),
                     detail: Detail::Runtime {
                         message: why.clone(),

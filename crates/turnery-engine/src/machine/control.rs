@@ -5,6 +5,9 @@ use super::batch::Batch;
 use super::opening::{Next, Opening};
 use crate::{Detail, EventKind, FrameId, LoopId, Outcome, ToolControl, TurnFinish, TurnStop};
 
+const NO_FRAME: &str =
+    "this prompt has opened as many frames as one may; send another prompt to go on";
+
 /// The frame that a loop opens: `{loop_id}.f`. A loop opens one at most, so the id is unique, and a
 /// replay opens the same.
 fn frame_of(loop_id: &LoopId) -> FrameId {
@@ -14,8 +17,9 @@ fn frame_of(loop_id: &LoopId) -> FrameId {
 impl Loop {
     /// All calls of the turn have ended: what comes next? The first in call order decides; without
     /// any the model is called again. A value is shown inside the turn (LASH-10, LASH-11). What is
-    /// decided so is the end: no checkpoint is asked, and what waits to be heard is given back.
-    pub(super) fn decide(&mut self, batch: &mut Batch) -> Next {
+    /// decided so is the end: no checkpoint is asked, and what waits to be heard is given back. Fails
+    /// with what cannot be done.
+    pub(super) fn decide(&mut self, batch: &mut Batch) -> Result<Next, String> {
         let outranked = self.halt.is_some_and(|halt| !halt.is_time_up());
         let mut controls = batch
             .slots
@@ -27,10 +31,10 @@ impl Loop {
             controls.next()
         };
         let Some((tool_name, (control, message))) = deciding.filter(|_| !outranked) else {
-            return Next::Turn(Opening::continuation(None));
+            return Ok(Next::Turn(Opening::continuation(None)));
         };
         let stopped = |stop| Next::End(Outcome::Stopped(stop), None);
-        match control {
+        Ok(match control {
             ToolControl::Finish(value) => {
                 self.mint.emit(EventKind::ToolValue {
                     tool_name: tool_name.clone(),
@@ -53,10 +57,13 @@ impl Loop {
             }
             ToolControl::SubmitError(value) => stopped(TurnStop::SubmittedError { value }),
             ToolControl::FailWith(value) => stopped(TurnStop::ToolError { tool_name, value }),
+            ToolControl::SwitchFrame { .. } if !self.spec.may_switch => {
+                return Err(format!("{tool_name}: {NO_FRAME}"));
+            }
             ToolControl::SwitchFrame { task } => {
                 let frame_id = frame_of(&self.spec.loop_id).to_string();
                 Next::End(Outcome::FrameSwitch { frame_id, task }, None)
             }
-        }
+        })
     }
 }

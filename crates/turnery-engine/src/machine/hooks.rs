@@ -7,7 +7,7 @@
 use super::compacting::Reason;
 use super::opening::{Hearing, Next, Opening};
 use super::{Effect, Loop, Stage};
-use crate::{Content, Detail, Hook, HookVerdict, Outcome, TurnStop, Usage};
+use crate::{Content, Detail, Hook, HookVerdict, MessageId, Outcome, TurnStop, Usage};
 use std::mem;
 
 /// A question under way, with what is to be done with the answer. Those about calls are in their batch.
@@ -19,7 +19,7 @@ pub(super) enum Question {
     Words(Vec<Content>, Hearing),
     BeforeTurn(Opening),
     AfterTurn(Next),
-    /// The answer has failed; its turn, if there is one, is still open.
+    /// The loop has failed; its turn, if there is one, is still open.
     OnError(Failed),
     BeforeCompaction(Reason),
     AfterCompaction(Reason),
@@ -27,10 +27,12 @@ pub(super) enum Question {
     Checkpoint(String),
 }
 
-/// How a loop ends whose answer failed.
+/// How a loop ends that failed.
 #[derive(Clone, Debug)]
 pub(super) struct Failed {
     pub(super) usage: Option<Usage>,
+    /// What the model was told of the calls of its turn.
+    pub(super) tool_results: Vec<MessageId>,
     pub(super) outcome: Outcome,
     pub(super) detail: Detail,
 }
@@ -105,7 +107,7 @@ impl Loop {
         self.commit(outcome, Some(Detail::Runtime { message: reason }));
     }
 
-    /// Tell whoever wants to know that the answer failed, then end (C-28).
+    /// Tell whoever wants to know that the loop failed, then end (C-28).
     pub(super) fn fail(&mut self, failed: Failed, message: String) {
         if self.asks_after(self.spec.hooks.on_error) {
             self.ask(Hook::OnError { message }, Question::OnError(failed));
@@ -117,7 +119,7 @@ impl Loop {
     fn failed(&mut self, failed: Failed) {
         let next = Next::End(failed.outcome, Some(failed.detail));
         if self.mint.turn_index.is_some() {
-            self.close_turn(failed.usage, Vec::new(), next);
+            self.close_turn(failed.usage, failed.tool_results, next);
         } else {
             self.go_on(next);
         }

@@ -40,6 +40,8 @@ pub struct LoopSpec {
     pub frame: Option<Frame>,
     /// The loops that are tried beside each other, this one among them; none if it runs alone (LOOP-70).
     pub group: Vec<LoopId>,
+    /// Whether a tool may open another frame (UP-31); else asking for one is an error.
+    pub may_switch: bool,
     /// Who wants to be asked.
     pub hooks: HookSet,
     /// At the limit of turns, one more without tools for an answer in prose (C-4).
@@ -82,6 +84,7 @@ impl LoopSpec {
             frame_id: None,
             frame: None,
             group: Vec::new(),
+            may_switch: true,
             hooks: HookSet::default(),
             forced_reply: false,
             steering: QueueMode::default(),
@@ -132,7 +135,7 @@ pub struct Price {
 pub struct Limits {
     /// Number of ordinary turns.
     pub turns: u32,
-    /// Tokens, in and out, but for those read from a cache ([`Usage::fresh`](crate::Usage::fresh)).
+    /// Tokens, in and out, but for those read from a cache or written to one ([`Usage::fresh`](crate::Usage::fresh)).
     pub tokens: u64,
     /// Wall-clock time. The host also feeds [`Input::TimeUp`](super::Input::TimeUp) when it passes in mid-turn.
     pub duration: Duration,

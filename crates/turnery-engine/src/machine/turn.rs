@@ -127,6 +127,7 @@ impl Loop {
     fn empty_answer(&mut self, draft: Draft, response: Response) {
         let failed = Failed {
             usage: response.usage,
+            tool_results: Vec::new(),
             outcome: Outcome::Stopped(TurnStop::ProviderError),
             detail: Detail::Provider {
                 kind: FaultKind::Protocol,
@@ -166,6 +167,7 @@ impl Loop {
         self.settle_draft(draft, MessageStop::Error, Some(fault.message.clone()));
         let failed = Failed {
             usage: None,
+            tool_results: Vec::new(),
             outcome: Outcome::Stopped(TurnStop::ProviderError),
             detail: Detail::Provider {
                 kind: fault.kind,

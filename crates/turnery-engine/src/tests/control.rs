@@ -3,7 +3,8 @@
 use super::fixture::prompt;
 use super::script::{Script, allow, calls, deciding, ended, follow_up, parallel_calls};
 use crate::{
-    Detail, FailureKind, Finish, Input, Outcome, ToolControl, ToolEnvelope, TurnFinish, TurnStop,
+    Detail, FailureKind, Finish, HookSet, HookVerdict, Input, LoopSpec, Outcome, ToolControl,
+    ToolEnvelope, TurnFinish, TurnStop,
 };
 use serde_json::json;
 
@@ -97,6 +98,47 @@ fn a_switch_opens_a_frame() {
     assert_eq!(lines[3], "turn ends [\"s.cfg.1.m2\"]");
     let frame_id = "s.cfg.1.f".to_owned();
     assert_eq!(outcome, Outcome::FrameSwitch { frame_id, task });
+}
+
+/// A frame that may not be opened is a failure of the loop: it is told of, and recorded as such.
+// proves: UP-31, LASH-24, C-28
+#[test]
+fn a_switch_that_is_not_allowed_is_a_failure() {
+    let hooks = HookSet {
+        on_error: true,
+        ..HookSet::default()
+    };
+    let mut script = Script::start(LoopSpec {
+        may_switch: false,
+        hooks,
+        ..prompt()
+    });
+    script.feed_all([calls(&["a"]), allow("a")]);
+    script.lines();
+    let task = "write the tests".to_owned();
+    script.feed(ended(
+        "a",
+        deciding("told", ToolControl::SwitchFrame { task }),
+    ));
+    script.feed_all([Input::Hooked(HookVerdict::Go), Input::Committed]);
+    let why =
+        "tool-a: this prompt has opened as many frames as one may; send another prompt to go on";
+    assert_eq!(
+        script.lines()[3..6],
+        [
+            format!("> hook error {why}"),
+            "turn ends [\"s.cfg.1.m2\"]".to_owned(),
+            "> commit loop ends Stopped(RuntimeError)".to_owned(),
+        ]
+    );
+    let record = script.recorder.into_record().unwrap();
+    assert_eq!(
+        record.outcome,
+        Some(Outcome::Stopped(TurnStop::RuntimeError))
+    );
+    let message = why.to_owned();
+    assert_eq!(record.detail, Some(Detail::Runtime { message }));
+    assert_eq!(record.turns.len(), 1);
 }
 
 /// All calls of the turn end first; the first in call order decides, whichever ended first.

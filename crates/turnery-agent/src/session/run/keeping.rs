@@ -59,7 +59,7 @@ impl Run<'_> {
         let commit = Commit {
             lane: self.watch.lane.clone(),
             expected_head: self.task.info.head_version,
-            release: !self.goes_on(&record),
+            release: !Self::goes_on(&record),
             title: title.filter(|_| self.title_is_new),
             records: vec![record],
             tip: 0,
@@ -69,9 +69,8 @@ impl Run<'_> {
     }
 
     /// Whether another loop of the same prompt follows.
-    fn goes_on(&self, record: &LoopRecord) -> bool {
-        let switches = matches!(record.outcome, Some(Outcome::FrameSwitch { .. }));
-        switches && self.scope.may_switch
+    fn goes_on(record: &LoopRecord) -> bool {
+        matches!(record.outcome, Some(Outcome::FrameSwitch { .. }))
     }
 
     pub(super) fn committed(&mut self, committed: Result<u64, StoreError>) {
@@ -91,7 +90,7 @@ impl Run<'_> {
         self.task.info.head_version = head;
         self.task.info.updated_at = Utc::now();
         if let Some(record) = self.record.clone() {
-            if !self.goes_on(&record) {
+            if !Self::goes_on(&record) {
                 self.watch.let_go();
             }
             if record.on_chain {
