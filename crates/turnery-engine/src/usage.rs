@@ -46,12 +46,10 @@ impl Usage {
             .saturating_add(self.cache_write)
     }
 
-    /// Tokens in and out that were not read from a cache: what the token limit counts (UP-1).
+    /// Input and output, without what went through a cache: what the token limit counts (UP-1).
     #[must_use]
     pub fn fresh(&self) -> u64 {
-        self.input
-            .saturating_add(self.cache_write)
-            .saturating_add(self.output)
+        self.input.saturating_add(self.output)
     }
 
     /// The same, with reasoning as a part of the output, whatever the provider claims (I1).

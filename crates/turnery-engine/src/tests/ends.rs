@@ -170,6 +170,38 @@ fn limits() {
     }
 }
 
+/// UP-1: input and output count, whatever went through a cache beside them.
+// proves: UP-1
+#[test]
+fn what_goes_through_a_cache_does_not_count_as_tokens() {
+    let cached = Usage {
+        input: 10,
+        output: 3,
+        reasoning: 2,
+        cache_read: 500,
+        cache_write: 70,
+    };
+    for (tokens, stops) in [(13, true), (14, false)] {
+        let mut asked = calls(&["a"]);
+        if let Input::Answered { response, .. } = &mut asked {
+            response.usage = Some(cached);
+        }
+        let mut script = Script::start(spec(Limits {
+            tokens,
+            ..Limits::default()
+        }));
+        let result = ended("a", ToolEnvelope::text("x"));
+        script.feed_all([asked, allow("a"), result]);
+        let notice = "s.cfg.1.m3 system: [Agent stopped: Max tokens reached (13/13)]";
+        let lines = script.lines();
+        assert_eq!(
+            lines.contains(&notice.to_owned()),
+            stops,
+            "{tokens}: {lines:?}"
+        );
+    }
+}
+
 /// UP-1: money, where its price is known: every bucket has its own, and the sum is rounded up.
 // proves: UP-1
 #[test]
