@@ -59,6 +59,7 @@ fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopReason, Faul
                     FaultKind::ContextOverflow => Ok(StopReason::MaxTokens),
                     FaultKind::Network
                     | FaultKind::Protocol
+                    | FaultKind::Unfinished
                     | FaultKind::RateLimit
                     | FaultKind::Overloaded
                     | FaultKind::Auth
@@ -153,7 +154,9 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
             "The model cannot be reached",
             "Check the network, then prompt again.",
         ),
-        FaultKind::Protocol => ("The model's answer broke off", "Prompt again."),
+        FaultKind::Protocol | FaultKind::Unfinished => {
+            ("The model's answer broke off", "Prompt again.")
+        }
         FaultKind::RateLimit => (
             "The model's provider has had too many requests",
             "Wait a little, then prompt again.",
@@ -184,6 +187,7 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
         FaultKind::Auth => Fault::new(AUTH_REQUIRED, what, details),
         FaultKind::Network
         | FaultKind::Protocol
+        | FaultKind::Unfinished
         | FaultKind::RateLimit
         | FaultKind::Overloaded
         | FaultKind::ContextOverflow

@@ -3,7 +3,7 @@
 //! What a provider said is quoted, shortened, and freed of the key. Nothing else of the traffic is
 //! ever part of a fault.
 
-use crate::{http::Endpoint, retry::Failure, sse::Unreadable};
+use crate::{http::Endpoint, retry::Failure};
 use chrono::{DateTime, Utc};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -107,11 +107,18 @@ pub(crate) fn no_events(at: &Endpoint, text: &str) -> ModelFault {
     )
 }
 
-pub(crate) fn unreadable(at: &Endpoint, why: Unreadable) -> ModelFault {
-    broken_promise(at, &why.to_string())
+/// The answer came to an end without its terminal event, or in the middle of an event (C-31).
+pub(crate) fn unfinished(at: &Endpoint, why: &str) -> ModelFault {
+    plain(
+        FaultKind::Unfinished,
+        format!(
+            "The answer of {} stopped before it was said to be over ({why}): choose another model, or check what stands between you and {}.",
+            at.provider, at.shown
+        ),
+    )
 }
 
-/// The stream was not what the API promises (C-31).
+/// The stream was not what the API promises.
 pub(crate) fn broken_promise(at: &Endpoint, why: &str) -> ModelFault {
     plain(
         FaultKind::Protocol,

@@ -49,6 +49,8 @@ pub(crate) enum Step {
 pub(crate) enum Broken {
     /// It is not what the API promises.
     Promise(String),
+    /// It came to its end without the API's terminal event (C-31).
+    Unfinished(String),
     /// The provider reports an error in mid-stream.
     Said(Said),
 }
@@ -133,7 +135,13 @@ impl<D: Dialect> Remote<D> {
         let mut deltas = Vec::new();
         let broken = |broken| match broken {
             Broken::Promise(why) => fault::broken_promise(at, &why),
+            Broken::Unfinished(why) => fault::unfinished(at, &why),
             Broken::Said(said) => said.fault(at, None),
+        };
+        // Behind the last blank line lies an event that may be whole, or have broken off.
+        let in_event = |why, is_last| match why {
+            Broken::Promise(why) if is_last => Broken::Unfinished(why),
+            why @ (Broken::Promise(_) | Broken::Unfinished(_) | Broken::Said(_)) => why,
         };
         let mut step = Step::More;
         while step == Step::More {
@@ -145,13 +153,15 @@ impl<D: Dialect> Remote<D> {
                 let Some(data) = decoder.next(chunk.is_none()) else {
                     break;
                 };
-                let data = data.map_err(|why| fault::unreadable(at, why))?;
+                let is_last = chunk.is_none();
+                let fails = |why| broken(in_event(why, is_last));
+                let data = data.map_err(|why| fails(Broken::Promise(why.to_string())))?;
                 let read = reader.on(data, &mut deltas);
                 for delta in deltas.drain(..) {
                     *sent = true;
                     out.send(delta).await;
                 }
-                step = read.map_err(broken)?;
+                step = read.map_err(fails)?;
             }
             if chunk.is_none() {
                 break;

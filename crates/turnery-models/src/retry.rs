@@ -94,9 +94,11 @@ impl RetryPolicy {
 /// A silent provider is not asked again: each attempt would last as long as the silence did.
 fn worth_it(kind: FaultKind) -> bool {
     match kind {
-        FaultKind::Network | FaultKind::Protocol | FaultKind::RateLimit | FaultKind::Overloaded => {
-            true
-        }
+        FaultKind::Network
+        | FaultKind::Protocol
+        | FaultKind::Unfinished
+        | FaultKind::RateLimit
+        | FaultKind::Overloaded => true,
         FaultKind::Timeout
         | FaultKind::Auth
         | FaultKind::ContextOverflow

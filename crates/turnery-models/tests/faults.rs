@@ -154,7 +154,7 @@ async fn after_the_first_fragment_nothing_is_tried_again() {
     let server = serve(vec![events(cut), events(OK)]).await;
     let model = server.model(Api::OpenAi, "m1");
     let (response, told) = listen(&*model, hello()).await;
-    assert_eq!(response.unwrap_err().kind, FaultKind::Protocol);
+    assert_eq!(response.unwrap_err().kind, FaultKind::Unfinished);
     assert_eq!(told, [Told::Delta(text(0, "Hi"))]);
     assert_eq!(server.bodies().len(), 1);
 }

@@ -128,10 +128,27 @@ async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
     for end in 1..=done {
         let (response, _) = call(&*model, hello()).await;
         let kind = response.expect_err("a fault").kind;
-        assert!(
-            matches!(kind, FaultKind::Protocol | FaultKind::Network),
-            "cut at {end}: {kind:?}"
-        );
+        assert_eq!(kind, FaultKind::Network, "cut at {end}: a chunk is open");
+    }
+}
+
+/// LASH-25, C-31: nothing is wrong with the connection, but nobody says that the answer is whole.
+// proves: LASH-25, C-31
+#[tokio::test]
+async fn an_answer_that_ends_without_its_end_is_unfinished() {
+    let reason =
+        ANSWER.find("data: {\"model\":\"m1-0914\",\"choices\":[{\"index\":0,\"delta\":{},");
+    let reason = reason.expect("the finish_reason");
+    let ends: Vec<usize> = (0..=reason).step_by(7).chain([reason]).collect();
+    let bodies = ends
+        .iter()
+        .map(|end| events(ANSWER.get(..*end).unwrap_or_default()));
+    let server = serve(bodies.collect()).await;
+    let model = server.model_with(Api::OpenAi, "m1", 0);
+    for end in ends {
+        let (response, _) = call(&*model, hello()).await;
+        let kind = response.expect_err("a fault").kind;
+        assert_eq!(kind, FaultKind::Unfinished, "cut at {end}");
     }
 }
 
@@ -144,7 +161,7 @@ async fn a_finish_reason_ends_an_answer_where_done_is_not_sent() {
     let response = call(&*model, hello()).await.0.unwrap();
     assert_eq!((response.stop, response.usage), (ModelStop::Length, None));
     let fault = call(&*model, hello()).await.0.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Protocol, "what follows broke off");
+    assert_eq!(fault.kind, FaultKind::Unfinished, "what follows broke off");
 }
 
 /// What each server sends, and the content it means.

@@ -162,17 +162,30 @@ impl Loop {
         self.draft_failed(Draft::default(), fault);
     }
 
-    /// What the client has seen stays; the loop stops.
+    /// What the client has seen stays; the loop stops. An answer of which nobody says that it is whole
+    /// is not the provider's failure, but one of ours (LASH-25, C-31).
     fn draft_failed(&mut self, draft: Draft, fault: ModelFault) {
         self.settle_draft(draft, MessageStop::Error, Some(fault.message.clone()));
+        let message = fault.message.clone();
+        let (stop, detail) = match fault.kind {
+            FaultKind::Unfinished => (TurnStop::RuntimeError, Detail::Runtime { message }),
+            kind @ (FaultKind::Network
+            | FaultKind::Protocol
+            | FaultKind::RateLimit
+            | FaultKind::Overloaded
+            | FaultKind::Auth
+            | FaultKind::ContextOverflow
+            | FaultKind::BadRequest
+            | FaultKind::Timeout) => {
+                let detail = Detail::Provider { kind, message };
+                (TurnStop::ProviderError, detail)
+            }
+        };
         let failed = Failed {
             usage: None,
             tool_results: Vec::new(),
-            outcome: Outcome::Stopped(TurnStop::ProviderError),
-            detail: Detail::Provider {
-                kind: fault.kind,
-                message: fault.message.clone(),
-            },
+            outcome: Outcome::Stopped(stop),
+            detail,
         };
         self.fail(failed, fault.message);
     }

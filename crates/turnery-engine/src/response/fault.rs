@@ -27,8 +27,10 @@ pub struct ModelFault {
 pub enum FaultKind {
     /// No connection, or it broke off.
     Network,
-    /// The stream ended without its terminal event, or was not what the API promises (C-31).
+    /// The stream was not what the API promises.
     Protocol,
+    /// The stream ended in good order, but never said that the answer was over (LASH-25, C-31).
+    Unfinished,
     /// Too many requests.
     RateLimit,
     /// The provider is overloaded or broken (5xx, 529).
@@ -48,9 +50,12 @@ impl FaultKind {
     #[must_use]
     pub fn is_retryable(self) -> bool {
         match self {
-            Self::Network | Self::Protocol | Self::RateLimit | Self::Overloaded | Self::Timeout => {
-                true
-            }
+            Self::Network
+            | Self::Protocol
+            | Self::Unfinished
+            | Self::RateLimit
+            | Self::Overloaded
+            | Self::Timeout => true,
             Self::Auth | Self::ContextOverflow | Self::BadRequest => false,
         }
     }

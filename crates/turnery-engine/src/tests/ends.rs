@@ -42,7 +42,7 @@ fn finished(text: &str) -> Outcome {
 }
 
 /// LASH-4, LASH-17 to 20, C-19, D-16, UP-34: how the model's answer decides.
-// proves: LOOP-52, LASH-4, LASH-17, LASH-18, LASH-19, LASH-20, D-16, C-19, UP-34, UP-35
+// proves: LOOP-52, LASH-4, LASH-17, LASH-18, LASH-19, LASH-20, LASH-25, C-31, D-16, C-19, UP-34, UP-35
 #[test]
 fn the_answer_decides_the_outcome() {
     let empty = "the model gave an empty answer; send the prompt again, or choose another model";
@@ -77,6 +77,14 @@ fn the_answer_decides_the_outcome() {
             vec![failed(FaultKind::Network)],
             stopped(TurnStop::ProviderError),
             broken(FaultKind::Network, "it broke"),
+            true,
+        ),
+        (
+            vec![text(0, "al"), failed(FaultKind::Unfinished)],
+            stopped(TurnStop::RuntimeError),
+            Some(Detail::Runtime {
+                message: "it broke".to_owned(),
+            }),
             true,
         ),
         (

@@ -289,7 +289,7 @@ impl remote::Reader for Reader {
 
     fn end(self) -> Result<Response, Broken> {
         if !self.is_over {
-            return Err(Broken::Promise("it ended without message_stop".to_owned()));
+            return Err(Broken::Unfinished("there is no message_stop".to_owned()));
         }
         let Some(raw_stop) = self.raw_stop else {
             return Err(Broken::Promise("it does not say why it stopped".to_owned()));

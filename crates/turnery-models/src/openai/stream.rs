@@ -119,8 +119,8 @@ impl remote::Reader for Reader {
 
     fn end(self) -> Result<Response, Broken> {
         if !self.is_done && self.raw_stop.is_none() {
-            return Err(Broken::Promise(
-                "it ended without [DONE] and without a finish_reason".to_owned(),
+            return Err(Broken::Unfinished(
+                "there is neither [DONE] nor a finish_reason".to_owned(),
             ));
         }
         let word = self.raw_stop.as_deref();

@@ -186,8 +186,10 @@ pub struct Fault {
 pub enum FaultWord {
     /// No connection, or it broke off.
     Network,
-    /// The stream broke off or was not what the API promises.
+    /// The stream was not what the API promises.
     Protocol,
+    /// The stream ended without saying that the answer was over.
+    Unfinished,
     /// Too many requests.
     RateLimit,
     /// The provider is overloaded.
@@ -279,6 +281,7 @@ impl From<FaultWord> for FaultKind {
         match word {
             FaultWord::Network => Self::Network,
             FaultWord::Protocol => Self::Protocol,
+            FaultWord::Unfinished => Self::Unfinished,
             FaultWord::RateLimit => Self::RateLimit,
             FaultWord::Overloaded => Self::Overloaded,
             FaultWord::Auth => Self::Auth,
