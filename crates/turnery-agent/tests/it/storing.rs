@@ -4,9 +4,10 @@ use crate::{
     failing_store::FailingStore,
     world::{Act, ROOM, World, say, start},
 };
-use std::sync::atomic::Ordering;
-use turnery_agent::{CancellationToken, PromptError, SetError};
+use std::sync::{Arc, atomic::Ordering};
+use turnery_agent::{CancellationToken, OpenError, PromptError, SetError};
 use turnery_engine::CommitFault;
+use turnery_store::{ListQuery, SqliteStore, StoreError};
 use turnery_tools::Mode;
 
 /// LASH-35.
@@ -92,4 +93,46 @@ async fn a_setting_that_could_not_be_stored_is_not_in_force() {
     ticket.result().await.unwrap();
     assert_eq!(world.person.asked.lock().unwrap().len(), 1);
     assert!(world.ran.lock().unwrap().is_empty());
+}
+
+/// What a later version has written is an error for its own session, and nothing to the others.
+#[tokio::test]
+async fn a_session_of_a_later_version_is_refused_and_the_others_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = Arc::new(SqliteStore::open(path.clone()));
+    let hello: &[Act] = &[Act::Say("hello")];
+    let world = World::over(store, &[hello; 4]);
+    let (first, _seen) = world.session(ROOM).await;
+    let (second, _seen) = world.session(ROOM).await;
+    for session in [&first, &second] {
+        say(session, "hi").result().await.unwrap();
+    }
+    let id = first.id().clone();
+    first.close().await;
+    let db = rusqlite::Connection::open(&path).unwrap();
+    let change = "UPDATE loops SET continuation_kind = 'sideways' WHERE session_id = ?1";
+    assert_eq!(db.execute(change, [id.as_str()]).unwrap(), 1);
+    for replay in [true, false] {
+        let (ports, _shown) = world.ports(ROOM);
+        let opened = world.agent.open(&id, world.request(), replay, |_| ports);
+        let error = opened.await.err();
+        let Some(OpenError::Store(StoreError::Broken(text))) = &error else {
+            panic!("replay {replay}: {error:?}");
+        };
+        assert!(text.contains("unknown variant `sideways`"), "{text}");
+    }
+    say(&second, "on").result().await.unwrap();
+    let other = second.id().clone();
+    second.close().await;
+    let (again, _shown) = world.open(&other, true).await;
+    say(&again, "and on").result().await.unwrap();
+    let request = world.puppet.request(3);
+    assert_eq!(request, ["hi", "hello", "on", "hello", "and on"]);
+    let listed = world.agent.list(ListQuery::default()).await.unwrap();
+    let mut listed: Vec<_> = listed.sessions.into_iter().map(|info| info.id).collect();
+    listed.sort();
+    let mut made = [id, other];
+    made.sort();
+    assert_eq!(listed, made);
 }

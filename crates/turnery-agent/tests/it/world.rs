@@ -447,7 +447,7 @@ impl World {
         (Box::new(Tray(PollSender::new(sender))), seen)
     }
 
-    fn ports(&self, room: usize) -> (Ports, mpsc::Receiver<Seen>) {
+    pub(crate) fn ports(&self, room: usize) -> (Ports, mpsc::Receiver<Seen>) {
         let (outbox, seen) = Self::tray(room);
         let ports = Ports {
             client: self.person.clone(),

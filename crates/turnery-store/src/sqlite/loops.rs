@@ -29,9 +29,8 @@ pub(super) fn read(
         let mut rows = select.query((key,))?;
         let Some(row) = rows.next()? else { continue };
         if row.get::<_, u64>(0)? > after {
-            let mut record = record(row, id, &mut whole)?;
-            record.events = log(text(row, 10)?, &record)?;
-            found.push(Arc::new(record));
+            let record = with_events(row, id, &mut whole);
+            found.push(Arc::new(record.map_err(|fault| unreadable(row, fault))?));
         }
     }
     Ok(found)
@@ -52,7 +51,7 @@ pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<Vec<Arc<Loo
         if text(row, 1)? != wanted.as_str() {
             continue;
         }
-        let record = record(row, id, &mut whole)?;
+        let record = record(row, id, &mut whole).map_err(|fault| unreadable(row, fault))?;
         if record.stands() {
             chain.push(Arc::new(record));
         }
@@ -69,6 +68,22 @@ fn keys(db: &Connection, id: &SessionId) -> Result<Vec<i64>, Fault> {
     let mut keys = keys.collect::<Result<Vec<i64>, _>>()?;
     keys.sort_unstable();
     Ok(keys)
+}
+
+/// A word that is not known is most likely that of a later version.
+fn unreadable(row: &Row<'_>, fault: Fault) -> Fault {
+    match (fault, text(row, 1)) {
+        (Fault::Json(error), Ok(loop_id)) => Fault::Row(format!(
+            "loop {loop_id} cannot be read ({error}); if a newer turnery has written it, use that one"
+        )),
+        (fault @ (Fault::Json(_) | Fault::Told(_) | Fault::Sql(_) | Fault::Row(_)), _) => fault,
+    }
+}
+
+fn with_events(row: &Row<'_>, id: &SessionId, whole: &mut String) -> Result<LoopRecord, Fault> {
+    let mut record = record(row, id, whole)?;
+    record.events = log(text(row, 10)?, &record)?;
+    Ok(record)
 }
 
 /// The record without its events. Its columns are put together to one text, which `whole` holds.

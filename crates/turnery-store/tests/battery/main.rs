@@ -10,6 +10,7 @@ mod lanes;
 mod laws;
 mod lineage;
 mod listing;
+mod newer;
 mod processes;
 mod recovery;
 mod samples;

@@ -1,0 +1,84 @@
+//! Newer: rows with words that only a later version knows. They are an error for their own session,
+//! and for no other.
+
+use crate::samples::*;
+use rusqlite::Connection;
+use std::{path::Path, sync::Arc};
+use turnery_store::{ListQuery, SqliteStore, Store, StoreError};
+
+/// What a later version may write into a loop's row, and the word that is not known then.
+const WORDS: [(&str, &str); 5] = [
+    (
+        "log = replace(log, '\"usage_reported\"', '\"teleported\"')",
+        "teleported",
+    ),
+    ("status = 'dreaming'", "dreaming"),
+    ("continuation_kind = 'sideways'", "sideways"),
+    (
+        "record = replace(record, '\"finished\"', '\"vanished\"')",
+        "vanished",
+    ),
+    (
+        "messages = replace(messages, '\"assistant\"', '\"oracle\"')",
+        "oracle",
+    ),
+];
+
+/// A database with two sessions of one loop each.
+async fn two_sessions(path: &Path) {
+    let store = SqliteStore::open(path.to_path_buf());
+    for id in ["s1", "s2"] {
+        store.create(new_session(id)).await.unwrap();
+        let lane = store.claim(&id.into(), &owner("a")).await.unwrap().lane;
+        let record = Arc::new(record(id, 1, "How is it?"));
+        store.commit(commit(&lane, 0, &record)).await.unwrap();
+        store.release(&lane).await.unwrap();
+    }
+}
+
+fn is_told<T: std::fmt::Debug>(read: Result<T, StoreError>, path: &Path, word: &str) {
+    let Err(StoreError::Broken(text)) = read else {
+        panic!("{word}: {read:?}");
+    };
+    let expected = [
+        &path.display().to_string(),
+        "loop s1.cfg.1 cannot be read",
+        word,
+        "if a newer turnery has written it, use that one",
+    ];
+    for part in expected {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_row_of_a_later_version_is_an_error_for_its_session_alone() {
+    for (change, word) in WORDS {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        two_sessions(&path).await;
+        let db = Connection::open(&path).unwrap();
+        let sql = format!("UPDATE loops SET {change} WHERE session_id = 's1'");
+        assert_eq!(db.execute(&sql, ()).unwrap(), 1);
+        drop(db);
+        let store = SqliteStore::open(path.clone());
+        is_told(store.loops(&"s1".into(), 0).await, &path, word);
+        match store.history(&"s1".into()).await {
+            // The model needs no events.
+            Ok(history) => assert_eq!((history.len(), word), (1, "teleported")),
+            broken => is_told(broken, &path, word),
+        }
+        let listed = store.list(ListQuery::default()).await.unwrap();
+        assert_eq!(listed.sessions.len(), 2, "{word}");
+        let other = Arc::new(record("s2", 1, "How is it?"));
+        assert_eq!(
+            store.loops(&"s2".into(), 0).await,
+            Ok(vec![Arc::clone(&other)])
+        );
+        let lane = store.claim(&"s2".into(), &owner("b")).await.unwrap().lane;
+        let more = Arc::new(record("s2", 2, "And now?"));
+        assert_eq!(store.commit(commit(&lane, 1, &more)).await, Ok(2));
+        let read = store.loops(&"s2".into(), 0).await;
+        assert_eq!(read, Ok(vec![other, more]));
+    }
+}
