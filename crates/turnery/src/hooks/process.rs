@@ -3,11 +3,12 @@
 //! What must hold: nothing of it is left when [`run`] returns or its future is dropped. It has a
 //! process group of its own, which is killed as a whole.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::{io, path::Path, process::Stdio, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     process::{Child, Command},
+    signal::unix::{SignalKind, signal},
 };
 
 /// A command that prints more is stopped. Unit: bytes, for stdout and stderr each.
@@ -45,6 +46,7 @@ pub(super) async fn run(
 /// A running command and all that it started. Dropping this kills them all; the runtime buries the leader.
 struct Group {
     leader: Child,
+    /// There only while the leader is not waited for: until then nobody else can be given its number.
     id: Option<Pid>,
 }
 
@@ -85,10 +87,10 @@ impl Group {
             Ok(())
         };
         let wait = async {
-            let status = self.leader.wait().await.map_err(broken)?;
+            over(self.id).await.map_err(broken)?;
             // What it left behind holds the pipes open, and nobody waits for that.
             kill(self.id.take());
-            Ok(status)
+            self.leader.wait().await.map_err(broken)
         };
         let ((), stdout, stderr, status) =
             tokio::try_join!(write, all(out, "stdout"), all(err, "stderr"), wait)?;
@@ -106,7 +108,17 @@ impl Drop for Group {
     }
 }
 
-/// The group keeps its number while it has members, and while its leader is not waited for.
+/// Wait until the leader has ended, and leave it to be waited for.
+async fn over(leader: Option<Pid>) -> io::Result<()> {
+    let Some(id) = leader else { return Ok(()) };
+    let mut children = signal(SignalKind::child())?;
+    let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    while waitid(WaitId::Pid(id), how)?.is_none() {
+        children.recv().await;
+    }
+    Ok(())
+}
+
 fn kill(group: Option<Pid>) {
     if let Some(id) = group {
         // The only failure that can be is that nobody is left.
@@ -124,5 +136,25 @@ async fn all(pipe: Option<impl AsyncRead + Unpin>, name: &str) -> Result<Vec<u8>
     match read.len() as u64 > LONGEST {
         true => Err(format!("it printed more than 1 MiB to {name}")),
         false => Ok(read),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::test_kill_process;
+
+    #[tokio::test]
+    async fn a_leader_that_has_ended_keeps_its_number_until_its_group_is_killed() {
+        let words = ["sh", "-c", "exit 3"].map(str::to_owned);
+        let mut group = Group::start(&words, Path::new("/")).unwrap();
+        let id = group.id.unwrap();
+        over(group.id).await.unwrap();
+        assert_eq!(test_kill_process(id), Ok(()), "nobody has waited for it");
+        assert_eq!(kill_process_group(id, Signal::KILL), Ok(()));
+        let ended = group.attend(Vec::new()).await.unwrap();
+        assert_eq!(ended.code, Some(3));
+        assert_eq!(group.id, None, "the number is no longer ours");
+        assert!(test_kill_process(id).is_err());
     }
 }
