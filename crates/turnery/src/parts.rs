@@ -134,3 +134,41 @@ pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
         .enable_all()
         .build()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use turnery_engine::ToolEnvelope;
+    use turnery_store::MemoryStore;
+    use turnery_tools::{Action, Options, Scope, Workspace, execute};
+
+    /// A tool that asks its host for something, called from this toolbox: what of that comes through.
+    async fn effects(tools: Toolbox) -> Vec<Value> {
+        let emit = || vec![json!({"kind": "emit", "type": "order.placed"})];
+        let busy = Action::new("busy", "", move |_: Value, _| async move {
+            ToolEnvelope::json(json!("done")).with_effects(emit())
+        });
+        let workspace = Workspace::local(std::env::temp_dir()).unwrap();
+        let scope = Scope::new(Arc::new(workspace)).with_tools(tools.and(busy));
+        let done = execute("busy", json!({}), &scope, &Options::default()).await;
+        assert!(done.result.is_ok(), "{done:?}");
+        done.effects
+    }
+
+    // proves: C-22
+    #[tokio::test]
+    async fn nothing_that_a_tool_asks_for_besides_its_result_leaves_the_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("config.toml");
+        std::fs::write(&config, "").unwrap();
+        let global = Global {
+            config: Some(config),
+        };
+        let parts = Parts::read(&global, Choice::default());
+        let agent = parts.agent_over(Arc::new(MemoryStore::new()));
+        assert_eq!(effects(agent.toolbox().clone()).await, Vec::<Value>::new());
+        // Without the server's policy it would.
+        assert_eq!(effects(toolbox(Shell::default())).await.len(), 1);
+    }
+}
