@@ -95,7 +95,7 @@ impl TurnInput {
         self
     }
 
-    /// What a message holds: pictures as typed attachments (LASH-42).
+    /// What a message holds: pictures with their type (LASH-42).
     pub fn content(self) -> Result<Vec<Content>, InputFault> {
         let mut images: HashMap<String, ImageData> = HashMap::new();
         let mut content = Vec::with_capacity(self.items.len());

@@ -146,7 +146,7 @@ fn a_call_starts_and_ends_in_one_row_and_what_is_absent_is_left_out() {
     );
 }
 
-// proves: LASH-71, LASH-74
+// proves: LASH-74
 #[test]
 fn what_is_present_is_told() {
     let event = TurnEvent::ToolCallStarted {
