@@ -309,6 +309,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         tracing,
         tap: Tap::default(),
         observing,
+        inserting: None,
         waiting: VecDeque::new(),
         words: VecDeque::new(),
         closing: Vec::new(),

@@ -1,5 +1,6 @@
 //! Client: whoever is at the other end of a session. Asks go to it, events are shown to it.
 
+use crate::{PromptError, PromptResult};
 use futures_util::future::BoxFuture;
 use std::{
     sync::Arc,
@@ -106,6 +107,11 @@ pub trait Outbox: Send + 'static {
 
     /// Take one item. Only after `poll_room` was ready.
     fn push(&mut self, item: Item<'_>);
+
+    /// Whether it is given `Item::Ended` as well. Who waits for tickets needs no such thing.
+    fn follows(&self) -> bool {
+        false
+    }
 }
 
 /// What an outbox is given.
@@ -123,6 +129,8 @@ pub enum Item<'a> {
         /// When it was last active.
         updated_at: Timestamp,
     },
+    /// A prompt has come to its end: nothing more of it follows. Only for an outbox that `follows`.
+    Ended(&'a Result<PromptResult, PromptError>),
 }
 
 /// A client that answers nothing and shows nothing: what the policy does not allow is denied.

@@ -26,7 +26,7 @@ pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};
 pub(crate) use task::{Task, offered};
 
 use crate::{CancellationToken, Cursor, Observer, observe::Observable, sink::Listener};
-use mail::{Tries, When, Word, Work};
+use mail::{Place, Tries, When, Word, Work};
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicUsize, Ordering},
@@ -217,13 +217,19 @@ impl Session {
             return Err(StartError::Full(PROMPTS_WAITING));
         }
         let (reply, result) = oneshot::channel();
+        let (insert, inserted) = oneshot::channel();
+        let place = Place::default();
+        let cancel_all = self.cancel_all();
+        let cancels = (options.cancel.clone(), cancel_all.clone());
         let prompt = Prompt {
             work,
             tries,
             options,
-            cancel_all: self.cancel_all(),
+            cancel_all,
             listener,
             reply: Some(reply),
+            inserted: Some(insert),
+            place: place.clone(),
             open,
         };
         self.shared
@@ -233,7 +239,13 @@ impl Session {
                 mpsc::error::TrySendError::Full(_) => StartError::Full(PROMPTS_WAITING),
                 mpsc::error::TrySendError::Closed(_) => StartError::Closed,
             })?;
-        Ok(Ticket { result })
+        Ok(Ticket {
+            result,
+            inserted,
+            place,
+            cancels,
+            withdrawn: false,
+        })
     }
 
     fn cancel_all(&self) -> CancellationToken {

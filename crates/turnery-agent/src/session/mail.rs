@@ -2,8 +2,12 @@
 
 use super::{Counter, Open, PromptError, PromptOptions, PromptResult, SetError};
 use crate::{CancellationToken, Candidate, Pick, sink::Listener};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 use tokio::sync::oneshot;
-use turnery_engine::{Content, LoopId};
+use turnery_engine::{Content, LoopId, MessageId};
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::Mode;
 
@@ -43,7 +47,30 @@ pub(crate) struct Prompt {
     pub(crate) listener: Listener,
     /// Nobody waits for a prompt that was made of words that came too late.
     pub(crate) reply: Option<oneshot::Sender<Result<PromptResult, PromptError>>>,
+    /// Who wants to know which message it became.
+    pub(crate) inserted: Option<oneshot::Sender<MessageId>>,
+    pub(crate) place: Place,
     pub(crate) open: Open,
+}
+
+impl Prompt {
+    /// Take it out of the queue for good. False if it was taken back before.
+    pub(crate) fn begins(&self) -> bool {
+        let cancelled = self.options.cancel.is_cancelled() || self.cancel_all.is_cancelled();
+        !(self.options.withdrawable && cancelled) && self.place.take()
+    }
+}
+
+/// A prompt's place in the queue. It either begins or is taken back: whoever takes the place first has
+/// decided that.
+#[derive(Clone, Default)]
+pub(crate) struct Place(Arc<AtomicBool>);
+
+impl Place {
+    /// True for the first who asks.
+    pub(crate) fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
 }
 
 /// A prompt's candidates, and how one of them is chosen.
@@ -89,6 +116,8 @@ impl Word {
             cancel_all: self.cancel_all,
             listener: Listener::default(),
             reply: None,
+            inserted: None,
+            place: Place::default(),
             open: self.prompts.open(),
         }
     }

@@ -37,6 +37,9 @@ pub struct PromptOptions {
     pub hooks: Vec<Arc<dyn Hooks>>,
     /// The loop of another session whose tool call makes this prompt, if one does (LOOP-24).
     pub spawned_by: Option<LoopId>,
+    /// Whether a cancel that comes before the prompt has begun leaves nothing of it behind
+    /// ([`PromptError::Withdrawn`](crate::PromptError::Withdrawn)), not even a loop that says so.
+    pub withdrawable: bool,
 }
 
 impl PromptOptions {

@@ -65,6 +65,7 @@ impl Scope {
 impl Task {
     /// Run a prompt, answer its ticket, and line up what was said too late for it.
     pub(crate) async fn prompt(&mut self, prompt: Prompt) {
+        let begins = prompt.begins();
         let Prompt {
             work,
             tries,
@@ -72,14 +73,25 @@ impl Task {
             cancel_all,
             listener,
             reply,
+            inserted,
+            place: _,
             open,
         } = prompt;
+        if !begins {
+            if let Some(reply) = reply {
+                let _ = reply.send(Err(PromptError::Withdrawn));
+            }
+            return;
+        }
+        self.inserting = inserted;
         self.tap = Tap::new(listener, (options.cancel.clone(), cancel_all.clone()));
         let result = self.run_prompt(work, tries, &options, cancel_all).await;
         self.tap = Tap::default();
+        self.inserting = None;
         for word in std::mem::take(&mut self.words).into_iter().rev() {
             self.waiting.push_front(word.into_prompt(options.clone()));
         }
+        self.show_end(&result).await;
         match (reply, result) {
             (Some(reply), result) => {
                 let _ = reply.send(result);

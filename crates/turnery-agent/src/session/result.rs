@@ -1,11 +1,12 @@
 //! Result: what came of a prompt, and how to wait for it.
 
-use crate::{UsageRow, usage_report::children_usage};
+use super::mail::Place;
+use crate::{CancellationToken, UsageRow, usage_report::children_usage};
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
 use turnery_engine::{
-    CallId, CommitFault, Detail, Disposition, EventKind, LlmMessage, LoopId, LoopRecord, Outcome,
-    Timestamp, ToolCall, ToolEnvelope, Usage,
+    CallId, CommitFault, Detail, Disposition, EventKind, LlmMessage, LoopId, LoopRecord, MessageId,
+    Outcome, Timestamp, ToolCall, ToolEnvelope, Usage,
 };
 use turnery_models::UnknownModel;
 
@@ -167,6 +168,9 @@ pub enum PromptError {
     /// The session cannot be continued like that; it did not begin.
     #[error(transparent)]
     Continue(#[from] ContinueError),
+    /// It was taken back; it did not begin.
+    #[error("the prompt was taken back before it began")]
+    Withdrawn,
 }
 
 /// Why a session cannot be continued as asked (UP-15).
@@ -190,11 +194,38 @@ pub enum ContinueError {
 /// been pushed and the commit has succeeded. Dropping it does not cancel the prompt.
 pub struct Ticket {
     pub(super) result: oneshot::Receiver<Result<PromptResult, PromptError>>,
+    pub(super) inserted: oneshot::Receiver<MessageId>,
+    pub(super) place: Place,
+    /// What cancels it: its own token, and that of all prompts started when it was.
+    pub(super) cancels: (CancellationToken, CancellationToken),
+    /// It was taken back, and its place in the queue is empty.
+    pub(super) withdrawn: bool,
 }
 
 impl Ticket {
+    /// The message that the prompt became, once that is part of the conversation; long before the
+    /// prompt's end. `None` if it became none, and never will: the result says why. A cancel that comes
+    /// before the prompt has begun takes it back at once, whatever runs before it.
+    pub async fn inserted(&mut self) -> Option<MessageId> {
+        let (own, all) = &self.cancels;
+        tokio::select! {
+            biased;
+            inserted = &mut self.inserted => return inserted.ok(),
+            () = own.cancelled() => {}
+            () = all.cancelled() => {}
+        }
+        self.withdrawn = self.place.take();
+        match self.withdrawn {
+            true => None,
+            false => (&mut self.inserted).await.ok(),
+        }
+    }
+
     /// The end of the prompt.
     pub async fn result(self) -> Result<PromptResult, PromptError> {
+        if self.withdrawn {
+            return Err(PromptError::Withdrawn);
+        }
         self.result.await.unwrap_or_else(|_| {
             Err(PromptError::Lost(CommitFault::Store(
                 "the session ended unexpectedly; open it again".to_owned(),

@@ -4,14 +4,15 @@ use super::{
     History, Mail, Prompt, PromptError, PromptOptions, PromptResult, SessionOptions, Set, SetError,
     known::Known, mail::Word,
 };
-use crate::{Ports, Settings, observe::Observing, sink::Tap, trace_sink::Tracing};
+use crate::{Item, Ports, Settings, observe::Observing, sink::Tap, trace_sink::Tracing};
 use std::{
     collections::VecDeque,
+    future::poll_fn,
     sync::Arc,
     task::{Context, Poll},
 };
 use tokio::sync::{mpsc, oneshot, watch};
-use turnery_engine::{CommitFault, FrameId};
+use turnery_engine::{CommitFault, FrameId, MessageId};
 use turnery_models::{Catalogue, Model};
 use turnery_store::{Opened, Owner, SessionInfo, SessionPatch, Store, StoreError};
 use turnery_tools::{Policy, Toolbox, Workspace};
@@ -45,6 +46,8 @@ pub(crate) struct Task {
     pub(crate) tap: Tap,
     /// Whoever observes the session.
     pub(crate) observing: Observing,
+    /// Who wants to know which message the running prompt became.
+    pub(crate) inserting: Option<oneshot::Sender<MessageId>>,
     /// Prompts that arrived while one ran.
     pub(crate) waiting: VecDeque<Prompt>,
     /// What has been said to the running prompt and is not heard yet.
@@ -149,6 +152,23 @@ impl Task {
             true => Poll::Pending,
             false => self.mailbox.poll_recv(cx),
         }
+    }
+
+    /// Show that a prompt is over, to an outbox that wants to know. Settings are changed meanwhile: a
+    /// slow client is nobody else's trouble.
+    pub(crate) async fn show_end(&mut self, end: &PromptEnd) {
+        if !self.ports.outbox.follows() {
+            return;
+        }
+        while let Some(mail) = poll_fn(|cx| match self.poll_mail(cx) {
+            Poll::Ready(Some(mail)) => Poll::Ready(Some(mail)),
+            Poll::Ready(None) | Poll::Pending => self.ports.outbox.poll_room(cx).map(|()| None),
+        })
+        .await
+        {
+            self.mail(mail).await;
+        }
+        self.ports.outbox.push(Item::Ended(end));
     }
 
     /// Take the lane, and catch up if somebody else has been at work in the session.

@@ -307,6 +307,7 @@ impl Outbox for Tray {
             Item::Live(event) => Seen::Live(event.clone()),
             Item::Replay(event) => Seen::Replay(event.clone()),
             Item::Info { title, .. } => Seen::Info(title.map(str::to_owned)),
+            Item::Ended(_) => return,
         };
         let _ = self.0.send_item(seen);
     }

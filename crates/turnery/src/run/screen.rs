@@ -61,7 +61,7 @@ impl Outbox for ScreenOutbox {
             Item::Live(event) => {
                 let _ = self.0.send_item(Shown::Event(Box::new(event.clone())));
             }
-            Item::Replay(_) | Item::Info { .. } => {}
+            Item::Replay(_) | Item::Info { .. } | Item::Ended(_) => {}
         }
     }
 }

@@ -74,6 +74,7 @@ impl Task {
             tracing: self.tracing.clone(),
             tap: Tap::default(),
             observing: observing().0,
+            inserting: None,
             waiting: VecDeque::new(),
             words: VecDeque::new(),
             closing: Vec::new(),

@@ -4,7 +4,7 @@ use super::Run;
 use crate::session::{history, steps::Step};
 use chrono::Utc;
 use std::{mem, sync::Arc};
-use turnery_engine::{CommitFault, Event, EventKind, Input, LoopRecord, Outcome};
+use turnery_engine::{CommitFault, Event, EventKind, Input, LoopRecord, Message, Outcome};
 use turnery_store::{Commit, StoreError};
 
 impl Run<'_> {
@@ -26,6 +26,11 @@ impl Run<'_> {
     pub(super) fn fold(&mut self, event: &Event) {
         self.recorder.fold(event);
         if let EventKind::MessageEnd { message } = &event.kind {
+            if matches!(message.message, Message::User { .. })
+                && let Some(inserting) = self.task.inserting.take()
+            {
+                let _ = inserting.send(message.message_id.clone());
+            }
             self.task.history.push(Arc::clone(message));
         } else if let EventKind::CompactionEnded {
             block: Some(block), ..
