@@ -56,16 +56,16 @@ pub(crate) static TABLE: [Command; 9] = [
 /// A command as it was typed.
 pub(crate) struct Typed {
     /// What follows the name, without the spaces around it.
-    args: String,
+    pub(crate) args: String,
     /// What came with it in the same prompt.
-    rest: Vec<Content>,
-    session: Session,
-    connection: Arc<Connection>,
-    scope: RequestScope,
+    pub(crate) rest: Vec<Content>,
+    pub(crate) session: Session,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) scope: RequestScope,
 }
 
 /// What a command comes to.
-enum Reply {
+pub(crate) enum Reply {
     /// Markdown for the person.
     Said(String),
     /// A loop of its own. When it has ended, this may be said of it.
@@ -89,16 +89,9 @@ pub(crate) fn find(input: &[Content]) -> Option<(&'static Command, String)> {
 }
 
 impl Command {
-    /// Run it, and answer the prompt that it came in.
-    pub(crate) async fn answer(
-        &self,
-        args: String,
-        rest: Vec<Content>,
-        session: Session,
-        connection: Arc<Connection>,
-        scope: RequestScope,
-    ) -> Result<PromptResponse, Fault> {
-        if self.needs_idle && session.is_busy() {
+    /// Run it, as far as that can be done at once.
+    pub(crate) async fn run(&self, typed: Typed) -> Result<Reply, Fault> {
+        if self.needs_idle && typed.session.is_busy() {
             return Err(Fault::internal(
                 "session_busy",
                 "A prompt is running",
@@ -109,17 +102,15 @@ impl Command {
                 true,
             ));
         }
-        let id = connection.command_id(session.id().as_str());
-        let out = connection.peer.out().clone();
-        let mut writer = UpdateWriter::new(session.id().as_str());
-        let reply = (self.run)(Typed {
-            args,
-            rest,
-            session,
-            connection,
-            scope,
-        });
-        let (text, answer) = match reply.await? {
+        (self.run)(typed).await
+    }
+
+    /// Run it, and answer the prompt that it came in.
+    pub(crate) async fn answer(&self, typed: Typed) -> Result<PromptResponse, Fault> {
+        let session_id = typed.session.id().clone();
+        let connection = Arc::clone(&typed.connection);
+        let id = connection.command_id(session_id.as_str());
+        let (text, answer) = match self.run(typed).await? {
             Reply::Said(text) => (Some(text), end_turn()),
             Reply::Runs(ticket, closing) => match ticket.result().await {
                 Ok(result) => {
@@ -137,8 +128,9 @@ impl Command {
             },
         };
         if let Some(text) = text {
+            let mut writer = UpdateWriter::new(session_id.as_str());
             writer.text(Voice::Agent, &id, &text);
-            send(&out, writer.lines).await;
+            send(connection.peer.out(), writer.lines).await;
         }
         answer
     }

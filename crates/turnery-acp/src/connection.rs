@@ -1,6 +1,6 @@
 //! Connection: what is known of the client, and the sessions that are open on it.
 
-use crate::{barrier::Barrier, fault::Fault, news::Takes, peer::Peer};
+use crate::{barrier::Barrier, dialect::Dialect, fault::Fault, news::Takes, peer::Peer};
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use std::{
     collections::HashMap,
@@ -20,6 +20,9 @@ pub(crate) struct Connection {
 #[derive(Default)]
 struct State {
     client: Option<Abilities>,
+    dialect: Dialect,
+    /// A request besides `initialize` has been taken: the dialect stays what it is (INIT-15).
+    settled: bool,
     sessions: HashMap<String, Session>,
     /// Answers of commands so far: each is a message with an id of its own (MSG-2).
     commands: u64,
@@ -85,8 +88,26 @@ impl Connection {
     }
 
     /// The client has introduced itself. It may do so again (INIT-13).
-    pub(crate) fn initialize(&self, client: Abilities) {
-        self.state().client = Some(client);
+    pub(crate) fn initialize(&self, client: Abilities, dialect: Dialect) {
+        let mut state = self.state();
+        state.client = Some(client);
+        state.dialect = dialect;
+    }
+
+    /// The version that is spoken.
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.state().dialect
+    }
+
+    /// Work begins in the version that is spoken.
+    pub(crate) fn settle(&self) {
+        self.state().settled = true;
+    }
+
+    /// The version that is spoken for good, once it is.
+    pub(crate) fn settled(&self) -> Option<Dialect> {
+        let state = self.state();
+        state.settled.then_some(state.dialect)
     }
 
     /// Whether the client has introduced itself (INIT-12).

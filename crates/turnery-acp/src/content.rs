@@ -1,13 +1,19 @@
 //! Content: the blocks of a prompt, turned into what a model reads.
 
 use crate::fault::Fault;
-use agent_client_protocol_schema::v1::{
-    ContentBlock, EmbeddedResource, EmbeddedResourceResource, ResourceLink,
-};
+use agent_client_protocol_schema::v1::{ContentBlock, EmbeddedResource, EmbeddedResourceResource};
 use turnery_engine::{Content, ImageData};
 
 /// A prompt from the wire (PROMPT-1, PROMPT-2).
 pub(crate) fn from_wire(blocks: Vec<ContentBlock>) -> Result<Vec<Content>, Fault> {
+    each(blocks, block)
+}
+
+/// All blocks of a prompt, of which there is one at least.
+pub(crate) fn each<B>(
+    blocks: Vec<B>,
+    block: fn(B) -> Result<Content, Fault>,
+) -> Result<Vec<Content>, Fault> {
     if blocks.is_empty() {
         return Err(Fault::params(
             "prompt is empty: send at least one block of text.",
@@ -20,15 +26,23 @@ fn block(block: ContentBlock) -> Result<Content, Fault> {
     match block {
         ContentBlock::Text(text) => Ok(Content::text(text.text)),
         ContentBlock::Image(image) => picture(image.mime_type, image.data),
-        ContentBlock::ResourceLink(link) => Ok(Content::text(mention(&link))),
+        ContentBlock::ResourceLink(link) => Ok(mention(&link.name, &link.uri)),
         ContentBlock::Resource(resource) => embedded(resource),
-        ContentBlock::Audio(_) => Err(Fault::params(
-            "prompt holds audio, which this agent does not take: send text or images.",
-        )),
-        _ => Err(Fault::params(
-            "prompt holds a block of an unknown type: send text, image, resource or resource_link.",
-        )),
+        ContentBlock::Audio(_) => Err(audio()),
+        _ => Err(unknown()),
     }
+}
+
+/// Audio was not advertised (PROMPT-2).
+pub(crate) fn audio() -> Fault {
+    Fault::params("prompt holds audio, which this agent does not take: send text or images.")
+}
+
+/// A block of a type that nobody knows.
+pub(crate) fn unknown() -> Fault {
+    Fault::params(
+        "prompt holds a block of an unknown type: send text, image, resource or resource_link.",
+    )
 }
 
 /// The sorts of images that models take.
@@ -36,7 +50,7 @@ const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp
 
 /// An image is refused here unless it can be one: in the conversation it would make the provider
 /// refuse every later prompt as well (PROMPT-10).
-fn picture(mime_type: String, base64: String) -> Result<Content, Fault> {
+pub(crate) fn picture(mime_type: String, base64: String) -> Result<Content, Fault> {
     if !PICTURES.contains(&&*mime_type) {
         return Err(Fault::params(format!(
             "prompt holds an image of type {mime_type:?}: send one of {}.",
@@ -66,32 +80,45 @@ fn is_base64(text: &str) -> bool {
 }
 
 /// A file is mentioned by its path, so that tools can be pointed at it; anything else as a link.
-fn mention(link: &ResourceLink) -> String {
-    match file_path(&link.uri) {
-        Some(path) => format!("[{}]({path})", link.name),
-        None => format!("[{}]({})", link.name, link.uri),
-    }
+pub(crate) fn mention(name: &str, uri: &str) -> Content {
+    Content::text(match file_path(uri) {
+        Some(path) => format!("[{name}]({path})"),
+        None => format!("[{name}]({uri})"),
+    })
 }
 
 fn embedded(resource: EmbeddedResource) -> Result<Content, Fault> {
-    Ok(match resource.resource {
-        EmbeddedResourceResource::TextResourceContents(text) => {
-            let name = file_path(&text.uri).unwrap_or(text.uri);
-            let fence = fence(&text.text);
-            let end = if text.text.ends_with('\n') { "" } else { "\n" };
-            Content::text(format!("{name}\n{fence}\n{}{end}{fence}", text.text))
-        }
-        EmbeddedResourceResource::BlobResourceContents(blob) => match blob.mime_type {
-            Some(kind) if PICTURES.contains(&&*kind) => return picture(kind, blob.blob),
-            kind => Content::text(format!(
-                "{} (binary{}, {} bytes; its content was not passed on)",
-                file_path(&blob.uri).unwrap_or(blob.uri),
-                kind.map(|kind| format!(", {kind}")).unwrap_or_default(),
-                blob.blob.len() / 4 * 3,
-            )),
-        },
-        _ => Content::text("(a resource of an unknown sort was not passed on)"),
+    match resource.resource {
+        EmbeddedResourceResource::TextResourceContents(text) => Ok(file(text.uri, &text.text)),
+        EmbeddedResourceResource::BlobResourceContents(it) => blob(it.uri, it.mime_type, it.blob),
+        _ => Ok(no_resource()),
+    }
+}
+
+/// An embedded text.
+pub(crate) fn file(uri: String, text: &str) -> Content {
+    let name = file_path(&uri).unwrap_or(uri);
+    let fence = fence(text);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    Content::text(format!("{name}\n{fence}\n{text}{end}{fence}"))
+}
+
+/// Embedded bytes: an image, or the mention of something else.
+pub(crate) fn blob(uri: String, kind: Option<String>, base64: String) -> Result<Content, Fault> {
+    Ok(match kind {
+        Some(kind) if PICTURES.contains(&&*kind) => return picture(kind, base64),
+        kind => Content::text(format!(
+            "{} (binary{}, {} bytes; its content was not passed on)",
+            file_path(&uri).unwrap_or(uri),
+            kind.map(|kind| format!(", {kind}")).unwrap_or_default(),
+            base64.len() / 4 * 3,
+        )),
     })
+}
+
+/// An embedded thing that is neither.
+pub(crate) fn no_resource() -> Content {
+    Content::text("(a resource of an unknown sort was not passed on)")
 }
 
 /// The path of a `file://` URI of this machine, with its percent signs resolved.

@@ -2,9 +2,10 @@
 
 use crate::{
     connection::{Connection, RequestScope},
-    envelope::Request,
+    dialect::Dialect,
+    envelope::{Request, RequestId},
     fault::{CANCELLED, Fault, INTERNAL, INVALID_REQUEST, METHOD_NOT_FOUND},
-    methods,
+    methods, v2,
 };
 use futures_util::{FutureExt, future::BoxFuture};
 use jsonrpsee::{
@@ -21,14 +22,42 @@ const TABLE_HEAD: &str = r#"{"jsonrpc":"2.0","id":0"#;
 /// The methods of a connection.
 pub(crate) struct Dispatch {
     connection: Arc<Connection>,
-    table: Methods,
+    v1: Methods,
+    /// Only if it was switched on.
+    v2: Option<Methods>,
 }
 
 impl Dispatch {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+    /// `v2`: whether clients that ask for the second version of the protocol get it.
+    pub(crate) fn new(connection: Arc<Connection>, v2: bool) -> Self {
         Self {
-            table: methods::table(Arc::clone(&connection)),
+            v1: methods::table(Arc::clone(&connection)),
+            v2: v2.then(|| v2::methods::table(Arc::clone(&connection))),
             connection,
+        }
+    }
+
+    /// The methods of the version that a request is of: the one that is spoken, or for `initialize` the
+    /// one that it chooses.
+    fn table(&self, request: &Request<'_>) -> Result<&Methods, Fault> {
+        let Some(v2) = &self.v2 else {
+            return Ok(&self.v1);
+        };
+        let dialect = match request.method == methods::INITIALIZE {
+            true => v2::methods::initialize::negotiate(&self.connection, request.params)?,
+            false => {
+                self.connection.settle();
+                self.connection.dialect()
+            }
+        };
+        match dialect {
+            Dialect::V1 => Ok(&self.v1),
+            Dialect::V2 if request.id == RequestId::Null => Err(Fault::new(
+                INVALID_REQUEST,
+                "The request has no id",
+                "An id is an integer or a string.",
+            )),
+            Dialect::V2 => Ok(v2),
         }
     }
 
@@ -51,7 +80,11 @@ impl Dispatch {
                 "Send initialize first.",
             ));
         }
-        let Some(MethodCallback::Async(callback)) = self.table.method(method) else {
+        let table = match self.table(request) {
+            Ok(table) => table,
+            Err(fault) => return refused(fault),
+        };
+        let Some(MethodCallback::Async(callback)) = table.method(method) else {
             return refused(
                 Fault::new(
                     METHOD_NOT_FOUND,

@@ -1,5 +1,6 @@
 //! Fault: an error answer. A short sentence in `message`, what to do about it in `data.details`.
 
+use agent_client_protocol_schema::v2;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -85,6 +86,12 @@ impl Fault {
                 internal("store", "The session could not be stored or read", false)
             }
         }
+    }
+}
+
+impl From<Fault> for v2::Error {
+    fn from(fault: Fault) -> Self {
+        Self::new(fault.code, fault.message).data(Value::Object(fault.data))
     }
 }
 

@@ -10,6 +10,7 @@ mod calls;
 mod commands;
 mod connection;
 mod content;
+mod dialect;
 mod dispatch;
 mod envelope;
 mod fault;
@@ -30,6 +31,7 @@ mod stop;
 mod terminals;
 mod translate;
 mod update;
+mod v2;
 mod writer;
 
 pub use agent_client_protocol_schema::v1::StopReason;

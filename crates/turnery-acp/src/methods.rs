@@ -3,8 +3,8 @@
 mod authenticate;
 mod cancel;
 mod initialize;
-mod session_close;
-mod session_delete;
+pub(crate) mod session_close;
+pub(crate) mod session_delete;
 mod session_fork;
 mod session_list;
 mod session_load;
@@ -14,7 +14,7 @@ mod session_resume;
 mod session_say;
 mod session_set_config_option;
 mod session_set_mode;
-mod setup;
+pub(crate) mod setup;
 
 use crate::{
     connection::{Connection, RequestScope},
@@ -45,9 +45,9 @@ pub(crate) const CAN_BE_DROPPED: [&str; 4] = [
 
 /// What a handler is given.
 pub(crate) struct Call {
-    params: Params<'static>,
-    connection: Arc<Connection>,
-    scope: RequestScope,
+    pub(crate) params: Params<'static>,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) scope: RequestScope,
 }
 
 /// All requests.
@@ -88,8 +88,11 @@ fn full(details: String) -> Fault {
     Fault::internal("queue_full", "Too many prompts wait", details, true)
 }
 
-fn add<R, Fut>(table: &mut RpcModule<Connection>, name: &'static str, answer: fn(Call) -> Fut)
-where
+pub(crate) fn add<R, Fut>(
+    table: &mut RpcModule<Connection>,
+    name: &'static str,
+    answer: fn(Call) -> Fut,
+) where
     R: Serialize + Clone + Send + 'static,
     Fut: Future<Output = Result<R, Fault>> + Send + 'static,
 {

@@ -26,6 +26,16 @@ pub(crate) fn aside(members: Value) -> SessionUpdate {
     SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(meta(members)))
 }
 
+/// Why the model is called again, and when.
+pub(crate) fn retry(attempt: u32, fault: &ModelFault, wait_ms: u64) -> String {
+    format!(
+        "Attempt {attempt}: {}. The next one is in {}.{} s.",
+        fault.message.trim_end_matches('.'),
+        wait_ms / 1000,
+        wait_ms % 1000 / 100,
+    )
+}
+
 impl Takes {
     /// A sentence for the person.
     pub(crate) fn notice(
@@ -44,12 +54,7 @@ impl Takes {
 
     /// The model is called again.
     pub(crate) fn retried(self, attempt: u32, fault: &ModelFault, wait_ms: u64) -> SessionUpdate {
-        let text = format!(
-            "Attempt {attempt}: {}. The next one is in {}.{} s.",
-            fault.message.trim_end_matches('.'),
-            wait_ms / 1000,
-            wait_ms % 1000 / 100,
-        );
+        let text = retry(attempt, fault, wait_ms);
         self.notice(NoticeSeverity::Info, "The model is called again", &text)
     }
 

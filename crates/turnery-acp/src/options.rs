@@ -14,7 +14,7 @@ pub(crate) const MODE: &str = "mode";
 pub(crate) const MODEL: &str = "model";
 pub(crate) const THINKING: &str = "thinking";
 
-const THINKING_LEVELS: [(Thinking, &str); 5] = [
+pub(crate) const THINKING_LEVELS: [(Thinking, &str); 5] = [
     (Thinking::Default, "Default"),
     (Thinking::Off, "Off"),
     (Thinking::Low, "Low"),
@@ -22,7 +22,7 @@ const THINKING_LEVELS: [(Thinking, &str); 5] = [
     (Thinking::High, "High"),
 ];
 
-fn mode_name(mode: Mode) -> &'static str {
+pub(crate) fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Ask => "Ask",
         Mode::Edit => "Edit",

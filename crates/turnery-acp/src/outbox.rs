@@ -3,8 +3,7 @@
 use crate::{
     barrier::Barrier,
     bounds::LARGE_BATCH,
-    news::Takes,
-    translate::Translator,
+    dialect::Encoder,
     update::UpdateWriter,
     writer::{Out, Sender},
 };
@@ -13,7 +12,7 @@ use futures_util::future::BoxFuture;
 use std::task::{Context, Poll, ready};
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
 use turnery_agent::{Item, Outbox};
-use turnery_engine::{EventKind, SessionId};
+use turnery_engine::{EventKind, SessionId, Timestamp};
 
 /// The outbox of one session.
 pub(crate) struct WireOutbox {
@@ -23,7 +22,7 @@ pub(crate) struct WireOutbox {
     gate: Option<BoxFuture<'static, ()>>,
     barrier: Barrier,
     writer: UpdateWriter,
-    translator: Translator,
+    encoder: Encoder,
 }
 
 impl WireOutbox {
@@ -33,7 +32,7 @@ impl WireOutbox {
         id: &SessionId,
         queue: Sender,
         barrier: Barrier,
-        takes: Takes,
+        encoder: Encoder,
         gate: Option<CancellationToken>,
     ) -> Self {
         Self {
@@ -41,7 +40,7 @@ impl WireOutbox {
             gate: gate.map(|gate| -> BoxFuture<'static, ()> { Box::pin(gate.cancelled_owned()) }),
             barrier,
             writer: UpdateWriter::new(id.as_str()),
-            translator: Translator::new(takes),
+            encoder,
         }
     }
 }
@@ -72,23 +71,17 @@ impl Outbox for WireOutbox {
         self.queue.poll_reserve(cx).map(|_| ())
     }
 
+    fn follows(&self) -> bool {
+        self.encoder.follows()
+    }
+
     fn push(&mut self, item: Item<'_>) {
-        match item {
-            Item::Live(event) => {
-                if matches!(event.kind, EventKind::LoopStart { .. }) {
-                    self.gate = Some(Box::pin(self.barrier.pass()));
-                }
-                self.translator.live(event, &mut self.writer);
-            }
-            Item::Replay(event) => self.translator.replay(event, &mut self.writer),
-            Item::Info { title, updated_at } => {
-                let mut info = SessionInfoUpdate::new().updated_at(rfc3339(updated_at));
-                if let Some(title) = title {
-                    info = info.title(title.to_owned());
-                }
-                self.writer.update(&SessionUpdate::SessionInfoUpdate(info));
-            }
+        if let Item::Live(event) = item
+            && matches!(event.kind, EventKind::LoopStart { .. })
+        {
+            self.gate = Some(Box::pin(self.barrier.pass()));
         }
+        self.encoder.push(item, &mut self.writer);
         if !self.writer.lines.is_empty() {
             let lines = std::mem::take(&mut self.writer.lines);
             let out = if lines.len() > LARGE_BATCH {
@@ -101,7 +94,16 @@ impl Outbox for WireOutbox {
     }
 }
 
+/// The session has a new title, or was active.
+pub(crate) fn info(title: Option<&str>, updated_at: Timestamp) -> SessionUpdate {
+    let mut info = SessionInfoUpdate::new().updated_at(rfc3339(updated_at));
+    if let Some(title) = title {
+        info = info.title(title.to_owned());
+    }
+    SessionUpdate::SessionInfoUpdate(info)
+}
+
 /// A time as the wire wants it (LIST-6).
-pub(crate) fn rfc3339(at: turnery_engine::Timestamp) -> String {
+pub(crate) fn rfc3339(at: Timestamp) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }

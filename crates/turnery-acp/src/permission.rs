@@ -18,7 +18,7 @@ pub(crate) struct Person(pub(crate) Arc<Peer>);
 
 /// Read by hand, so that an outcome nobody knows is told apart and means no (PERM-3).
 #[derive(Deserialize)]
-struct Reply {
+pub(crate) struct Reply {
     outcome: ReplyOutcome,
 }
 
@@ -74,7 +74,7 @@ fn to_wire(ask: &Ask) -> RequestPermissionRequest {
 
 /// Yes needs all of: `selected`, an id, and the id was offered (PERM-3). What the option means is
 /// the agent's to know.
-fn from_wire(reply: Result<Reply, PeerError>, offered: &[AskOption]) -> Answer {
+pub(crate) fn from_wire(reply: Result<Reply, PeerError>, offered: &[AskOption]) -> Answer {
     let outcome = match reply {
         Ok(reply) => reply.outcome,
         Err(error) if error.is_cancelled() => return Answer::Cancelled,

@@ -37,6 +37,9 @@ pub struct ServeOptions {
     /// When the input ends, let prompts that were accepted come to their end instead of cancelling
     /// them. For scripts that write prompts into a pipe.
     pub drain: bool,
+    /// Speak the draft of the protocol's second version with clients that ask for it. All others get the
+    /// first one, and that one is the same as without.
+    pub v2: bool,
     /// Fire it to end the connection as the end of input does. For signals.
     pub stop: CancellationToken,
 }
@@ -66,7 +69,7 @@ pub async fn serve(
     let (barrier, waiting) = Barrier::new();
     let connection = Arc::new(Connection::new(agent, peer, barrier));
     let mut serving = Serving {
-        dispatch: Dispatch::new(Arc::clone(&connection)),
+        dispatch: Dispatch::new(Arc::clone(&connection), options.v2),
         connection,
         at_work: FuturesUnordered::new(),
         answers: VecDeque::new(),

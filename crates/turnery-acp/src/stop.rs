@@ -30,7 +30,7 @@ pub fn stop_reason(result: &PromptResult) -> Option<StopReason> {
 
 /// The table, in its order. A cancel that came before the commit is an outcome of its own: the engine
 /// has decided that already.
-fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopReason, Fault> {
+pub(crate) fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopReason, Fault> {
     match outcome {
         Outcome::Finished(
             TurnFinish::AssistantMessage { .. }
@@ -134,6 +134,7 @@ pub(crate) fn not_stored(error: &PromptError) -> Fault {
             "The session cannot go on like that",
             false,
         ),
+        PromptError::Withdrawn => ("withdrawn", "The prompt was taken back", true),
     };
     Fault::internal(kind, what, error.to_string(), retryable)
 }
@@ -227,7 +228,7 @@ fn name(outcome: &Outcome) -> &'static str {
 }
 
 /// What the five words leave out: the outcome, who may mend it, and what it cost.
-fn exactly(result: &PromptResult) -> Meta {
+pub(crate) fn exactly(result: &PromptResult) -> Meta {
     let mut told = json!({"outcome": name(&result.outcome)});
     if let Outcome::Stopped(stop) = &result.outcome {
         told["class"] = json!(stop.class());

@@ -215,18 +215,10 @@ impl Translator {
         }
     }
 
-    /// A loop begins. That it goes on, tries again, branches off or opens a frame is told in `_meta`:
-    /// the wire has no word for it.
+    /// A loop begins.
     fn begin(&mut self, event: &Event, to: &mut UpdateWriter) {
         let EventKind::LoopStart {
-            prompt_id,
-            parent_loop_id,
-            continuation_kind,
-            config,
-            tag,
-            frame_id,
-            frame,
-            ..
+            prompt_id, config, ..
         } = &event.kind
         else {
             return;
@@ -234,24 +226,9 @@ impl Translator {
         self.value_shown = false;
         self.window = config.as_ref().and_then(|config| config.context_window);
         self.spent.begin(prompt_id);
-        if *continuation_kind == ContinuationKind::Initial && frame.is_none() {
-            return;
+        if let Some(told) = lineage(event) {
+            to.update(&aside(told));
         }
-        let mut told = json!({"loopId": event.loop_id, "continuationKind": continuation_kind});
-        for (key, value) in [
-            (
-                "parentLoopId",
-                parent_loop_id.as_ref().map(ToString::to_string),
-            ),
-            ("tag", tag.clone()),
-            ("frameId", frame_id.as_ref().map(ToString::to_string)),
-            ("task", frame.as_ref().map(|frame| frame.task.clone())),
-        ] {
-            if let Some(value) = value {
-                told[key] = value.into();
-            }
-        }
-        to.update(&aside(json!({ "loop": told })));
     }
 
     /// A value that a program or a tool ended the loop with, as prose, once (rows 2, 3, 14, 15).
@@ -313,6 +290,40 @@ fn say(message: &LlmMessage, to: &mut UpdateWriter) {
             Content::ToolCall(_) | Content::Opaque { .. } => {}
         }
     }
+}
+
+/// That a loop goes on, tries again, branches off or opens a frame: told in `_meta`, since the wire has
+/// no word for it.
+pub(crate) fn lineage(event: &Event) -> Option<Value> {
+    let EventKind::LoopStart {
+        parent_loop_id,
+        continuation_kind,
+        tag,
+        frame_id,
+        frame,
+        ..
+    } = &event.kind
+    else {
+        return None;
+    };
+    if *continuation_kind == ContinuationKind::Initial && frame.is_none() {
+        return None;
+    }
+    let mut told = json!({"loopId": event.loop_id, "continuationKind": continuation_kind});
+    for (key, value) in [
+        (
+            "parentLoopId",
+            parent_loop_id.as_ref().map(ToString::to_string),
+        ),
+        ("tag", tag.clone()),
+        ("frameId", frame_id.as_ref().map(ToString::to_string)),
+        ("task", frame.as_ref().map(|frame| frame.task.clone())),
+    ] {
+        if let Some(value) = value {
+            told[key] = value.into();
+        }
+    }
+    Some(json!({ "loop": told }))
 }
 
 /// The id of a compaction that begins with this event: the same live and replayed (COMP-2).

@@ -32,8 +32,8 @@ impl UpdateWriter {
         }
     }
 
-    /// Any update.
-    pub(crate) fn update(&mut self, update: &SessionUpdate) {
+    /// Any update, of the version that is spoken.
+    pub(crate) fn update<T: Serialize>(&mut self, update: &T) {
         self.lines.extend_from_slice(&self.head);
         write_json(&mut self.lines, update);
         self.lines.extend_from_slice(b"}}\n");
@@ -74,7 +74,7 @@ impl UpdateWriter {
 }
 
 /// A line with one update, for whoever has no writer at hand.
-pub(crate) fn line(session_id: &str, update: &SessionUpdate) -> Vec<u8> {
+pub(crate) fn line<T: Serialize>(session_id: &str, update: &T) -> Vec<u8> {
     let mut writer = UpdateWriter::new(session_id);
     writer.update(update);
     writer.lines

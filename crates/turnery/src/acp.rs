@@ -13,8 +13,9 @@ use turnery_agent::CancellationToken;
 /// How long what still runs may take to end once the client has gone (TR-6: 2 s in all).
 const GOODBYE: Duration = Duration::from_millis(500);
 
-/// Serve until the editor leaves, or a signal says so.
-pub(crate) fn serve(global: &Global, flags: Choice) -> anyhow::Result<ExitCode> {
+/// Serve until the editor leaves, or a signal says so. `v2`: also the draft of the protocol's second
+/// version.
+pub(crate) fn serve(global: &Global, flags: Choice, v2: bool) -> anyhow::Result<ExitCode> {
     // First of all: from here on nothing else can write to the editor's pipe (TR-3).
     let stdio = Stdio::take()?;
     let agent = Arc::new(Parts::read(global, flags).agent()?);
@@ -24,6 +25,7 @@ pub(crate) fn serve(global: &Global, flags: Choice) -> anyhow::Result<ExitCode> 
         stop_on_signals(&stop)?;
         let options = ServeOptions {
             stop,
+            v2,
             ..ServeOptions::default()
         };
         let (input, output) = stdio.ends();

@@ -158,6 +158,9 @@ Examples:
   turnery acp
   turnery acp --model anthropic/claude-sonnet-4-5 --mode edit")]
 pub(crate) struct AcpArgs {
+    /// Experimental: speak the draft of ACP version 2 with editors that ask for it. All others get version 1.
+    #[arg(long)]
+    pub(crate) acp_v2: bool,
     #[command(flatten)]
     pub(crate) choice: Choices,
 }

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let global = args.global();
     let flags = args.choice;
     let done = match args.command {
-        Some(Command::Acp(acp)) => acp::serve(&global, acp.choice.or(flags).into()),
+        Some(Command::Acp(acp)) => acp::serve(&global, acp.choice.or(flags).into(), acp.acp_v2),
         Some(Command::Run(mut run)) => {
             run.how.choice = run.how.choice.or(flags);
             return run::run(&global, *run);
@@ -42,7 +42,9 @@ fn main() -> ExitCode {
         Some(Command::Tool(tool)) => tool::run(tool.what),
         Some(Command::Completions(completions)) => completions::write(completions.shell),
         Some(Command::Schema) => config::schema::write(),
-        None if args.acp || !std::io::stdin().is_terminal() => acp::serve(&global, flags.into()),
+        None if args.acp || !std::io::stdin().is_terminal() => {
+            acp::serve(&global, flags.into(), false)
+        }
         None => welcome(),
     };
     done.unwrap_or_else(|error| {

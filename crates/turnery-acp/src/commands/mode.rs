@@ -1,7 +1,7 @@
 //! `/mode [NAME]`: how freely the agent acts; or change it.
 
 use super::{Command, Reply, Typed};
-use crate::{fault::Fault, options, serve::send, update};
+use crate::{fault::Fault, serve::send};
 use turnery_tools::Mode;
 
 pub(super) const COMMAND: Command = Command {
@@ -25,13 +25,8 @@ async fn run(typed: Typed) -> Result<Reply, Fault> {
         }));
     };
     session.set_mode(mode).await?;
-    for update in [
-        options::mode_update(session),
-        options::config_update(session),
-    ] {
-        let line = update::line(session.id().as_str(), &update);
-        send(typed.connection.peer.out(), line).await;
-    }
+    let lines = typed.connection.dialect().mode_changed(session);
+    send(typed.connection.peer.out(), lines).await;
     let about = mode.description();
     Ok(Reply::Said(format!("Mode `{}`. {about}.", mode.as_str())))
 }

@@ -1,7 +1,7 @@
 //! `/model [NAME]`: which model answers, and which others there are; or choose another.
 
 use super::{Command, Reply, Typed};
-use crate::{fault::Fault, options, serve::send, update};
+use crate::{fault::Fault, serve::send};
 use turnery_agent::SetError;
 
 pub(super) const COMMAND: Command = Command {
@@ -30,10 +30,7 @@ async fn run(typed: Typed) -> Result<Reply, Fault> {
         Err(SetError::Model(error)) => return Ok(Reply::Said(format!("{error}."))),
         Err(error @ (SetError::Store(_) | SetError::Closed)) => return Err(error.into()),
     }
-    let line = update::line(
-        typed.session.id().as_str(),
-        &options::config_update(&typed.session),
-    );
+    let line = typed.connection.dialect().model_changed(&typed.session);
     send(typed.connection.peer.out(), line).await;
     let model = typed.session.options().model;
     Ok(Reply::Said(format!("`{model}` answers from now on.")))

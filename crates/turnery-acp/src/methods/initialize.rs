@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     connection::Abilities,
+    dialect::Dialect,
     fault::{Fault, parse},
     news::meta,
 };
@@ -41,7 +42,7 @@ pub(super) async fn answer(call: Call) -> Result<InitializeResponse, Fault> {
         serde_json::from_value(request.client_capabilities).unwrap_or_default();
     let abilities = Abilities::from(said);
     tracing::debug!(version = request.protocol_version, ?abilities, "initialize");
-    call.connection.initialize(abilities);
+    call.connection.initialize(abilities, Dialect::V1);
     let agent = Implementation::new("turnery", env!("CARGO_PKG_VERSION"));
     Ok(InitializeResponse::new(ProtocolVersion::V1)
         .agent_info(agent.title("turnery".to_owned()))

@@ -4,7 +4,7 @@ use super::{Call, setup};
 use crate::fault::{Fault, parse};
 use agent_client_protocol_schema::v1::{CloseSessionRequest, CloseSessionResponse};
 
-pub(super) async fn answer(call: Call) -> Result<CloseSessionResponse, Fault> {
+pub(crate) async fn answer(call: Call) -> Result<CloseSessionResponse, Fault> {
     let request: CloseSessionRequest = parse(&call.params)?;
     setup::close_if_open(&call.connection, &request.session_id.0).await;
     Ok(CloseSessionResponse::new())

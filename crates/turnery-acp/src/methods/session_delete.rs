@@ -5,7 +5,7 @@ use crate::fault::{Fault, parse};
 use agent_client_protocol_schema::v1::{DeleteSessionRequest, DeleteSessionResponse};
 use turnery_engine::SessionId;
 
-pub(super) async fn answer(call: Call) -> Result<DeleteSessionResponse, Fault> {
+pub(crate) async fn answer(call: Call) -> Result<DeleteSessionResponse, Fault> {
     let request: DeleteSessionRequest = parse(&call.params)?;
     let id = SessionId::from(&*request.session_id.0);
     setup::close_if_open(&call.connection, id.as_str()).await;

@@ -3,7 +3,8 @@
 
 use super::{Call, refused};
 use crate::{
-    commands, content,
+    commands::{self, Typed},
+    content,
     fault::{Fault, parse},
     stop,
 };
@@ -14,9 +15,14 @@ pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
     let session = call.connection.session(&request.session_id.0)?;
     let mut input = content::from_wire(request.prompt)?;
     if let Some((command, args)) = commands::find(&input) {
-        let rest = input.split_off(1);
-        let answer = command.answer(args, rest, session, call.connection, call.scope);
-        return Box::pin(answer).await;
+        let typed = Typed {
+            args,
+            rest: input.split_off(1),
+            session,
+            connection: call.connection,
+            scope: call.scope,
+        };
+        return Box::pin(command.answer(typed)).await;
     }
     let ticket = session
         .start(input, call.scope.cancel)

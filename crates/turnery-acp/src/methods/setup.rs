@@ -2,10 +2,15 @@
 
 use super::Call;
 use crate::{
-    commands, connection::Connection, fault::Fault, files::EditorFiles, news::Takes,
-    outbox::WireOutbox, permission::Person, terminals::ClientTerminals, update,
+    connection::Connection,
+    dialect::{Dialect, Encoder},
+    fault::Fault,
+    files::EditorFiles,
+    news::Takes,
+    outbox::WireOutbox,
+    terminals::ClientTerminals,
 };
-use agent_client_protocol_schema::v1::{McpServer, NoticeSeverity, SessionUpdate};
+use agent_client_protocol_schema::v1::McpServer;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,7 +20,7 @@ use turnery_engine::SessionId;
 use turnery_tools::{LocalFiles, Terminals};
 
 /// What a client gives for a session, checked before anything is made.
-pub(super) struct Setup {
+pub(crate) struct Setup {
     folders: OpenRequest,
     /// Names of the MCP servers that were asked for and are not connected.
     servers: Vec<String>,
@@ -24,7 +29,7 @@ pub(super) struct Setup {
 impl Setup {
     /// Folders are absolute (SESS-2, DIR-1). MCP servers over HTTP were not advertised and are
     /// refused (MCP-4); those over stdio are a must of the protocol and accepted (MCP-5).
-    pub(super) fn check(
+    pub(crate) fn check(
         cwd: PathBuf,
         roots: Vec<PathBuf>,
         servers: &[McpServer],
@@ -40,7 +45,7 @@ impl Setup {
     }
 
     /// Make a session.
-    pub(super) async fn create(self, call: &Call) -> Result<Session, Fault> {
+    pub(crate) async fn create(self, call: &Call) -> Result<Session, Fault> {
         let made = call
             .connection
             .agent
@@ -52,7 +57,7 @@ impl Setup {
     /// Open a stored session: with `replay` its conversation is shown before this returns. One that
     /// is open already is closed first, and opened again from what is stored; but only if it can be
     /// opened so: a request that is refused ends nobody's prompt.
-    pub(super) async fn open(self, call: &Call, id: &str, replay: bool) -> Result<Session, Fault> {
+    pub(crate) async fn open(self, call: &Call, id: &str, replay: bool) -> Result<Session, Fault> {
         let agent = &call.connection.agent;
         let session_id = SessionId::from(id);
         if call.connection.session(id).is_ok() {
@@ -81,7 +86,7 @@ impl Setup {
     }
 }
 
-pub(super) fn absolute(name: &str, path: &Path) -> Result<(), Fault> {
+pub(crate) fn absolute(name: &str, path: &Path) -> Result<(), Fault> {
     if path.is_absolute() {
         return Ok(());
     }
@@ -113,9 +118,11 @@ fn ports(call: &Call, id: &SessionId, replay: bool) -> Ports {
     let peer = &call.connection.peer;
     let gate = (!replay).then(|| call.scope.answered.clone());
     let barrier = call.connection.barrier.clone();
-    let outbox = WireOutbox::new(id, peer.out().clone(), barrier, can.takes, gate);
+    let dialect = call.connection.dialect();
+    let encoder = Encoder::new(dialect, can.takes);
+    let outbox = WireOutbox::new(id, peer.out().clone(), barrier, encoder, gate);
     Ports {
-        client: Arc::new(Person(Arc::clone(peer))),
+        client: dialect.person(peer),
         outbox: Box::new(outbox),
         files: if can.read_files || can.write_files {
             Arc::new(EditorFiles {
@@ -150,17 +157,18 @@ async fn keep(call: &Call, session: Session, servers: &[String]) -> Session {
         other.close().await;
     }
     let id = session.id().as_str();
-    let mut told = commands::offer(id);
+    let dialect = call.connection.dialect();
+    let mut told = dialect.offer(id);
     if !servers.is_empty() {
-        let notice = without_mcp(&servers.join(", "), call.connection.abilities().takes);
-        told.extend(update::line(id, &notice));
+        let takes = call.connection.abilities().takes;
+        told.extend(without_mcp(dialect, id, &servers.join(", "), takes));
     }
     let _ = call.scope.after.set(told);
     session
 }
 
 /// MCP servers are not connected, so that nobody wonders where their tools are (MCP-6).
-fn without_mcp(servers: &str, takes: Takes) -> SessionUpdate {
+fn without_mcp(dialect: Dialect, id: &str, servers: &str, takes: Takes) -> Vec<u8> {
     tracing::warn!(
         servers,
         "MCP servers are not connected yet; their tools are missing"
@@ -168,5 +176,5 @@ fn without_mcp(servers: &str, takes: Takes) -> SessionUpdate {
     let text =
         format!("This version cannot use MCP servers yet, so the tools of {servers} are missing.");
     let title = "MCP servers are not connected";
-    takes.notice(NoticeSeverity::Warning, title, &text)
+    dialect.warning(id, takes, title, &text)
 }

@@ -3,6 +3,7 @@
 use super::parts::{NONE, event, updates};
 use crate::{
     barrier::Barrier,
+    dialect::{Dialect, Encoder},
     outbox::WireOutbox,
     writer::{Out, Sender},
 };
@@ -19,7 +20,8 @@ use turnery_engine::{
 };
 
 fn outbox(out: Sender, barrier: &Barrier, gate: Option<CancellationToken>) -> WireOutbox {
-    WireOutbox::new(&SessionId::from("s1"), out, barrier.clone(), NONE, gate)
+    let encoder = Encoder::new(Dialect::V1, NONE);
+    WireOutbox::new(&SessionId::from("s1"), out, barrier.clone(), encoder, gate)
 }
 
 fn is_open(outbox: &mut WireOutbox) -> bool {

@@ -1,0 +1,39 @@
+//! `session/prompt`: says something to the model. Answered once that is part of the conversation, long
+//! before anything came of it; held while other work runs, and never refused for that (V2-4, V2-5, V2-7).
+
+use crate::{
+    commands::{self, Typed},
+    fault::{Fault, parse},
+    methods::{Call, refused},
+    v2::{command, content, stop},
+};
+use agent_client_protocol_schema::v2::{PromptRequest, PromptResponse};
+use turnery_agent::PromptOptions;
+
+pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
+    let request: PromptRequest = parse(&call.params)?;
+    let session = call.connection.session(&request.session_id.0)?;
+    let input = content::from_wire(request.prompt)?;
+    if let Some((slash, args)) = commands::find(&input) {
+        let typed = Typed {
+            args,
+            rest: input[1..].to_vec(),
+            session,
+            connection: call.connection,
+            scope: call.scope,
+        };
+        let run = Box::pin(command::run(slash, typed, &input));
+        return Ok(PromptResponse::new(run.await?));
+    }
+    let options = PromptOptions {
+        withdrawable: true,
+        ..PromptOptions::cancelled_by(call.scope.cancel)
+    };
+    let mut ticket = session
+        .prompt(input, options)
+        .map_err(|error| refused(&session, error))?;
+    match ticket.inserted().await {
+        Some(id) => Ok(PromptResponse::new(id.as_str())),
+        None => Err(stop::not_inserted(ticket.result().await)),
+    }
+}

@@ -1,0 +1,1 @@
+//! Tests of the parts of v2 that need no connection.
