@@ -13,4 +13,5 @@ mod sessions;
 mod steering;
 mod tools;
 mod tries;
+mod v2;
 mod values;

@@ -13,6 +13,7 @@ mod failing_store;
 mod forking;
 mod framing;
 mod hooking;
+mod inserting;
 mod lending;
 mod observing;
 mod opening;

@@ -1,6 +1,6 @@
 //! Client: the other end of the pipes.
 
-use super::schema::{check_call, check_error, check_result};
+use super::{schema, schema_v2};
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, VecDeque},
@@ -25,6 +25,8 @@ pub(crate) struct Client {
     /// What the agent offered as commands: beside everything else, so that tests need not count it.
     offers: Vec<Value>,
     next_id: i64,
+    /// The version of the protocol that is spoken, by the last answer to `initialize`.
+    version: u64,
     agent: Option<JoinHandle<ExitReason>>,
 }
 
@@ -56,6 +58,7 @@ impl Client {
             seen: VecDeque::new(),
             offers: Vec::new(),
             next_id: 0,
+            version: 1,
             agent: Some(served),
         }
     }
@@ -178,6 +181,13 @@ impl Client {
         let message: Value =
             serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"));
         assert_eq!(message["jsonrpc"], "2.0");
+        if let Some(version) = message["result"]["protocolVersion"].as_u64() {
+            self.version = version;
+        }
+        let (check_call, check_result, check_error) = match self.version {
+            2 => schema_v2::CHECKS,
+            _ => schema::CHECKS,
+        };
         if let Some(method) = message["method"].as_str() {
             check_call(method, &message["params"]);
         } else if let Some(error) = message.get("error") {
@@ -230,6 +240,12 @@ impl Client {
         }
         let served = self.agent.take().expect("once");
         (served.join().expect("no panic"), self.seen.into())
+    }
+
+    /// Introduce ourselves as a client of the second version.
+    pub(crate) fn initialize_v2(&mut self) -> Value {
+        let info = json!({"name": "test", "version": "1"});
+        self.call("initialize", json!({"protocolVersion": 2, "info": info}))
     }
 
     /// Introduce ourselves as able to do these things.

@@ -3,6 +3,7 @@
 
 mod client;
 mod schema;
+mod schema_v2;
 mod tools;
 mod world;
 

@@ -11,15 +11,21 @@ use agent_client_protocol_schema::v1::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+/// How each line is checked: a call, a result, an error.
+pub(super) const CHECKS: Checks = (check_call, check_result, check_error);
+
+/// The three.
+pub(super) type Checks = (fn(&str, &Value), fn(&str, &Value), fn(&Value));
+
 /// What is read as `T` must write the same: nothing unknown, nothing misspelt, nothing lost.
-fn same<T: Serialize + DeserializeOwned>(value: &Value) {
+pub(super) fn same<T: Serialize + DeserializeOwned>(value: &Value) {
     let typed: T = serde_json::from_value(value.clone()).unwrap_or_else(|e| panic!("{e}: {value}"));
     let again = serde_json::to_value(typed).expect("writes");
     assert_eq!(&again, value);
 }
 
 /// A request or notification of the agent.
-pub(crate) fn check_call(method: &str, params: &Value) {
+fn check_call(method: &str, params: &Value) {
     match method {
         "session/update" => same::<SessionNotification>(params),
         "session/request_permission" => same::<RequestPermissionRequest>(params),
@@ -36,7 +42,7 @@ pub(crate) fn check_call(method: &str, params: &Value) {
 }
 
 /// The answer to a request of the client.
-pub(crate) fn check_result(method: &str, result: &Value) {
+fn check_result(method: &str, result: &Value) {
     match method {
         "initialize" => same::<InitializeResponse>(result),
         "authenticate" => same::<AuthenticateResponse>(result),
@@ -58,7 +64,7 @@ pub(crate) fn check_result(method: &str, result: &Value) {
 }
 
 /// An error answer: a sentence, and in `data.details` what to do (RPC-13).
-pub(crate) fn check_error(error: &Value) {
+fn check_error(error: &Value) {
     same::<Error>(error);
     assert!(!error["message"].as_str().expect("a message").is_empty());
     let details = error["data"]["details"].as_str().expect("details");

@@ -101,6 +101,30 @@ impl World {
         client
     }
 
+    /// A client that the second version is spoken with.
+    pub(crate) fn client_v2(&self) -> Client {
+        let mut client = self.connect_v2();
+        client.initialize_v2();
+        client
+    }
+
+    /// A connection that could speak the second version, on which nothing was said yet.
+    pub(crate) fn connect_v2(&self) -> Client {
+        let options = ServeOptions {
+            v2: true,
+            ..ServeOptions::default()
+        };
+        Client::connect(self.agent(), options)
+    }
+
+    /// A client of the second version, and a session of its.
+    pub(crate) fn session_v2(&self) -> (Client, String) {
+        let mut client = self.client_v2();
+        let made = client.call("session/new", json!({"cwd": self.cwd()}));
+        let id = made["result"]["sessionId"].as_str().expect("an id");
+        (client, id.to_owned())
+    }
+
     /// Parameters of `session/new`.
     pub(crate) fn new_session(&self) -> Value {
         json!({"cwd": self.cwd(), "mcpServers": []})
