@@ -28,6 +28,7 @@ pub(super) enum Fault {
     DropResultOnDeny,
     EventAfterLoopEnd,
     ForgetAbort,
+    ForgetOnError,
     ForgetStopCompaction,
     ForgetStopHook,
     ForgetStopModel,
@@ -48,5 +49,7 @@ pub(super) enum Fault {
     RunWhenSteered,
     SkipWithoutBracket,
     TellAsTheyEnd,
+    TellErrorOfCancel,
+    TellErrorTwice,
     UsageZeroForUnknown,
 }

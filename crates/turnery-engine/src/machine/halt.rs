@@ -159,6 +159,11 @@ impl Loop {
     /// There will be no answer, or no more of it: what was shown stays.
     fn cut_off(&mut self, draft: Draft) {
         self.settle_draft(draft, MessageStop::Aborted, None);
+        if faulty!(self, TellErrorOfCancel) {
+            let message = String::new();
+            self.give(Effect::Hook(crate::Hook::OnError { message }));
+            self.give(Effect::StopHook);
+        }
         self.close_turn(None, Vec::new(), Next::Turn(Opening::continuation(None)));
     }
 

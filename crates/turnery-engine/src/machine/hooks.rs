@@ -109,7 +109,12 @@ impl Loop {
 
     /// Tell whoever wants to know that the loop failed, then end (C-28).
     pub(super) fn fail(&mut self, failed: Failed, message: String) {
-        if self.asks_after(self.spec.hooks.on_error) {
+        if faulty!(self, TellErrorTwice) {
+            let message = message.clone();
+            self.give(Effect::Hook(Hook::OnError { message }));
+            self.give(Effect::StopHook);
+        }
+        if self.asks_after(self.spec.hooks.on_error) && !faulty!(self, ForgetOnError) {
             self.ask(Hook::OnError { message }, Question::OnError(failed));
         } else {
             self.failed(failed);

@@ -82,8 +82,8 @@ proptest! {
         prop_assert_eq!(script.machine.usage(), record.usage);
     }
 
-    /// I13: what called no model cost nothing. What children and summaries cost is kept apart (I10).
-    // proves: I10, I13
+    /// I13: what called no model cost nothing.
+    // proves: I13
     #[test]
     fn nothing_is_charged_without_a_turn(script in run()) {
         let kind = script.machine.spec().continuation_kind;

@@ -2,8 +2,8 @@
 
 use super::world::{CallState, Fate, World};
 use crate::{
-    CallId, Detail, Effect, Event, EventKind, Finish, Hook, Input, LimitKind, LlmMessage, Message,
-    MessageStop, Outcome, ToolControl, TurnFinish, TurnStop,
+    CallId, ContinuationKind, Detail, Effect, Event, EventKind, Finish, Hook, Input, LimitKind,
+    LlmMessage, Message, MessageStop, Outcome, ToolControl, TurnFinish, TurnStop,
     message::joined_text,
     oracle::{Oracle, check_history},
 };
@@ -21,6 +21,10 @@ pub(super) struct Judge {
     cut: bool,
     /// Why the last answer stopped.
     last_stop: Option<MessageStop>,
+    /// How often somebody was told of an error.
+    told: u32,
+    /// A compaction of its own has failed.
+    not_compacted: bool,
 }
 
 fn ensure(holds: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
@@ -37,6 +41,8 @@ impl Judge {
             published: false,
             cut: false,
             last_stop: None,
+            told: 0,
+            not_compacted: false,
         }
     }
 
@@ -75,6 +81,10 @@ impl Judge {
             Effect::Hook(hook) => {
                 if asks_for_leave(&hook) {
                     nothing_starts("a hook")?;
+                }
+                if matches!(hook, Hook::OnError { .. }) {
+                    ensure(!halted, || "C-28: told of an error once halted".to_owned())?;
+                    self.told += 1;
                 }
                 ensure(world.hook.is_none(), || {
                     format!("one hook at a time: {hook:?} beside {:?}", world.hook)
@@ -145,6 +155,10 @@ impl Judge {
         {
             world.set(call_id.as_str(), CallState::Over);
         }
+        let alone = world.scene.spec().continuation_kind == ContinuationKind::Compaction;
+        if let EventKind::CompactionEnded { failure, .. } = &event.kind {
+            self.not_compacted = alone && failure.is_some() && !world.halted();
+        }
         if let EventKind::MessageEnd { message } = &event.kind {
             match &message.message {
                 Message::User { .. } => {
@@ -196,11 +210,28 @@ impl Judge {
         ensure(world.time_up || !by_time, || {
             "UP-1: time was not up".to_owned()
         })?;
+        self.told_of_error(world, outcome)?;
         decided(world, outcome)?;
         world.commit = true;
         world.sealed = true;
         self.sealed = Some(event);
         Ok(())
+    }
+
+    /// C-28: of an answer or a loop that failed somebody is told once, of nothing else ever.
+    fn told_of_error(&self, world: &World, outcome: &Outcome) -> Result<(), String> {
+        let failed = self.last_stop == Some(MessageStop::Error)
+            || *outcome == Outcome::Stopped(TurnStop::RuntimeError);
+        // A cancel may come between the news that there is no summary and the end.
+        let most = u32::from(failed || self.not_compacted);
+        let least = u32::from(failed);
+        let wanted = world.scene.spec().hooks.on_error;
+        ensure(!wanted || (least..=most).contains(&self.told), || {
+            format!(
+                "C-28: told {} times of {outcome:?} after {:?}",
+                self.told, self.last_stop
+            )
+        })
     }
 
     fn finish(&mut self, world: &mut World, finish: &Finish) -> Result<(), String> {

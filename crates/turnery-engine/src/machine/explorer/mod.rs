@@ -248,7 +248,7 @@ fn every_interleaving_of_compactions_keeps_every_invariant() {
 
 #[test]
 fn every_seeded_bug_is_found() {
-    use Scene::{Beside, Calls, People, Room};
+    use Scene::{Beside, Calls, Pass, People, Room};
     let bugs = [
         (Fault::AcceptLateWords, Calls, "R5"),
         (Fault::CancelReportsEndTurn, Calls, "ACP-52"),
@@ -262,6 +262,8 @@ fn every_seeded_bug_is_found() {
         (Fault::DropResultOnDeny, Calls, "R2"),
         (Fault::EventAfterLoopEnd, Calls, "R5"),
         (Fault::ForgetAbort, Calls, "nothing runs in the end"),
+        (Fault::ForgetOnError, Room, "C-28"),
+        (Fault::ForgetOnError, Pass, "C-28"),
         (
             Fault::ForgetStopCompaction,
             Room,
@@ -302,6 +304,8 @@ fn every_seeded_bug_is_found() {
         (Fault::RunWhenSteered, People, "UP-5"),
         (Fault::SkipWithoutBracket, Calls, "R1"),
         (Fault::TellAsTheyEnd, Beside, "R2"),
+        (Fault::TellErrorOfCancel, Room, "C-28"),
+        (Fault::TellErrorTwice, Room, "C-28"),
         (Fault::UsageZeroForUnknown, Calls, "I2"),
     ];
     for (bug, scene, invariant) in bugs {
