@@ -312,6 +312,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         inserting: None,
         waiting: VecDeque::new(),
         words: VecDeque::new(),
+        lost: 0,
         closing: Vec::new(),
         shown_as: known.unwrap_or_else(|| Known::new(info.id.clone())),
         depth,

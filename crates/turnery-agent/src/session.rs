@@ -212,7 +212,7 @@ impl Session {
         listener: Listener,
         tries: Option<Tries>,
     ) -> Result<Ticket, StartError> {
-        let open = self.shared.open.open();
+        let (open, cancel_all) = self.enter();
         if open.before >= PROMPTS_WAITING {
             return Err(StartError::Full(PROMPTS_WAITING));
         }
@@ -246,6 +246,14 @@ impl Session {
             cancels,
             withdrawn: false,
         })
+    }
+
+    /// Count a new prompt, and give it the token of all: under the lock under which they are cancelled and
+    /// counted.
+    fn enter(&self) -> (Open, CancellationToken) {
+        let all = self.shared.all.lock();
+        let all = all.unwrap_or_else(PoisonError::into_inner);
+        (self.shared.open.open(), all.clone())
     }
 
     fn cancel_all(&self) -> CancellationToken {
@@ -298,15 +306,15 @@ impl Session {
     /// Cancel all prompts of this handle and its clones, running and waiting (LASH-93). Returns how
     /// many there were. A prompt started later is not touched.
     pub fn cancel_running_turns(&self) -> usize {
-        let fired = {
+        // Under one lock: a prompt that is counted is one that the token reaches.
+        let (fired, count) = {
             let mut all = self
                 .shared
                 .all
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *all)
+            (std::mem::take(&mut *all), self.shared.open.count())
         };
-        let count = self.shared.open.count();
         fired.cancel();
         count
     }

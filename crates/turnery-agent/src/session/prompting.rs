@@ -130,7 +130,7 @@ impl Task {
         };
         let opened = self.claim().await?;
         let mut scope = Scope {
-            number: opened.loop_count,
+            number: opened.loop_count.max(self.lost),
             ..scope
         };
         let mut watch = Watch::new(opened.lane, options.cancel.clone(), cancel_all);
@@ -144,6 +144,9 @@ impl Task {
             }
             (Err(error), _) => Err(error),
         };
+        if end.is_err() {
+            self.lost = scope.number;
+        }
         watch.release(&self.store).await;
         end
     }

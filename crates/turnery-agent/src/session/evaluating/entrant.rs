@@ -77,6 +77,7 @@ impl Task {
             inserting: None,
             waiting: VecDeque::new(),
             words: VecDeque::new(),
+            lost: 0,
             closing: Vec::new(),
         }
     }
