@@ -6,6 +6,8 @@ mod cursor;
 pub mod export;
 pub mod lineage;
 pub mod memory;
+#[cfg(feature = "oracle")]
+pub mod oracle;
 pub mod owner;
 mod recovery;
 pub mod sqlite;

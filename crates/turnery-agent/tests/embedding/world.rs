@@ -2,14 +2,20 @@
 
 use crate::toy::{Act, Toy, ToyTool};
 use futures_util::future::BoxFuture;
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
 use turnery_agent::{
-    ActivitySink, Agent, ModelCall, OpenRequest, Ports, PromptOutput, Session, Settings, Silent,
-    TraceSink, TurnActivity, TurnEvent, TurnInput,
+    ActivitySink, Agent, Item, ModelCall, OpenRequest, Outbox, Ports, PromptOutput, Session,
+    Settings, Silent, TraceSink, TurnActivity, TurnEvent, TurnInput,
 };
 use turnery_engine::LoopRecord;
 use turnery_models::Catalogue;
-use turnery_store::{MemoryStore, Store};
+use turnery_store::{
+    MemoryStore, Store,
+    oracle::{Eye, Guard},
+};
 use turnery_tools::Toolbox;
 
 /// Remembers every call of a model.
@@ -22,6 +28,22 @@ impl TraceSink for Traced {
     }
 }
 
+/// Shows nobody but the guard of its world.
+struct Watched(Eye);
+
+impl Outbox for Watched {
+    fn poll_room(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+
+    fn push(&mut self, item: Item<'_>) {
+        match item {
+            Item::Live(event) => self.0.see(event),
+            Item::Replay(_) | Item::Info { .. } => {}
+        }
+    }
+}
+
 /// An agent over toys, in a folder of its own.
 pub(crate) struct World {
     pub(crate) agent: Agent,
@@ -30,6 +52,7 @@ pub(crate) struct World {
     traced: Arc<Traced>,
     pub(crate) ran: Arc<Mutex<Vec<String>>>,
     folder: tempfile::TempDir,
+    guard: Guard,
 }
 
 impl World {
@@ -59,6 +82,7 @@ impl World {
         Self {
             agent: agent.with_trace(traced.clone()),
             toy,
+            guard: Guard::over(Arc::clone(&store)),
             store,
             traced,
             ran,
@@ -73,15 +97,19 @@ impl World {
         }
     }
 
+    fn ports(&self) -> Ports {
+        Ports::local(Arc::new(Silent), Box::new(Watched(self.guard.eye())))
+    }
+
     /// A new session without a client.
     pub(crate) async fn session(&self) -> Session {
-        let ports = Ports::local(Arc::new(Silent), Box::new(Silent));
+        let ports = self.ports();
         self.agent.create(self.request(), |_| ports).await.unwrap()
     }
 
     /// The same session, opened apart.
     pub(crate) async fn again(&self, session: &Session) -> Session {
-        let ports = Ports::local(Arc::new(Silent), Box::new(Silent));
+        let ports = self.ports();
         let opened = self
             .agent
             .open(session.id(), self.request(), false, |_| ports);

@@ -311,7 +311,7 @@ async fn a_record_that_cannot_be_read_is_an_error_and_no_more() {
     let broken = StoreError::Broken("the disk is full".to_owned());
     store.loops.store(true, Ordering::SeqCst);
     let person = world.person.clone();
-    let (tray, _shown) = World::tray(ROOM);
+    let (tray, _shown) = world.tray(ROOM);
     let ports = Ports {
         client: person,
         outbox: tray,
@@ -385,7 +385,7 @@ impl Client for Fragile {
 async fn a_client_that_breaks_when_it_is_asked_is_a_no() {
     for at_once in [false, true] {
         let world = World::new(&[&[Act::Call("r", "ring")], &[Act::Say("pity")]]);
-        let (tray, _shown): (_, tokio::sync::mpsc::Receiver<Seen>) = World::tray(ROOM);
+        let (tray, _shown): (_, tokio::sync::mpsc::Receiver<Seen>) = world.tray(ROOM);
         let ports = Ports {
             client: Arc::new(Fragile { at_once }),
             outbox: tray,

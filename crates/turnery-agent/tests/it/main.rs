@@ -25,4 +25,5 @@ mod slow_client;
 mod steering;
 mod storing;
 mod trying;
+mod watching;
 mod world;

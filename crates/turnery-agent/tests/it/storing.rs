@@ -2,7 +2,7 @@
 
 use crate::{
     failing_store::FailingStore,
-    world::{Act, ROOM, World, say, start},
+    world::{Act, ROOM, World, drain, live, say, start},
 };
 use std::sync::{Arc, atomic::Ordering};
 use turnery_agent::{CancellationToken, OpenError, PromptError, SetError};
@@ -16,7 +16,7 @@ use turnery_tools::Mode;
 pub(crate) async fn a_prompt_that_could_not_be_stored_is_forgotten() {
     let store = FailingStore::new();
     let world = World::over(store.clone(), &[&[Act::Say("one")], &[Act::Say("two")]]);
-    let (session, _seen) = world.session(ROOM).await;
+    let (session, mut seen) = world.session(ROOM).await;
     // A full disk takes no journal either, from which the next claim would learn of the loss.
     store.append.store(true, Ordering::SeqCst);
     store.commit.store(true, Ordering::SeqCst);
@@ -25,8 +25,11 @@ pub(crate) async fn a_prompt_that_could_not_be_stored_is_forgotten() {
         matches!(lost, Err(PromptError::Lost(CommitFault::Store(_)))),
         "{lost:?}"
     );
-    say(&session, "second").result().await.unwrap();
+    let shown = live(&drain(&mut seen));
+    let second = say(&session, "second").result().await.unwrap();
     assert_eq!(world.puppet.request(1), ["second"]);
+    // LOOP-10: nor is it confused with what was shown of the lost one.
+    assert_ne!(second.loops[0].loop_id, shown[0].loop_id);
     let info = world.store.info(session.id()).await.unwrap();
     assert_eq!(info.title.as_deref(), Some("second"));
 }

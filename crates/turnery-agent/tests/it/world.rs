@@ -18,7 +18,10 @@ use turnery_engine::{
     Response, SessionId, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Usage, usage,
 };
 use turnery_models::{Catalogue, DeltaSender, Model, ModelInfo, ModelName, ModelRequest};
-use turnery_store::{MemoryStore, Store};
+use turnery_store::{
+    MemoryStore, Store,
+    oracle::{Eye, Guard},
+};
 use turnery_tools::{Access, LocalFiles, Prepared, Progress, Tool, ToolCx, Toolbox, Workspace};
 
 /// One thing that the puppet model does in a call.
@@ -295,7 +298,8 @@ pub(crate) enum Seen {
     Info(Option<String>),
 }
 
-struct Tray(PollSender<Seen>);
+/// Shows the guard of its world what it shows the client.
+struct Tray(PollSender<Seen>, Eye);
 
 impl Outbox for Tray {
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -304,7 +308,10 @@ impl Outbox for Tray {
 
     fn push(&mut self, item: Item<'_>) {
         let seen = match item {
-            Item::Live(event) => Seen::Live(event.clone()),
+            Item::Live(event) => {
+                self.1.see(event);
+                Seen::Live(event.clone())
+            }
             Item::Replay(event) => Seen::Replay(event.clone()),
             Item::Info { title, .. } => Seen::Info(title.map(str::to_owned)),
             Item::Ended(_) => return,
@@ -352,6 +359,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ran: Arc<Mutex<Vec<String>>>,
     pub(crate) folder: tempfile::TempDir,
+    pub(crate) guard: Guard,
 }
 
 impl World {
@@ -420,6 +428,7 @@ impl World {
             agent,
             puppet,
             person: Arc::default(),
+            guard: Guard::over(Arc::clone(&store)),
             store,
             ran,
             folder: tempfile::tempdir().unwrap(),
@@ -443,13 +452,16 @@ impl World {
     }
 
     /// An outbox that has room for so many items, and where they come out.
-    pub(crate) fn tray(room: usize) -> (Box<dyn Outbox>, mpsc::Receiver<Seen>) {
+    pub(crate) fn tray(&self, room: usize) -> (Box<dyn Outbox>, mpsc::Receiver<Seen>) {
         let (sender, seen) = mpsc::channel(room);
-        (Box::new(Tray(PollSender::new(sender))), seen)
+        (
+            Box::new(Tray(PollSender::new(sender), self.guard.eye())),
+            seen,
+        )
     }
 
     pub(crate) fn ports(&self, room: usize) -> (Ports, mpsc::Receiver<Seen>) {
-        let (outbox, seen) = Self::tray(room);
+        let (outbox, seen) = self.tray(room);
         let ports = Ports {
             client: self.person.clone(),
             outbox,

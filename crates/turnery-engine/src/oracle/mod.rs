@@ -6,6 +6,7 @@
 mod call;
 mod end;
 mod turn;
+mod watch;
 
 use crate::{
     CallId, ContinuationKind, Event, EventKind, LlmMessage, LoopId, Message, MessageId,
@@ -14,6 +15,7 @@ use crate::{
 use end::Value;
 use std::{collections::BTreeSet, sync::Arc};
 use turn::Turn;
+pub use watch::{Watch, check_record};
 
 /// Check a whole stream as the client sees it: every number, streaming fragments too.
 /// It must begin with `LoopStart`, or before it the `ParallelStart` of a group. It need not end with

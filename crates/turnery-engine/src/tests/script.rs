@@ -3,8 +3,9 @@
 use crate::{
     Announced, CallDetail, Content, Effect, Event, EventKind, FaultKind, Finish, Hook, HookVerdict,
     Input, LlmMessage, Loop, LoopSpec, Message, ModelDelta, ModelFault, ModelStop, Recorder,
-    Response, Timestamp, ToolCall, ToolControl, ToolEnvelope, Usage, Verdict, message::joined_text,
-    oracle,
+    Response, Timestamp, ToolCall, ToolControl, ToolEnvelope, Usage, Verdict,
+    message::joined_text,
+    oracle::{Oracle, check_record},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -18,6 +19,7 @@ pub(crate) struct Script {
     pub(crate) recorder: Recorder,
     pub(crate) finish: Option<Finish>,
     lines: Vec<String>,
+    oracle: Oracle,
 }
 
 impl Script {
@@ -32,6 +34,7 @@ impl Script {
             recorder: Recorder::new(),
             finish: None,
             lines: Vec::new(),
+            oracle: Oracle::live(),
         };
         this.carry_out(out);
         this
@@ -53,11 +56,8 @@ impl Script {
         self
     }
 
-    /// What was said since the last time, checked against the grammar.
+    /// What was said since the last time.
     pub(crate) fn lines(&mut self) -> Vec<String> {
-        if self.finish.is_some() {
-            oracle::check(&self.shown).expect("the grammar holds");
-        }
         std::mem::take(&mut self.lines)
     }
 
@@ -71,11 +71,11 @@ impl Script {
             match effect {
                 Effect::Emit(event) => {
                     self.recorder.fold(&event);
-                    self.shown.push(event);
+                    self.show(event);
                 }
-                Effect::Publish(event) => self.shown.push(event),
+                Effect::Publish(event) => self.show(event),
                 Effect::Commit(event) => self.recorder.fold(&event),
-                Effect::Finish(finish) => self.finish = Some(finish),
+                Effect::Finish(finish) => self.end(finish),
                 Effect::CallModel { .. }
                 | Effect::StopModel
                 | Effect::Gate(_)
@@ -91,6 +91,21 @@ impl Script {
                 | Effect::StartGrace => {}
             }
         }
+    }
+
+    /// No event of any test is taken without a look at the grammar.
+    fn show(&mut self, event: Event) {
+        self.oracle.see(&event).expect("the grammar holds");
+        self.shown.push(event);
+    }
+
+    fn end(&mut self, finish: Finish) {
+        self.oracle.closed().expect("nothing is left open");
+        if matches!(finish, Finish::Done { .. }) {
+            let record = self.recorder.record().expect("begun");
+            check_record(record).expect("the record holds");
+        }
+        self.finish = Some(finish);
     }
 }
 

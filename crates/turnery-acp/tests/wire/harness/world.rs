@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use turnery_acp::ServeOptions;
 use turnery_agent::{Agent, Projects, Settings, SettingsError};
 use turnery_models::{Catalogue, Model, ModelName};
-use turnery_store::{MemoryStore, Store};
+use turnery_store::{MemoryStore, Store, oracle::Guard};
 
 /// What connections have in common.
 pub(crate) struct World {
@@ -19,6 +19,8 @@ pub(crate) struct World {
     scenario: String,
     /// What tools were really run.
     pub(crate) ran: Ran,
+    /// Whatever the test is about, in the end all that is stored must keep the grammar.
+    _guard: Guard,
 }
 
 struct Fixed(String);
@@ -34,6 +36,7 @@ impl Projects for Fixed {
 impl World {
     /// A world in which the model gives these answers.
     pub(crate) fn new(answers: Value) -> Self {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("work")).expect("a folder");
         let path = folder.path().join("scenario.json");
@@ -42,7 +45,8 @@ impl World {
         Self {
             scenario: format!("scripted:{}", path.display()),
             folder,
-            store: Arc::new(MemoryStore::new()),
+            _guard: Guard::over(Arc::clone(&store)),
+            store,
             ran: Ran::default(),
         }
     }
