@@ -2,8 +2,8 @@
 
 use crate::{CallId, Content, LoopId};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::{path::PathBuf, sync::Arc};
+use serde_json::{Value, value::RawValue};
+use std::{ops::Deref, path::PathBuf, sync::Arc};
 
 /// A tool as the model is told of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,7 +13,46 @@ pub struct ToolSpec {
     /// What it does, for the model.
     pub description: String,
     /// JSON Schema of its arguments: an object schema.
-    pub schema: Arc<Value>,
+    pub schema: Schema,
+}
+
+/// A JSON Schema. Its text is kept beside it, since every model request has it in.
+#[derive(Clone, Debug)]
+pub struct Schema(Arc<(Value, Box<RawValue>)>);
+
+impl From<Value> for Schema {
+    fn from(schema: Value) -> Self {
+        // A value can always be written.
+        let text = serde_json::value::to_raw_value(&schema);
+        let text = text.unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Self(Arc::new((schema, text)))
+    }
+}
+
+impl Deref for Schema {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0.0
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Serialize for Schema {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.1.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::from)
+    }
 }
 
 impl ToolSpec {
@@ -22,7 +61,7 @@ impl ToolSpec {
         Self {
             name: name.into(),
             description: description.into(),
-            schema: Arc::new(schema),
+            schema: schema.into(),
         }
     }
 }

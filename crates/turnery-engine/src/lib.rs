@@ -28,7 +28,7 @@ pub mod usage;
 
 pub use call::{
     Artifact, CallDetail, CallKind, Disposition, FailureKind, Location, PlanEntry, PlanPriority,
-    PlanStatus, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Verdict,
+    PlanStatus, Schema, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Verdict,
 };
 pub use category::{Category, RetryHint};
 pub use compaction::{CompactionBlock, CompactionSettings, ContextSize, Kept};

@@ -3,7 +3,6 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::sync::Arc;
 use turnery_engine::{FailureKind, ToolFailure, ToolSpec};
 
 /// What the model is told of a tool whose arguments are an `A`: everything in one schema, and
@@ -22,7 +21,7 @@ pub fn spec_for<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
-        schema: Arc::new(schema),
+        schema: schema.into(),
     }
 }
 

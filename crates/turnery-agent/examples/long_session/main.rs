@@ -182,7 +182,7 @@ fn agent(folder: &Path, model: Arc<Clockwork>) -> Agent {
     let look = Look(ToolSpec {
         name: "look".to_owned(),
         description: "Looks around.".to_owned(),
-        schema: Arc::new(json!({"type": "object", "properties": {"at": {"type": "integer"}}})),
+        schema: json!({"type": "object", "properties": {"at": {"type": "integer"}}}).into(),
     });
     Agent::new(
         Arc::new(SqliteStore::open(folder.join("sessions.db"))),

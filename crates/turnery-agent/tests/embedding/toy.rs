@@ -190,7 +190,7 @@ impl ToyTool {
                 spec: ToolSpec {
                     name: name.to_owned(),
                     description: String::new(),
-                    schema: Arc::new(json!({"type": "object"})),
+                    schema: json!({"type": "object"}).into(),
                 },
                 ran: Arc::clone(ran),
             })

@@ -9,7 +9,7 @@ use crate::{
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
-use turnery_engine::Content;
+use turnery_engine::{Content, Schema};
 
 /// The least that the API takes as a budget. Unit: tokens.
 const LEAST_BUDGET: u32 = 1024;
@@ -42,7 +42,7 @@ struct WireMessage<'a> {
 struct WireTool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: &'a Schema,
 }
 
 #[derive(Serialize)]

@@ -8,12 +8,11 @@ use crate::{
     http, known,
 };
 use serde::Serialize;
-use serde_json::Value;
 use std::{
     borrow::Cow,
     hash::{DefaultHasher, Hash, Hasher},
 };
-use turnery_engine::{CallId, Content, ImageData, ToolCall};
+use turnery_engine::{CallId, Content, ImageData, Schema, ToolCall};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -108,7 +107,7 @@ struct WireTool<'a> {
 struct ToolFunction<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: &'a Schema,
 }
 
 pub(super) fn body(

@@ -64,7 +64,7 @@ pub(crate) fn play_with(
         .map(|name| ToolSpec {
             name: (*name).to_owned(),
             description: String::new(),
-            schema: Arc::new(json!({"type": "object"})),
+            schema: json!({"type": "object"}).into(),
         })
         .collect();
     let mut history = vec![Message::User {

@@ -288,7 +288,7 @@ pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
         tools: Arc::new([ToolSpec {
             name: "read".to_owned(),
             description: "Reads a file.".to_owned(),
-            schema: Arc::new(serde_json::json!({"type": "object"})),
+            schema: serde_json::json!({"type": "object"}).into(),
         }]),
         thinking: Thinking::Default,
         temperature: None,

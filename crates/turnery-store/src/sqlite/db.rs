@@ -7,7 +7,13 @@ use super::{
 };
 use crate::StoreError;
 use rusqlite::Connection;
-use std::{collections::HashMap, path::Path, time::Duration};
+use std::{
+    collections::HashMap,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use turnery_engine::SessionId;
 
 /// What a job promises when it is answered.
@@ -25,32 +31,55 @@ pub(super) struct Db {
     /// Sessions whose journal is empty for as long as a lane of this fence is held: it was emptied when
     /// the lane was claimed here, and nothing has been journalled here since.
     pub(super) clean: HashMap<SessionId, u64>,
-    promise: Promise,
+    /// The database's log, where a commit is once SQLite has made it.
+    log: PathBuf,
+    /// The same, opened to be flushed. Nobody removes it while the connection is open.
+    flushed: Option<File>,
     /// Something has been done since the last checkpoint.
     pub(super) dirty: bool,
 }
 
 impl Db {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        let mut db = Self {
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        Ok(Self {
             sql: open(path)?,
             clean: HashMap::new(),
-            promise: Promise::Visible,
+            log: log.into(),
+            flushed: None,
             dirty: false,
-        };
-        db.set("NORMAL").map_err(|fault| fault.at(path))?;
-        Ok(db)
+        })
+    }
+
+    /// Do it, and wait for the disk where that was promised.
+    pub(super) fn work<T>(
+        &mut self,
+        promise: Promise,
+        work: impl FnOnce(&mut Self) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let done = work(self)?;
+        match promise {
+            Promise::Visible => {}
+            Promise::Durable => self.flush()?,
+        }
+        Ok(done)
+    }
+
+    /// SQLite could wait for the disk itself, but to be told so before each commit, and not to after
+    /// it, takes it longer than the commit.
+    fn flush(&mut self) -> io::Result<()> {
+        if self.flushed.is_none() {
+            self.flushed = Some(File::options().write(true).open(&self.log)?);
+        }
+        self.flushed.as_ref().map_or(Ok(()), File::sync_data)
     }
 
     pub(super) fn journal(&mut self, path: &Path, appends: &mut Vec<Append>) {
         if appends.is_empty() {
             return;
         }
-        let written = match self.keep(Promise::Visible) {
-            Ok(()) => journal::write(self, appends),
-            Err(fault) => Err(fault),
-        };
-        if let Err(fault) = written {
+        if let Err(fault) = journal::write(self, appends) {
             // Evidence is lost, nothing else: the commit will tell if the store is broken.
             tracing::warn!(error = %fault.at(path), "failed to journal");
         }
@@ -63,11 +92,8 @@ impl Db {
         promise: Promise,
         work: impl Fn(&mut Self) -> Result<T, Fault>,
     ) -> Option<Result<T, Fault>> {
-        if let Err(fault) = self.keep(promise) {
-            return Some(Err(fault));
-        }
         let done = match self.sql.busy_timeout(Duration::ZERO) {
-            Ok(()) => work(self),
+            Ok(()) => self.work(promise, work),
             Err(error) => Err(error.into()),
         };
         if let Err(error) = self.sql.busy_timeout(PATIENCE) {
@@ -77,23 +103,6 @@ impl Db {
             Err(fault) if fault.is_busy() => None,
             done => Some(done),
         }
-    }
-
-    /// Switch between waiting for the disk and not, where the last job wanted it otherwise.
-    pub(super) fn keep(&mut self, promise: Promise) -> Result<(), Fault> {
-        if self.promise == promise {
-            return Ok(());
-        }
-        self.set(match promise {
-            Promise::Visible => "NORMAL",
-            Promise::Durable => "FULL",
-        })?;
-        self.promise = promise;
-        Ok(())
-    }
-
-    fn set(&mut self, synchronous: &str) -> Result<(), Fault> {
-        Ok(self.sql.pragma_update(None, "synchronous", synchronous)?)
     }
 
     pub(super) fn checkpoint(&mut self) {

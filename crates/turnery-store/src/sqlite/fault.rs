@@ -14,6 +14,8 @@ pub(super) enum Fault {
     Told(StoreError),
     /// From the database.
     Sql(rusqlite::Error),
+    /// From the disk, when waiting for it.
+    Disk(std::io::Error),
     /// A row that does not read as what it should be, or a value that cannot be written.
     Json(serde_json::Error),
     /// A row that does not read as what it should be.
@@ -29,6 +31,12 @@ impl From<StoreError> for Fault {
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        Self::Disk(error)
     }
 }
 
@@ -51,6 +59,10 @@ impl Fault {
             Self::Told(error) => return error,
             Self::Json(error) => format!("{path}: a value does not fit its column: {error}"),
             Self::Row(text) => format!("{path}: {text}"),
+            Self::Disk(error) => format!(
+                "{path} was written, but the disk does not say that it is kept: {error}; look after \
+                 the disk and try again"
+            ),
             Self::Sql(error) => match error.sqlite_error_code() {
                 Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => format!(
                     "{path} is damaged or not a session database ({error}); move it and its -wal \

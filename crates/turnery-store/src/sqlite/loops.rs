@@ -76,7 +76,14 @@ fn unreadable(row: &Row<'_>, fault: Fault) -> Fault {
         (Fault::Json(error), Ok(loop_id)) => Fault::Row(format!(
             "loop {loop_id} cannot be read ({error}); if a newer turnery has written it, use that one"
         )),
-        (fault @ (Fault::Json(_) | Fault::Told(_) | Fault::Sql(_) | Fault::Row(_)), _) => fault,
+        (
+            fault @ (Fault::Json(_)
+            | Fault::Told(_)
+            | Fault::Sql(_)
+            | Fault::Disk(_)
+            | Fault::Row(_)),
+            _,
+        ) => fault,
     }
 }
 

@@ -78,6 +78,8 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     }
     db.pragma_update(None, "foreign_keys", true)?;
     db.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+    // The log is flushed by whoever promises that; SQLite flushes what it copies back from it.
+    db.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(db)
 }
 

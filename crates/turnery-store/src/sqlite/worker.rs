@@ -93,7 +93,8 @@ impl Worker {
             promise,
             settles,
             work: Box::new(move |db| {
-                let result = db.and_then(|db| work(db).map_err(|fault| fault.at(&path)));
+                let result =
+                    db.and_then(|db| db.work(promise, work).map_err(|fault| fault.at(&path)));
                 let _ = answer.send(result);
             }),
         };
@@ -265,10 +266,7 @@ fn work_off(db: &mut Db, path: &Path, batch: VecDeque<Job>, quick: &AtomicBool) 
                 }
                 db.journal(path, &mut appends);
                 let begun = Instant::now();
-                match db.keep(promise) {
-                    Ok(()) => work(Ok(db)),
-                    Err(fault) => work(Err(fault.at(path))),
-                }
+                work(Ok(db));
                 if promise == Promise::Durable {
                     quick.store(begun.elapsed() < QUICK, Ordering::Relaxed);
                 }

@@ -5,7 +5,7 @@ use crate::{Access, Prepared, Tool, ToolCx, Workspace, grace};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 use turnery_engine::{
     CallDetail, CallKind, FailureKind, Location, ToolEnvelope, ToolFailure, ToolSpec,
 };
@@ -69,7 +69,7 @@ impl Shell {
                 the background. Of long output only the beginning and the end are given. To read, search and \
                 edit files use the tools for that."
                 .to_owned(),
-            schema: Arc::new(schema),
+            schema: schema.into(),
         };
         Self { spec, hidden_env }
     }

@@ -45,7 +45,7 @@ pub(crate) fn toolbox(ran: &Ran) -> Toolbox {
                     spec: ToolSpec {
                         name: name.to_owned(),
                         description: name.to_owned(),
-                        schema: Arc::new(json!({"type": "object", "properties": {}})),
+                        schema: json!({"type": "object", "properties": {}}).into(),
                     },
                     ran: ran.clone(),
                 })
