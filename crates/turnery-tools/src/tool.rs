@@ -138,8 +138,5 @@ pub enum Progress {
 
 /// A run that may have failed, as what comes of the call.
 pub(crate) fn end(ran: Result<ToolEnvelope, ToolFailure>) -> ToolEnvelope {
-    ran.unwrap_or_else(|failure| ToolEnvelope {
-        result: Err(failure),
-        ..ToolEnvelope::ok(Vec::new())
-    })
+    ran.unwrap_or_else(ToolEnvelope::from)
 }

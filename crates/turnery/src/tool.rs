@@ -113,10 +113,7 @@ async fn call(
     let toolbox = Toolbox::coding();
     // The same look at the arguments that a call of a model's gets, but no policy.
     if let Err(failure) = toolbox.prepare(&call, &cx).await {
-        return Ok(Some(ToolEnvelope {
-            result: Err(failure),
-            ..ToolEnvelope::ok(Vec::new())
-        }));
+        return Ok(Some(failure.into()));
     }
     let mut run = std::pin::pin!(toolbox.run(&call, &cx));
     loop {

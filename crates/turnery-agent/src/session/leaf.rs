@@ -1,7 +1,7 @@
 //! Leaves: one model call or one tool at work. Polled by the session task itself, so dropping one
 //! ends it at once, with its connection or its processes.
 
-use super::most::{Room, bounded};
+use super::most::Room;
 use crate::{CancellationToken, trace_sink::Trace};
 use futures_util::{FutureExt, future::BoxFuture};
 use std::{
@@ -129,11 +129,10 @@ impl RunningTool {
         let cancel = cx.cancel.clone();
         let run = AssertUnwindSafe(async move { toolbox.run(&call, &cx).await });
         let run = run.catch_unwind().map(|ended| {
-            let envelope = ended.unwrap_or_else(|_| {
+            ended.unwrap_or_else(|_| {
                 let why = "the tool broke; this is a fault of turnery, not of the arguments";
                 ToolEnvelope::failed(FailureKind::Exception, why)
-            });
-            bounded(envelope)
+            })
         });
         Self {
             call_id,
@@ -160,7 +159,9 @@ impl RunningTool {
                         return Poll::Ready(Said::Item(report));
                     }
                 }
-                end @ Said::End(_) => return Poll::Ready(end),
+                Said::End(envelope) => {
+                    return Poll::Ready(Said::End(self.room.close(envelope)));
+                }
             }
         }
     }

@@ -18,7 +18,7 @@ use turnery_agent::{
 };
 use turnery_engine::{
     CallDetail, CommitFault, Content, EventKind, Hook, HookSet, HookVerdict, LoopId, Outcome,
-    ToolEnvelope, ToolFailure, ToolSpec, TurnFinish, TurnStop,
+    PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolFailure, ToolSpec, TurnFinish, TurnStop,
 };
 use turnery_store::{
     ImportError, MemoryStore, StoreError,
@@ -201,19 +201,28 @@ impl Tool for Flood {
                     .send(Progress::Printed("ä".repeat(MIB / 2)))
                     .await;
             }
+            let plan = vec![PlanEntry {
+                content: "a".repeat(17 * MIB),
+                priority: PlanPriority::Medium,
+                status: PlanStatus::Pending,
+            }];
+            let _ = cx.progress.send(Progress::Planned(plan)).await;
             let mut answer = "ä".repeat(16 * MIB);
             answer.push_str("the last line");
-            ToolEnvelope::ok(vec![
-                Content::text("first"),
-                Content::text(answer),
-                Content::text("more"),
-            ])
+            ToolEnvelope {
+                value: Some("ä".repeat(16 * MIB).into()),
+                ..ToolEnvelope::ok(vec![
+                    Content::text("first"),
+                    Content::text(answer),
+                    Content::text("more"),
+                ])
+            }
         })
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_prints_a_gigabyte_is_cut_and_said_to_be() {
+async fn a_tool_that_gives_a_gigabyte_is_cut_and_said_to_be() {
     let spec = ToolSpec::new("flood", "", json!({"type": "object", "properties": {}}));
     let world = World::made(
         Arc::new(MemoryStore::new()),
@@ -243,9 +252,10 @@ async fn a_tool_that_prints_a_gigabyte_is_cut_and_said_to_be() {
     assert!(told.starts_with("first"));
     assert!(told.contains("bytes are left out"));
     assert!(told.contains("the last line"));
+    assert!(told.contains("1 reports (17825847 bytes), 1 texts (4 bytes)"));
     assert!(told.len() <= MIB / 4 + 200, "{}", told.len());
     let record = serde_json::to_string(&*result.loops[0]).unwrap();
-    assert!(record.len() < 6 * MIB, "{}", record.len());
+    assert!(record.len() < 7 * MIB, "{}", record.len());
     goes_on(&world, &session).await;
 }
 

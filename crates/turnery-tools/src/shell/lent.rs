@@ -7,7 +7,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
 };
-use turnery_engine::{Artifact, CallDetail, FailureKind, ToolEnvelope, ToolFailure};
+use turnery_engine::{Artifact, CallDetail, FailureKind, ToolEnvelope};
 
 /// Run it to its end. The whole line goes to the client as it is, since some clients hand it to a
 /// shell of their own. The timeout is a kill, then the output (TERM-4).
@@ -85,14 +85,7 @@ async fn show(terminal_id: Option<String>, detail: &CallDetail, cx: &ToolCx) -> 
 }
 
 fn failed(message: String) -> ToolEnvelope {
-    ToolEnvelope {
-        result: Err(ToolFailure {
-            kind: FailureKind::ExecutionError,
-            message,
-            details: None,
-        }),
-        ..ToolEnvelope::ok(Vec::new())
-    }
+    ToolEnvelope::failed(FailureKind::ExecutionError, message)
 }
 
 fn ending(ran: &TerminalRun) -> Ending {

@@ -167,7 +167,7 @@ impl Tool for Shell {
             });
             let (args, cwd) = match started {
                 Ok(started) => started,
-                Err(failure) => return ToolEnvelope::failed(failure.kind, failure.message),
+                Err(failure) => return failure.into(),
             };
             let limit = limit(args.timeout_ms);
             if let Some(terminals) = cx.workspace.terminals() {

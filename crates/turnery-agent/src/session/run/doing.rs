@@ -7,6 +7,7 @@ use crate::{
     session::{
         gate::{self, Found, Gate, Judged},
         leaf::{REPORTS_WAITING, RunningModel, RunningTool},
+        most,
         steps::{Step, Urgent},
     },
     subagent::{self, Parent},
@@ -78,7 +79,7 @@ impl Run<'_> {
         match found {
             Found::Prepared(call, Err(failure)) => self.feed(Input::Ended {
                 call_id: call.call_id,
-                envelope: failure.into(),
+                envelope: most::bounded(failure),
             }),
             Found::Prepared(call, Ok(prepared)) => {
                 let detail = prepared.detail.clone();
