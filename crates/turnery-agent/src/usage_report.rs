@@ -30,11 +30,12 @@ pub struct UsageReport {
 
 impl UsageReport {
     /// The report of these loops: all of a session's, branches that were not chosen and refused ones too
-    /// (I9).
+    /// (I9). Loops that were copied with a session were paid for in their own, and are not counted again.
     #[must_use]
     pub fn of<'r>(records: impl IntoIterator<Item = &'r LoopRecord>) -> Self {
         let mut ledger = Ledger::default();
-        for record in records {
+        let here = |record: &&LoopRecord| record.copied_from.is_none();
+        for record in records.into_iter().filter(here) {
             ledger.add(record);
         }
         ledger.report()

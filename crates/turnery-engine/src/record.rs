@@ -29,6 +29,9 @@ pub struct LoopRecord {
     /// What is known beside the outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Detail>,
+    /// The loop of another session that this is a copy of; what it spent was spent there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied_from: Option<LoopId>,
     /// How it follows from its parent (LOOP-16).
     pub continuation_kind: ContinuationKind,
     /// The loop before it (LOOP-22).
@@ -120,6 +123,7 @@ impl LoopRecord {
             status: LoopStatus::Running,
             outcome: None,
             detail: None,
+            copied_from: None,
             continuation_kind: ContinuationKind::Initial,
             parent_loop_id: None,
             started_at,

@@ -89,13 +89,18 @@ impl Document {
     }
 
     /// The document under another id: all that names the session or one of its loops is changed, but not
-    /// what anybody has said.
+    /// what anybody has said. Its loops then say what they are copies of: they cost nothing again.
     pub fn renamed(&self, id: &SessionId) -> Result<Self, ImportError> {
         check_id(id)?;
         let mut document = serde_json::to_value(self)?;
         rename::rename(&mut document, self.session.id.as_str(), id.as_str());
-        document["session"]["id"] = id.as_str().into();
-        Ok(serde_json::from_value(document)?)
+        let mut renamed: Self = serde_json::from_value(document)?;
+        for (record, source) in renamed.loops.iter_mut().zip(&self.loops) {
+            // The first of all copies was spent for; what it was copied from says so.
+            let first = source.copied_from.as_ref().unwrap_or(&source.loop_id);
+            Arc::make_mut(record).copied_from = Some(first.clone());
+        }
+        Ok(renamed)
     }
 
     fn check(&self) -> Result<(), ImportError> {

@@ -8,7 +8,8 @@ use turnery_store::{ImportError, StoreError, export};
 impl Agent {
     /// Copy a session into a new one and open that. It holds all that was committed when this was
     /// called; a prompt that runs in the source meanwhile is not part of it. The loops of the copy have
-    /// ids of their own; messages and calls keep theirs, which are unique in a session only.
+    /// ids of their own, and messages and frames are named after them; calls and prompts keep theirs. What
+    /// was copied is in no usage report of the copy: it was spent once, in the source.
     pub async fn fork(
         &self,
         id: &SessionId,

@@ -1,12 +1,13 @@
 //! Copying a session: the same history under other ids, and nothing half done.
 
 use crate::world::{Act, ROOM, World, drain, say};
+use std::sync::Arc;
 use turnery_agent::{OpenError, OpenRequest, Ports, Silent};
 use turnery_engine::SessionId;
 use turnery_store::ListQuery;
 
 fn silent(_: &SessionId) -> Ports {
-    Ports::local(std::sync::Arc::new(Silent), Box::new(Silent))
+    Ports::local(Arc::new(Silent), Box::new(Silent))
 }
 
 /// The oracle knows nothing of records: the copy is the source's text with one name for another. Calls
@@ -15,11 +16,11 @@ fn silent(_: &SessionId) -> Ports {
 #[tokio::test(start_paused = true)]
 async fn a_copy_is_the_source_under_another_name() {
     let world = World::new(&[
-        &[Act::Say("one"), Act::Call("l", "look")],
+        &[Act::Say("one"), Act::Call("l", "look"), Act::Spend(10, 5)],
         &[Act::Say("two")],
         &[Act::Refuse],
         &[Act::Say("three")],
-        &[Act::Say("four")],
+        &[Act::Say("four"), Act::Spend(2, 1)],
     ]);
     let (session, mut seen) = world.session(ROOM).await;
     for text in ["look", "refuse this", "go on"] {
@@ -37,7 +38,14 @@ async fn a_copy_is_the_source_under_another_name() {
     let copied = world.store.loops(copy.id(), 0).await.unwrap();
     assert_eq!(source.len(), 3);
     let source_text = serde_json::to_string(&source).unwrap();
-    let copied_text = serde_json::to_string(&copied).unwrap();
+    let mut told_apart = copied.clone();
+    for (record, source) in told_apart.iter_mut().zip(&source) {
+        let record = Arc::make_mut(record);
+        assert_eq!(record.copied_from.take().as_ref(), Some(&source.loop_id));
+    }
+    let copied_text = serde_json::to_string(&told_apart).unwrap();
+    // No id of the source is left: messages and turns have names of their own too.
+    assert!(!copied_text.contains(session.id().as_str()));
     for record in &copied {
         assert_eq!(record.loop_id.session(), *copy.id());
         for event in &record.events {
@@ -61,6 +69,14 @@ async fn a_copy_is_the_source_under_another_name() {
         expected
     );
 
+    // What was copied was paid for in the source.
+    let spent = async |session: &turnery_agent::Session| {
+        let report = session.usage_report().await.unwrap();
+        report.total().total()
+    };
+    assert_eq!(spent(&session).await, 15);
+    assert_eq!(spent(&copy).await, 0);
+
     // The next prompt follows what was copied; the refused one is not in it.
     say(&copy, "and then").result().await.unwrap();
     assert_eq!(
@@ -68,7 +84,11 @@ async fn a_copy_is_the_source_under_another_name() {
         ["look", "one", "done", "two", "go on", "three", "and then"]
     );
     assert_eq!(world.store.loops(session.id(), 0).await.unwrap().len(), 3);
-    assert_eq!(world.store.loops(copy.id(), 0).await.unwrap().len(), 4);
+    let copied = world.store.loops(copy.id(), 0).await.unwrap();
+    assert_eq!(copied.len(), 4);
+    assert_eq!(copied[3].copied_from, None);
+    assert_eq!(spent(&copy).await, 3);
+    assert_eq!(spent(&session).await, 15);
 }
 
 // proves: LOOP-12

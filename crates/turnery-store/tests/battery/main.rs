@@ -6,6 +6,7 @@ mod broken;
 mod commits;
 mod export;
 mod files;
+mod ids;
 mod lanes;
 mod laws;
 mod lineage;
