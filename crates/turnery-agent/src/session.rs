@@ -18,7 +18,7 @@ mod task;
 mod watch;
 
 pub use options::{PromptOptions, SessionOptions};
-pub use result::{ContinueError, PromptError, PromptResult, Ticket, ToolExecution};
+pub use result::{ContinueError, Heard, PromptError, PromptResult, Ticket, ToolExecution};
 
 pub(crate) use history::{History, chain};
 pub(crate) use known::Known;
@@ -265,15 +265,36 @@ impl Session {
     /// mid-stream (UP-5). What it does not get to hear is not lost: it becomes the next prompt, before
     /// those that wait, and is cancelled if this one was.
     pub fn steer(&self, content: Vec<Content>) -> Result<(), SayError> {
-        self.say(When::Soon, content)
+        self.say(When::Soon, content, None)
     }
 
     /// Tell the running prompt something once it would end (UP-6). Like [`steer`](Self::steer) otherwise.
     pub fn follow_up(&self, content: Vec<Content>) -> Result<(), SayError> {
-        self.say(When::AtTheEnd, content)
+        self.say(When::AtTheEnd, content, None)
     }
 
-    fn say(&self, when: When, content: Vec<Content>) -> Result<(), SayError> {
+    /// Like [`steer`](Self::steer), for who waits to know: what the prompt does not get to hear is not run.
+    pub fn try_steer(&self, content: Vec<Content>) -> Result<Heard, SayError> {
+        self.try_say(When::Soon, content)
+    }
+
+    /// Like [`follow_up`](Self::follow_up), for who waits to know, as with [`try_steer`](Self::try_steer).
+    pub fn try_follow_up(&self, content: Vec<Content>) -> Result<Heard, SayError> {
+        self.try_say(When::AtTheEnd, content)
+    }
+
+    fn try_say(&self, when: When, content: Vec<Content>) -> Result<Heard, SayError> {
+        let (reply, heard) = oneshot::channel();
+        self.say(when, content, Some(reply))?;
+        Ok(Heard { heard })
+    }
+
+    fn say(
+        &self,
+        when: When,
+        content: Vec<Content>,
+        reply: Option<oneshot::Sender<()>>,
+    ) -> Result<(), SayError> {
         if self.shared.open.count() == 0 {
             return Err(match self.shared.mailbox.is_closed() {
                 true => SayError::Closed,
@@ -290,6 +311,8 @@ impl Session {
         let word = Word {
             when,
             content,
+            reply,
+            is_heard: false,
             cancel_all: self.cancel_all(),
             _room: room,
             prompts: self.shared.open.clone(),

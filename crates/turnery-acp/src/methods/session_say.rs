@@ -8,7 +8,7 @@ use crate::{
 };
 use agent_client_protocol_schema::v1::ContentBlock;
 use serde::{Deserialize, Serialize};
-use turnery_agent::{SayError, Session};
+use turnery_agent::{Heard, SayError, Session};
 use turnery_engine::Content;
 
 /// Heard as soon as the running call is done (UP-5).
@@ -23,28 +23,34 @@ struct Request {
     prompt: Vec<ContentBlock>,
 }
 
-/// It was taken; else the answer is an error.
+/// It was heard; else the answer is an error.
 #[derive(Clone, Serialize)]
 pub(super) struct Response {
     taken: bool,
 }
 
 pub(super) async fn steer(call: Call) -> Result<Response, Fault> {
-    say(&call, Session::steer)
+    say(&call, Session::try_steer).await
 }
 
 pub(super) async fn follow_up(call: Call) -> Result<Response, Fault> {
-    say(&call, Session::follow_up)
+    say(&call, Session::try_follow_up).await
 }
 
-fn say(
+/// All up to the queueing happens at the first poll. An answer waits until it was heard: what comes too
+/// late is refused, since nobody would await the prompt that it would become.
+async fn say(
     call: &Call,
-    how: fn(&Session, Vec<Content>) -> Result<(), SayError>,
+    how: fn(&Session, Vec<Content>) -> Result<Heard, SayError>,
 ) -> Result<Response, Fault> {
     let request: Request = parse(&call.params)?;
     let session = call.connection.session(&request.session_id)?;
     let content = content::from_wire(request.prompt)?;
-    match how(&session, content) {
+    let heard = match how(&session, content) {
+        Ok(said) => said.result().await,
+        Err(error) => Err(error),
+    };
+    match heard {
         Ok(()) => Ok(Response { taken: true }),
         Err(error) => Err(not_taken(&session, error)),
     }

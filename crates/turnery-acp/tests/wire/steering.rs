@@ -31,10 +31,11 @@ fn a_running_prompt_is_steered() {
     let asked = client.ask("session/prompt", prompt(&id, "go"));
     // The tool asks a person, so the prompt stands still until it is answered.
     let question = client.asked("session/request_permission");
-    let taken = client.call(STEER, prompt(&id, "turn left"));
-    assert_eq!(result_of(&taken), &json!({"taken": true}));
+    let told = client.ask(STEER, prompt(&id, "turn left"));
     let chosen = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
     client.reply(&question, chosen);
+    let taken = client.answer(&told);
+    assert_eq!(result_of(&taken), &json!({"taken": true}));
     let answer = client.answer(&asked);
     assert_eq!(result_of(&answer)["stopReason"], "end_turn");
     assert_eq!(texts(&client.updates()), ["looking", "left it is"]);
@@ -63,13 +64,47 @@ fn a_follow_up_is_heard_at_the_end() {
     let (mut client, id) = world.session();
     let asked = client.ask("session/prompt", prompt(&id, "go"));
     let question = client.asked("session/request_permission");
-    let taken = client.call(FOLLOW_UP, prompt(&id, "and then"));
-    assert_eq!(result_of(&taken), &json!({"taken": true}));
+    let told = client.ask(FOLLOW_UP, prompt(&id, "and then"));
     let chosen = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
     client.reply(&question, chosen);
+    let taken = client.answer(&told);
+    assert_eq!(result_of(&taken), &json!({"taken": true}));
     let answer = client.answer(&asked);
     assert_eq!(result_of(&answer)["stopReason"], "end_turn");
     assert_eq!(texts(&client.updates()), ["done", "then this"]);
+}
+
+/// Nobody would await the prompt that it would become: it is refused, and nothing is run.
+// proves: C-29
+#[test]
+fn what_comes_too_late_is_refused_and_not_run() {
+    for method in [STEER, FOLLOW_UP] {
+        let world = World::new(json!([
+            {"steps": [{"text": "w"}, {"wait_for_cancel": true}]},
+            {"steps": [{"text": "again"}]},
+        ]));
+        let (mut client, id) = world.session();
+        let asked = client.ask("session/prompt", prompt(&id, "hi"));
+        client.wait(|message| message["params"]["update"]["content"]["text"] == "w");
+        let told = client.ask(method, prompt(&id, "too late"));
+        client.tell("session/cancel", json!({"sessionId": id}));
+        let late = client.answer(&told);
+        assert_eq!(error_of(&late), -32603, "{late}");
+        assert_eq!(late["error"]["data"]["kind"], "not_running");
+        assert_eq!(result_of(&client.answer(&asked))["stopReason"], "cancelled");
+        let next = client.call("session/prompt", prompt(&id, "more"));
+        assert_eq!(result_of(&next)["stopReason"], "end_turn");
+        client.updates();
+        let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+        result_of(&client.call("session/load", at));
+        let said: Vec<Value> = client
+            .updates()
+            .into_iter()
+            .filter(|update| update["sessionUpdate"] == "user_message_chunk")
+            .map(|update| update["content"]["text"].clone())
+            .collect();
+        assert_eq!(said, [json!("hi"), json!("more")]);
+    }
 }
 
 /// An idle session has nobody to hear it; what is malformed is refused like any prompt.

@@ -98,6 +98,9 @@ pub(crate) enum Work {
 pub(crate) struct Word {
     pub(crate) when: When,
     pub(crate) content: Vec<Content>,
+    /// Told once it is heard, if somebody waits for that; dropped if it will not be.
+    pub(crate) reply: Option<oneshot::Sender<()>>,
+    pub(crate) is_heard: bool,
     /// The token of all prompts that were started when it was said.
     pub(crate) cancel_all: CancellationToken,
     /// Counts it as waiting.
@@ -107,9 +110,21 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    /// The prompt that it becomes if none was there to hear it.
-    pub(crate) fn into_prompt(self, options: PromptOptions) -> Prompt {
-        Prompt {
+    /// The model gets to hear it.
+    pub(crate) fn hear(&mut self) {
+        self.is_heard = true;
+        if let Some(reply) = self.reply.take() {
+            // Whoever gave up waiting has said it all the same.
+            let _ = reply.send(());
+        }
+    }
+
+    /// The prompt that it becomes if none was there to hear it; none if somebody waits to know that.
+    pub(crate) fn into_prompt(self, options: PromptOptions) -> Option<Prompt> {
+        if self.reply.is_some() {
+            return None;
+        }
+        Some(Prompt {
             work: Work::Say(self.content),
             tries: None,
             options,
@@ -119,7 +134,7 @@ impl Word {
             inserted: None,
             place: Place::default(),
             open: self.prompts.open(),
-        }
+        })
     }
 }
 

@@ -89,7 +89,9 @@ impl Task {
         self.tap = Tap::default();
         self.inserting = None;
         for word in std::mem::take(&mut self.words).into_iter().rev() {
-            self.waiting.push_front(word.into_prompt(options.clone()));
+            if let Some(prompt) = word.into_prompt(options.clone()) {
+                self.waiting.push_front(prompt);
+            }
         }
         self.show_end(&result).await;
         match (reply, result) {

@@ -1,6 +1,6 @@
 //! Result: what came of a prompt, and how to wait for it.
 
-use super::mail::Place;
+use super::{SayError, mail::Place};
 use crate::{CancellationToken, UsageRow, usage_report::children_usage};
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
@@ -188,6 +188,19 @@ pub enum ContinueError {
     /// The model has had the last word.
     #[error("the model has already answered; say something new, or rerun the loop")]
     Answered,
+}
+
+/// Something said to a running prompt, that may be heard.
+pub struct Heard {
+    pub(super) heard: oneshot::Receiver<()>,
+}
+
+impl Heard {
+    /// Waits until the model gets to hear it, or a filter has dropped it; [`SayError::Idle`] if the prompt
+    /// ended before. Then it is gone, and nothing is run.
+    pub async fn result(self) -> Result<(), SayError> {
+        self.heard.await.map_err(|_| SayError::Idle)
+    }
 }
 
 /// A prompt that was accepted. Awaiting it gives the result, after every event of the prompt has

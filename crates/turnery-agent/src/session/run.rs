@@ -428,12 +428,16 @@ impl<'t> Run<'t> {
                     usage,
                 },
                 Some(record),
-            ) => Ok(Ended {
-                outcome,
-                detail,
-                usage,
-                record,
-            }),
+            ) => {
+                // A filter may have dropped or changed what is not found among the messages.
+                self.told.iter_mut().for_each(Word::hear);
+                Ok(Ended {
+                    outcome,
+                    detail,
+                    usage,
+                    record,
+                })
+            }
             (Finish::Done { .. }, None) => Err(Self::unrecorded().into()),
             (Finish::Lost(fault), _) => {
                 if !faulty!(KeepLostMessages) {

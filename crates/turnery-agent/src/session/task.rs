@@ -65,7 +65,7 @@ impl Task {
             // Said while the last prompt was on its way out.
             for word in std::mem::take(&mut self.words) {
                 let prompt = word.into_prompt(PromptOptions::default());
-                self.waiting.push_back(prompt);
+                self.waiting.extend(prompt);
             }
             let next = if faulty!(LastPromptFirst) {
                 self.waiting.pop_back()

@@ -155,3 +155,27 @@ async fn what_was_said_to_a_cancelled_prompt_is_kept_and_calls_no_model() {
     assert!(kept.concat().contains(&"wait".to_owned()), "{kept:?}");
     assert_eq!(world.puppet.requests.lock().unwrap().len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_knows_what_was_heard_and_what_came_too_late_is_not_run() {
+    let signal = Arc::new(Notify::new());
+    let world = World::new(&[
+        &[Act::Wait(signal.clone()), Act::Call("a", "look")],
+        &[Act::Wait(signal.clone()), Act::Fail],
+    ]);
+    let (session, _seen) = world.session(ROOM).await;
+    let ticket = say(&session, "go");
+    // The same words twice: the first is heard, the second is not.
+    let heard = session.try_steer(words("left")).unwrap();
+    let late = session.try_steer(words("left")).unwrap();
+    let end = session.try_follow_up(words("and then?")).unwrap();
+    signal.notify_one();
+    // Known while the prompt still runs: the second call waits for the signal.
+    assert_eq!(heard.result().await, Ok(()));
+    signal.notify_one();
+    ticket.result().await.unwrap();
+    assert_eq!(late.result().await, Err(SayError::Idle));
+    assert_eq!(end.result().await, Err(SayError::Idle));
+    assert_eq!(world.puppet.requests.lock().unwrap().len(), 2);
+    assert_eq!(settled(&world, &session).await.len(), 1);
+}

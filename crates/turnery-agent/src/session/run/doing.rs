@@ -158,7 +158,10 @@ impl Run<'_> {
             }
             Urgent::Unheard(_) if faulty!(ForgetUnheardWords) => {}
             Urgent::Unheard(words) => {
-                let place = self.told.iter().position(|word| word.content == words);
+                let place = self
+                    .told
+                    .iter()
+                    .position(|word| !word.is_heard && word.content == words);
                 self.task
                     .words
                     .extend(place.map(|place| self.told.remove(place)));

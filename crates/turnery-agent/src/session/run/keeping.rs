@@ -32,6 +32,7 @@ impl Run<'_> {
                 let _ = inserting.send(message.message_id.clone());
             }
             self.task.history.push(Arc::clone(message));
+            self.heard(&message.message);
         } else if let EventKind::CompactionEnded {
             block: Some(block), ..
         } = &event.kind
@@ -39,6 +40,18 @@ impl Run<'_> {
         {
             // One that does not fit is not taken after a load either (LOOP-48).
             let _ = self.task.history.view.lay(block);
+        }
+    }
+
+    /// Whoever said this may know now; a warning may stand behind it.
+    fn heard(&mut self, message: &Message) {
+        if let Message::User { content, .. } = message
+            && let Some(word) = self
+                .told
+                .iter_mut()
+                .find(|word| !word.is_heard && content.starts_with(&word.content))
+        {
+            word.hear();
         }
     }
 
