@@ -219,7 +219,6 @@ impl Session {
         let (reply, result) = oneshot::channel();
         let (insert, inserted) = oneshot::channel();
         let place = Place::default();
-        let cancel_all = self.cancel_all();
         let cancels = (options.cancel.clone(), cancel_all.clone());
         let prompt = Prompt {
             work,
