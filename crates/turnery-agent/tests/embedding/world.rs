@@ -39,7 +39,7 @@ impl Outbox for Watched {
     fn push(&mut self, item: Item<'_>) {
         match item {
             Item::Live(event) => self.0.see(event),
-            Item::Replay(_) | Item::Info { .. } => {}
+            Item::Replay(_) | Item::Info { .. } | Item::Ended(_) => {}
         }
     }
 }
