@@ -8,7 +8,8 @@ fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
     serde_json::to_value(diff::to_wire(Path::new(path), old, new)).unwrap()
 }
 
-/// Proves V2-14: a changed file, with the lines around the change and a mark where the last line has no
+// proves: V2-14
+/// A changed file, with the lines around the change and a mark where the last line has no
 /// end.
 #[test]
 fn a_changed_file_is_a_patch_with_absolute_paths() {
@@ -33,7 +34,8 @@ fn a_changed_file_is_a_patch_with_absolute_paths() {
     );
 }
 
-/// Proves V2-14: unusual paths are written as Git writes them; a new file and an empty one as well.
+// proves: V2-14
+/// Unusual paths are written as Git writes them; a new file and an empty one as well.
 #[test]
 fn paths_and_new_files_are_written_as_git_does() {
     let added = diff("/w/\u{e4} \"q\"\\\n", None, "");
@@ -46,7 +48,8 @@ fn paths_and_new_files_are_written_as_git_does() {
     );
 }
 
-/// Proves V2-14: the list of changes is always there, the patch only while it is not huge.
+// proves: V2-14
+/// The list of changes is always there, the patch only while it is not huge.
 #[test]
 fn a_huge_change_has_no_patch() {
     let text = "x\n".repeat(PATCH_LIMIT / 2);

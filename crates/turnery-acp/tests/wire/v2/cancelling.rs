@@ -16,7 +16,8 @@ fn talks(message: &Value) -> bool {
     message["params"]["update"]["content"]["text"] == "wait"
 }
 
-/// Proves V2-7, V2-15: a cancel ends what runs with `cancelled`, and what was held with an error, of
+// proves: V2-7, V2-15
+/// A cancel ends what runs with `cancelled`, and what was held with an error, of
 /// which nothing was shown.
 #[test]
 fn a_cancel_ends_the_running_prompt_and_takes_back_the_held_ones() {
@@ -45,7 +46,8 @@ fn a_cancel_ends_the_running_prompt_and_takes_back_the_held_ones() {
     assert_eq!(said[0]["content"][0]["text"], "live");
 }
 
-/// Proves V2-7: a held prompt is taken back alone, and at once, while the one before it goes on.
+// proves: V2-7
+/// A held prompt is taken back alone, and at once, while the one before it goes on.
 #[test]
 fn a_held_prompt_is_taken_back_by_its_request() {
     let world = World::new(hangs());
@@ -63,7 +65,8 @@ fn a_held_prompt_is_taken_back_by_its_request() {
     assert_eq!(client.leave().1, [] as [Value; 0]);
 }
 
-/// Proves V2-5, V2-15: a cancel in the same write as its prompt, many times: each is either taken back or
+// proves: V2-5, V2-15
+/// A cancel in the same write as its prompt, many times: each is either taken back or
 /// ended, and never both or neither.
 #[test]
 fn a_cancel_in_the_same_write_is_never_lost() {
@@ -90,7 +93,8 @@ fn a_cancel_in_the_same_write_is_never_lost() {
     assert_eq!(idle["params"]["update"]["stopReason"], "end_turn");
 }
 
-/// Proves V2-15, V2-8: a cancel stops waiting for the person, takes the question back, and does not run
+// proves: V2-15, V2-8
+/// A cancel stops waiting for the person, takes the question back, and does not run
 /// what was asked about, whatever is answered later.
 #[test]
 fn a_cancel_withdraws_the_question() {
@@ -119,7 +123,8 @@ fn a_cancel_withdraws_the_question() {
     assert_eq!(world.ran.all(), [] as [String; 0]);
 }
 
-/// Proves V2-16, V2-7: close ends what runs and what is held; the end is told before the answer, and after
+// proves: V2-16, V2-7
+/// Close ends what runs and what is held; the end is told before the answer, and after
 /// it the session is silent and gone.
 #[test]
 fn a_close_tells_the_end_before_its_answer() {
@@ -153,7 +158,8 @@ fn a_close_tells_the_end_before_its_answer() {
     assert_eq!(client.leave().1, [] as [Value; 0]);
 }
 
-/// Proves V2-16: a session that is deleted while it works ends first.
+// proves: V2-16
+/// A session that is deleted while it works ends first.
 #[test]
 fn a_delete_ends_what_runs() {
     let world = World::new(hangs());
