@@ -49,6 +49,7 @@ fn check_offer(offer: &Value, id: &str) {
 }
 
 /// CMD-1, CMD-3: after each way to have a session.
+// proves: CMD-1
 #[test]
 fn commands_are_offered_with_every_session() {
     let world = World::silent();
@@ -69,6 +70,7 @@ fn commands_are_offered_with_every_session() {
 }
 
 /// SESS-7, G-5: never before the answer that names the session.
+// proves: SESS-7, G-5
 #[test]
 fn commands_are_offered_after_the_answer() {
     let world = World::silent();
@@ -101,6 +103,7 @@ fn help_needs_no_model() {
 }
 
 /// Each answer is a message of its own (MSG-2).
+// proves: MSG-2
 #[test]
 fn answers_of_commands_are_different_messages() {
     let world = World::silent();
@@ -133,6 +136,7 @@ fn what_is_no_command_goes_to_the_model() {
 }
 
 /// MODE-3, MODE-4.
+// proves: MODE-3, MODE-4, G-1
 #[test]
 fn the_mode_is_shown_and_changed() {
     let world = World::silent();
@@ -208,6 +212,7 @@ fn the_cost_is_by_purpose_and_model() {
 }
 
 /// SESS-8: a command needs an open session like any prompt.
+// proves: SESS-8
 #[test]
 fn a_command_to_no_session_is_refused() {
     let world = World::silent();
