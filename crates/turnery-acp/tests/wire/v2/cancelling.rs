@@ -1,8 +1,9 @@
 //! Cancel and close: what runs ends, what was held is taken back, and nothing is said afterwards.
 
 use super::{is_idle, of_kind, states};
-use crate::harness::{World, error_of, prompt, result_of};
+use crate::harness::{Client, World, error_of, prompt, result_of};
 use serde_json::{Value, json};
+use turnery_acp::{ExitReason, ServeOptions};
 
 fn hangs() -> Value {
     json!([
@@ -174,4 +175,56 @@ fn a_delete_ends_what_runs() {
     assert_eq!(result_of(&again), &json!({}));
     let list = client.call("session/list", json!({}));
     assert_eq!(list["result"]["sessions"], json!([]));
+}
+
+/// Proves V2-15: the end of input ends what runs, and says so, though its prompt was answered long ago.
+#[test]
+fn the_end_of_input_ends_what_runs() {
+    for waits in [true, false] {
+        let world = World::new(hangs());
+        let (mut client, id) = world.session_v2();
+        let asked = client.ask("session/prompt", prompt(&id, "hang"));
+        if waits {
+            client.wait(talks);
+        }
+        let (reason, said) = client.leave();
+        assert_eq!(reason, ExitReason::EndOfInput);
+        let answer = said.iter().find(|message| message["id"] == asked);
+        let answer = answer.expect("answered");
+        let told: Vec<Value> = said
+            .iter()
+            .filter(|message| message["method"] == "session/update")
+            .map(|message| message["params"]["update"].clone())
+            .collect();
+        match answer.get("error") {
+            None => assert_eq!(states(&told), ["running", "idle cancelled"]),
+            Some(_) => assert_eq!((error_of(answer), told), (-32800, Vec::new())),
+        }
+    }
+}
+
+/// A drain lets what was accepted come to its end, though it was answered long ago.
+#[test]
+fn a_drain_waits_for_the_work() {
+    let world = World::new(json!([
+        {"when": {"last_user_contains": "go"}, "steps": [{"text": "done"}]},
+    ]));
+    let options = ServeOptions {
+        drain: true,
+        v2: true,
+        ..ServeOptions::default()
+    };
+    let mut client = Client::connect(world.agent(), options);
+    client.initialize_v2();
+    let made = client.call("session/new", json!({"cwd": world.cwd()}));
+    let id = made["result"]["sessionId"].as_str().expect("an id");
+    for _ in 0..3 {
+        client.ask("session/prompt", prompt(id, "go"));
+    }
+    let (_, said) = client.leave();
+    let told: Vec<Value> = said
+        .iter()
+        .map(|message| message["params"]["update"].clone())
+        .collect();
+    assert_eq!(states(&told), ["running", "idle end_turn"].repeat(3));
 }
