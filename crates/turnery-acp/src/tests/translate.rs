@@ -20,7 +20,7 @@ fn delta(text: &str, thinking: bool) -> EventKind {
     }
 }
 
-fn ended(id: &str, message: Message) -> EventKind {
+pub(crate) fn ended(id: &str, message: Message) -> EventKind {
     EventKind::MessageEnd {
         message: Arc::new(LlmMessage {
             message_id: MessageId::from(id),
@@ -30,7 +30,7 @@ fn ended(id: &str, message: Message) -> EventKind {
     }
 }
 
-fn assistant(content: Vec<Content>) -> Message {
+pub(crate) fn assistant(content: Vec<Content>) -> Message {
     Message::Assistant {
         content,
         stop: MessageStop::Stop,
@@ -55,7 +55,7 @@ fn chunk(kind: &str, id: &str, text: &str) -> Value {
     json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}, "messageId": id})
 }
 
-pub(super) fn config(window: Option<u32>) -> ConfigSnapshot {
+pub(crate) fn config(window: Option<u32>) -> ConfigSnapshot {
     ConfigSnapshot {
         model: "m".to_owned(),
         provider: "p".to_owned(),

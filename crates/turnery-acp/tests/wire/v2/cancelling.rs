@@ -177,7 +177,8 @@ fn a_delete_ends_what_runs() {
     assert_eq!(list["result"]["sessions"], json!([]));
 }
 
-/// Proves V2-15: the end of input ends what runs, and says so, though its prompt was answered long ago.
+// proves: V2-15
+/// The end of input ends what runs, and says so, though its prompt was answered long ago.
 #[test]
 fn the_end_of_input_ends_what_runs() {
     for waits in [true, false] {
