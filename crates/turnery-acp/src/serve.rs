@@ -22,7 +22,6 @@ use std::{
     collections::{HashMap, VecDeque},
     future::poll_fn,
     io,
-    pin::pin,
     sync::{Arc, OnceLock},
 };
 use tokio::{
@@ -30,7 +29,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
-use turnery_agent::{Agent, Session};
+use turnery_agent::Agent;
 
 /// How a connection is served.
 #[derive(Clone, Debug, Default)]
@@ -248,39 +247,31 @@ impl Serving {
                 biased;
                 () = gone.cancelled() => {}
                 () = options.stop.cancelled() => {}
-                () = self.finish(false) => {}
+                () = self.finish() => {}
             }
         }
         let deadline = Instant::now() + GOODBYE;
         for session in self.connection.sessions() {
             session.cancel_running_turns();
         }
-        let closed = self.finish(true);
+        let closed = async {
+            // Also when nobody listens any more: a session may wait at the barrier, which is served here.
+            self.finish().await;
+            let sessions = self.connection.sessions();
+            let closing: FuturesUnordered<_> =
+                sessions.iter().map(turnery_agent::Session::close).collect();
+            closing.collect::<()>().await;
+        };
         if timeout_at(deadline, closed).await.is_err() {
             tracing::warn!("work did not end in time and is dropped");
         }
         deadline
     }
 
-    /// Answer all that was asked, and end all sessions, with their prompts cancelled or done. Also when
-    /// nobody listens any more: a session may wait at the barrier, which is served here.
-    async fn finish(&mut self, cancel: bool) {
+    /// Answer all that was asked.
+    async fn finish(&mut self) {
         while !(self.at_work.is_empty() && self.answers.is_empty()) {
             self.progress().await;
-        }
-        let sessions = self.connection.sessions();
-        let end = async |session: &Session| match cancel {
-            true => session.close().await,
-            false => session.finish().await,
-        };
-        let ending: FuturesUnordered<_> = sessions.iter().map(end).collect();
-        let mut ending = pin!(ending.collect::<()>());
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut ending => return,
-                () = self.progress() => {}
-            }
         }
     }
 }

@@ -11,8 +11,7 @@ fn initialize(client: &mut Client, version: u64) -> Value {
     )
 }
 
-// proves: V2-1
-/// The highest version at or below the one that is asked for.
+/// Proves V2-1: the highest version at or below the one that is asked for.
 #[test]
 fn the_highest_version_at_or_below_is_spoken() {
     for (asked, spoken) in [(1, 1), (2, 2), (3, 2), (65535, 2)] {
@@ -32,8 +31,7 @@ fn the_highest_version_at_or_below_is_spoken() {
     assert_eq!(result_of(&answer)["protocolVersion"], 2);
 }
 
-// proves: V2-1
-/// Of a request newer than what is spoken only the number is read; one of this version is
+/// Proves V2-1: of a request newer than what is spoken only the number is read; one of this version is
 /// read strictly.
 #[test]
 fn what_a_later_version_says_need_not_parse() {
@@ -51,8 +49,7 @@ fn what_a_later_version_says_need_not_parse() {
     }
 }
 
-// proves: V2-1
-/// Without the switch, nobody gets v2; with it, a v1 client gets v1 to the last byte.
+/// Proves V2-1: without the switch, nobody gets v2; with it, a v1 client gets v1 to the last byte.
 #[test]
 fn a_client_of_the_first_version_sees_nothing_of_the_second() {
     let world = World::new(json!([{"steps": [{"text": "hello"}], "end": "stop"}]));
@@ -75,8 +72,7 @@ fn a_client_of_the_first_version_sees_nothing_of_the_second() {
     );
 }
 
-// proves: V2-2
-/// `initialize` comes first, and may come again only before anything else.
+/// Proves V2-2: `initialize` comes first, and may come again only before anything else.
 #[test]
 fn initialize_comes_first_and_the_latest_wins() {
     let world = World::silent();
@@ -94,8 +90,7 @@ fn initialize_comes_first_and_the_latest_wins() {
     assert_eq!(initialize(&mut client, 2)["result"]["protocolVersion"], 1);
 }
 
-// proves: V2-3
-/// An id is an integer or a string.
+/// Proves V2-3: an id is an integer or a string.
 #[test]
 fn a_request_without_an_id_of_its_own_is_refused() {
     let world = World::silent();
@@ -110,8 +105,7 @@ fn a_request_without_an_id_of_its_own_is_refused() {
     }
 }
 
-// proves: V2-18, V2-19
-/// Capabilities are objects, only what works is there, and what is not there is no
+/// Proves V2-18, V2-19: capabilities are objects, only what works is there, and what is not there is no
 /// method.
 #[test]
 fn what_is_not_advertised_is_no_method() {

@@ -4,8 +4,7 @@ use super::{is_idle, of_kind, states};
 use crate::harness::{World, error_of, prompt, result_of};
 use serde_json::{Value, json};
 
-// proves: V2-4, V2-6, V2-8, V2-11
-/// The answer names the message, which is echoed under that id; then come
+/// Proves V2-4, V2-6, V2-8, V2-11: the answer names the message, which is echoed under that id; then come
 /// the words, each message under an id of its own, and the end.
 #[test]
 fn a_prompt_is_answered_at_once_and_told_by_updates() {
@@ -48,8 +47,7 @@ fn a_prompt_is_answered_at_once_and_told_by_updates() {
     assert_eq!(states(&updates), ["running"]);
 }
 
-// proves: V2-4, V2-8
-/// The answer does not wait for the work, and the work's end is told with its reason.
+/// Proves V2-4, V2-8: the answer does not wait for the work, and the work's end is told with its reason.
 #[test]
 fn an_answer_waits_for_no_work() {
     let world = World::new(json!([
@@ -74,8 +72,7 @@ fn an_answer_waits_for_no_work() {
     assert_eq!(idle["params"]["update"]["stopReason"], "refusal");
 }
 
-// proves: V2-5
-/// Once the message is part of the conversation, a failure is no answer but an end.
+/// Proves V2-5: once the message is part of the conversation, a failure is no answer but an end.
 #[test]
 fn a_failure_after_the_answer_is_told_with_the_state() {
     let world = World::new(json!([
@@ -95,8 +92,7 @@ fn a_failure_after_the_answer_is_told_with_the_state() {
     assert_eq!(idle["stopReason"], "end_turn");
 }
 
-// proves: V2-5, V2-18
-/// What is refused is an error, and no message of it was shown.
+/// Proves V2-5, V2-18: what is refused is an error, and no message of it was shown.
 #[test]
 fn what_is_refused_is_no_part_of_the_conversation() {
     let world = World::silent();
@@ -121,8 +117,7 @@ fn what_is_refused_is_no_part_of_the_conversation() {
     assert_eq!(client.leave().1, [] as [Value; 0]);
 }
 
-// proves: V2-7, V2-8
-/// A prompt that comes while another one works is held, and follows it. Each has its
+/// Proves V2-7, V2-8: a prompt that comes while another one works is held, and follows it. Each has its
 /// beginning and its end.
 #[test]
 fn a_prompt_is_held_while_another_one_works() {
