@@ -22,6 +22,7 @@ use std::{
     collections::{HashMap, VecDeque},
     future::poll_fn,
     io,
+    pin::pin,
     sync::{Arc, OnceLock},
 };
 use tokio::{
@@ -29,7 +30,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
-use turnery_agent::Agent;
+use turnery_agent::{Agent, Session};
 
 /// How a connection is served.
 #[derive(Clone, Debug, Default)]
@@ -247,31 +248,39 @@ impl Serving {
                 biased;
                 () = gone.cancelled() => {}
                 () = options.stop.cancelled() => {}
-                () = self.finish() => {}
+                () = self.finish(false) => {}
             }
         }
         let deadline = Instant::now() + GOODBYE;
         for session in self.connection.sessions() {
             session.cancel_running_turns();
         }
-        let closed = async {
-            // Also when nobody listens any more: a session may wait at the barrier, which is served here.
-            self.finish().await;
-            let sessions = self.connection.sessions();
-            let closing: FuturesUnordered<_> =
-                sessions.iter().map(turnery_agent::Session::close).collect();
-            closing.collect::<()>().await;
-        };
+        let closed = self.finish(true);
         if timeout_at(deadline, closed).await.is_err() {
             tracing::warn!("work did not end in time and is dropped");
         }
         deadline
     }
 
-    /// Answer all that was asked.
-    async fn finish(&mut self) {
+    /// Answer all that was asked, and end all sessions, with their prompts cancelled or done. Also when
+    /// nobody listens any more: a session may wait at the barrier, which is served here.
+    async fn finish(&mut self, cancel: bool) {
         while !(self.at_work.is_empty() && self.answers.is_empty()) {
             self.progress().await;
+        }
+        let sessions = self.connection.sessions();
+        let end = async |session: &Session| match cancel {
+            true => session.close().await,
+            false => session.finish().await,
+        };
+        let ending: FuturesUnordered<_> = sessions.iter().map(end).collect();
+        let mut ending = pin!(ending.collect::<()>());
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut ending => return,
+                () = self.progress() => {}
+            }
         }
     }
 }

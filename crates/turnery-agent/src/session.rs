@@ -383,6 +383,11 @@ impl Session {
     /// Cancel what runs, wait until it has ended, and let the session go. Every ticket is answered.
     pub async fn close(&self) {
         self.cancel_running_turns();
+        self.finish().await;
+    }
+
+    /// Let every prompt that was started come to its end, and then let the session go.
+    pub async fn finish(&self) {
         let (reply, done) = oneshot::channel();
         if self.shared.mailbox.send(Mail::Close(reply)).await.is_ok() {
             // Answered, or dropped with the task: gone either way.

@@ -1,5 +1,5 @@
-//! trace: which test proves which requirement. The ids are in `docs/requirements.toml`; tests name
-//! what they prove in comments (see [`marks`]).
+//! trace: which test proves which requirement. The ids are in `docs/requirements.toml` and
+//! `docs/requirements-acp.toml`; tests name what they prove in comments (see [`marks`]).
 
 mod marks;
 mod modules;
@@ -19,7 +19,8 @@ use std::{
 };
 use table::{GROUPS, Id, Requirement, Table};
 
-const TABLE: &str = "docs/requirements.toml";
+/// The files of the table.
+const FILES: [&str; 2] = ["docs/requirements.toml", "docs/requirements-acp.toml"];
 
 /// The table with the tests that prove each id.
 struct Trace {
@@ -57,7 +58,7 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
     }
     for text in wanted {
         let known = Id::parse(text).filter(|id| trace.table.contains_key(id));
-        let id = known.with_context(|| format!("{TABLE} has no id {text:?}"))?;
+        let id = known.with_context(|| format!("there is no requirement {text:?}"))?;
         print!("{}", trace.show(&id));
     }
     Ok(())
@@ -65,8 +66,15 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
 
 /// Read the table and all marks; what is wrong with them is one error that lists everything.
 fn read() -> Result<Trace> {
-    let text = fs::read_to_string(root().join(TABLE)).context(TABLE)?;
-    let table = table::parse(&text).with_context(|| format!("failed to read {TABLE}"))?;
+    let mut table = Table::new();
+    for file in FILES {
+        let text = fs::read_to_string(root().join(file)).context(file)?;
+        let read = table::parse(&text).with_context(|| format!("failed to read {file}"))?;
+        for (id, requirement) in read {
+            ensure!(!table.contains_key(&id), "{file} has {id} a second time");
+            table.insert(id, requirement);
+        }
+    }
     let mut proofs = Vec::new();
     let mut faults = Vec::new();
     let mut modules = Modules::default();
@@ -96,11 +104,11 @@ fn join(table: Table, found: Vec<Proof>, mut faults: Vec<Fault>) -> Result<Trace
             Some(Requirement {
                 waived: Some(_), ..
             }) => faults.push(proof.fault(format!(
-                "{} is waived in {TABLE} and proved here: take the waiver away",
+                "{} is waived and proved here: take the waiver away",
                 proof.id
             ))),
             Some(_) => proofs.entry(proof.id).or_default().push(proof),
-            None => faults.push(proof.fault(format!("{TABLE} has no id {}", proof.id))),
+            None => faults.push(proof.fault(format!("there is no requirement {}", proof.id))),
         }
     }
     if faults.is_empty() {
@@ -151,7 +159,10 @@ impl Trace {
     /// One id: what it says, and its tests or why there is none.
     fn show(&self, id: &Id) -> String {
         let requirement = &self.table[id];
-        let mut text = format!("{id}: {}\n", requirement.says);
+        let mut text = match &requirement.level {
+            Some(level) => format!("{id} ({level}): {}\n", requirement.says),
+            None => format!("{id}: {}\n", requirement.says),
+        };
         for proof in self.proofs.get(id).into_iter().flatten() {
             let _ = writeln!(text, "    {proof}");
         }
@@ -159,6 +170,7 @@ impl Trace {
             (Standing::Waived, Some(reason), _) => writeln!(text, "    waived: {reason}"),
             (Standing::Later, _, Some(work)) => writeln!(text, "    later: {work}"),
             (Standing::Missing, ..) => writeln!(text, "    no test"),
+            (Standing::Proved, _, Some(work)) => writeln!(text, "    not for later: {work}"),
             (Standing::Proved | Standing::Waived | Standing::Later, ..) => Ok(()),
         };
         text
@@ -166,12 +178,12 @@ impl Trace {
 
     /// Numbers for each group.
     fn summary(&self) -> String {
-        let mut text = String::from("\ngroup   ids  proved  missing  waived  later\n");
+        let mut text = String::from("\ngroup    ids  proved  missing  waived  later\n");
         let mut line = |name: &str, ids: &[&Id]| {
             let count = |wanted| ids.iter().filter(|id| self.stands(id) == wanted).count();
             let _ = writeln!(
                 text,
-                "{name:5} {:5} {:7} {:8} {:7} {:6}",
+                "{name:6} {:5} {:7} {:8} {:7} {:6}",
                 ids.len(),
                 count(Standing::Proved),
                 count(Standing::Missing),
@@ -188,6 +200,18 @@ impl Trace {
             line(group, &ids);
         }
         line("all", &self.table.keys().collect::<Vec<_>>());
+        let proved = self.standing(Standing::Proved);
+        let stale: Vec<String> = proved
+            .filter(|id| self.table[id].later.is_some())
+            .map(ToString::to_string)
+            .collect();
+        if !stale.is_empty() {
+            let _ = writeln!(
+                text,
+                "\nproved by now, so take their `later` away: {}",
+                stale.join(", ")
+            );
+        }
         text
     }
 }

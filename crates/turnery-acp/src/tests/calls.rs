@@ -91,7 +91,7 @@ fn text(text: &str) -> Value {
     json!({"type": "content", "content": {"type": "text", "text": text}})
 }
 
-// proves: ACP-23, ACP-25, ACP-26, ACP-34, ACP-37, ACP-38
+// proves: ACP-23, ACP-25, ACP-26, ACP-34, ACP-37, ACP-38, TOOL-1, TOOL-3, TOOL-4, TOOL-6, TOOL-10, RPC-21
 #[test]
 fn a_call_is_announced_runs_and_completes() {
     let updates = live(&[
@@ -113,7 +113,7 @@ fn a_call_is_announced_runs_and_completes() {
 }
 
 /// TOOL-3, TOOL-11, CANCEL-10: in_progress only for what runs, and failed is the only other end.
-// proves: R2, C-24, UP-36
+// proves: R2, C-24, UP-36, TOOL-3, TOOL-4, TOOL-11, CANCEL-10
 #[test]
 fn a_call_that_did_not_run_fails_without_having_been_in_progress() {
     let no = || vec![text("no")];
@@ -147,7 +147,7 @@ fn a_call_that_did_not_run_fails_without_having_been_in_progress() {
 }
 
 /// TOOL-5, TOOL-8: only what changed, lists whole, the diff first.
-// proves: ACP-35
+// proves: ACP-35, TOOL-5, TOOL-8, G-22
 #[test]
 fn a_call_says_again_only_what_changed() {
     let mut with_diff = detail(CallKind::Edit);
@@ -219,6 +219,7 @@ fn output_is_fenced_and_a_terminal_stays() {
 }
 
 /// Theme 8: what is sent stays in proportion to what was printed, and each update is bounded.
+// proves: THEME-8
 #[test]
 fn output_is_not_resent_whole() {
     let mut events = vec![requested(CallKind::Execute)];
@@ -233,6 +234,7 @@ fn output_is_not_resent_whole() {
 }
 
 /// A slow command is shown as it goes, not only when it has printed a lot.
+// proves: THEME-8
 #[test]
 fn a_pause_sends_what_there_is() {
     let big = "x".repeat(8000);
@@ -273,6 +275,7 @@ fn huge_arguments_are_left_out() {
 }
 
 /// LOAD-7.
+// proves: LOAD-7
 #[test]
 fn a_replayed_call_comes_once_and_in_its_final_state() {
     let updates = replayed(&[
@@ -298,6 +301,7 @@ fn a_replayed_call_comes_once_and_in_its_final_state() {
 }
 
 /// TOOL-9: a terminal of an earlier time is no terminal of this client; what was printed is shown.
+// proves: TOOL-9
 #[test]
 fn a_replayed_call_shows_its_output_and_no_dead_terminal() {
     let terminal = Artifact::Terminal {

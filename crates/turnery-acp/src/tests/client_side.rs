@@ -14,7 +14,7 @@ fn files(client: &FakeClient, read: bool, write: bool) -> EditorFiles {
     EditorFiles::new(peer, SessionId::from("s1"), read, write)
 }
 
-// proves: ACP-36
+// proves: ACP-36, FS-2
 #[tokio::test]
 async fn unsaved_text_is_read_and_carriage_returns_are_kept() {
     let mut client = FakeClient::new();
@@ -27,7 +27,7 @@ async fn unsaved_text_is_read_and_carriage_returns_are_kept() {
 }
 
 /// The answer to a write may be `{}` or `null` (FS-3).
-// proves: ACP-36
+// proves: ACP-36, FS-2, G-2
 #[tokio::test]
 async fn a_write_goes_to_the_editor() {
     for reply in [json!({}), json!(null)] {
@@ -60,6 +60,7 @@ async fn an_editor_that_will_not_write_is_obeyed() {
 }
 
 /// FS-1: each ability on its own.
+// proves: FS-1
 #[tokio::test]
 async fn what_the_editor_cannot_do_is_not_asked_of_it() {
     let mut client = FakeClient::new();
@@ -122,6 +123,7 @@ async fn a_command_runs_to_its_end_in_a_terminal() {
 }
 
 /// TERM-4.
+// proves: TERM-2, TERM-4
 #[tokio::test]
 async fn a_cancel_kills_gets_the_output_and_releases() {
     let mut client = FakeClient::new();
@@ -149,6 +151,7 @@ async fn a_cancel_kills_gets_the_output_and_releases() {
 }
 
 /// TERM-2, on every way out: an error, a drop, and a terminal that comes too late.
+// proves: TERM-2
 #[tokio::test]
 async fn a_terminal_is_released_whatever_happens() {
     let mut client = FakeClient::new();
@@ -182,6 +185,7 @@ async fn a_terminal_is_released_whatever_happens() {
 
 /// A signal ends us while the client still listens: no answer is waited for any more, but what was lent
 /// is given back.
+// proves: TERM-2
 #[tokio::test]
 async fn a_terminal_is_released_at_the_end_of_the_connection() {
     let mut client = FakeClient::new();

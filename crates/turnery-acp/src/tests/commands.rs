@@ -14,6 +14,7 @@ fn parsed(text: &str) -> Option<(&'static str, &str)> {
 }
 
 /// CMD-3: no slash, no space, each once.
+// proves: CMD-3
 #[test]
 fn the_names_are_names() {
     let names: Vec<&str> = TABLE.iter().map(|command| command.name).collect();

@@ -18,7 +18,7 @@ fn text(block: Value) -> String {
     }
 }
 
-// proves: ACP-7, ACP-8, ACP-9, C-30, LASH-40
+// proves: ACP-7, ACP-8, ACP-9, C-30, LASH-40, PROMPT-1
 #[test]
 fn every_advertised_block_reaches_the_model() {
     assert_eq!(text(json!({"type": "text", "text": "hi"})), "hi");
@@ -60,7 +60,7 @@ fn every_advertised_block_reaches_the_model() {
     }
 }
 
-// proves: ACP-10
+// proves: ACP-10, PROMPT-2
 #[test]
 fn audio_and_nothing_are_refused() {
     let audio = json!([{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]);
@@ -69,6 +69,7 @@ fn audio_and_nothing_are_refused() {
 }
 
 /// One such image would make a provider refuse all later prompts of the session too.
+// proves: PROMPT-10
 #[test]
 fn images_that_are_none_are_refused() {
     let image = |kind: &str, data: &str| {

@@ -15,6 +15,7 @@ fn summary(line: &str) -> String {
     }
 }
 
+// proves: RPC-1, RPC-2, RPC-3, RPC-6, RPC-7, RPC-8
 #[test]
 fn lines_are_told_apart() {
     let table = [
@@ -124,6 +125,7 @@ fn lines_are_told_apart() {
     }
 }
 
+// proves: TR-1
 #[test]
 fn bytes_that_are_not_utf8_are_a_parse_error() {
     let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}";
@@ -151,6 +153,7 @@ proptest! {
         let _ = classify(&line);
     }
 
+    // proves: RPC-2
     #[test]
     fn any_int64_id_is_kept(id in any::<i64>()) {
         let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);

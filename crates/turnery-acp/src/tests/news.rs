@@ -111,6 +111,7 @@ fn values_are_shown_as_prose_and_once() {
 }
 
 /// NOTE-1, LOAD-6: a notice for whoever takes notices, `_meta` for the others; nothing in a replay.
+// proves: NOTE-1, LOAD-6
 #[test]
 fn news_are_notices_where_they_are_taken() {
     let fault = ModelFault {
@@ -221,6 +222,7 @@ fn block() -> CompactionBlock {
 }
 
 /// COMP-1, COMP-2: begun once, ended once; and the context is as full as it is now.
+// proves: COMP-1, COMP-2
 #[test]
 fn a_compaction_has_a_beginning_and_one_end() {
     let usage = json!({"sessionUpdate": "usage_update", "used": 100, "size": 1000});

@@ -60,6 +60,7 @@ fn start() -> Event {
 }
 
 /// SESS-7, by construction.
+// proves: SESS-7, G-5
 #[tokio::test]
 async fn nothing_goes_out_before_the_session_is_answered() {
     let (out, _lines) = mpsc::channel(4);

@@ -26,7 +26,7 @@ pub(super) const NONE: Takes = Takes {
 };
 
 /// An event `after_ms` after the first.
-pub(super) fn event(after_ms: i64, kind: EventKind) -> Event {
+pub(crate) fn event(after_ms: i64, kind: EventKind) -> Event {
     Event {
         session_id: SessionId::from("s1"),
         loop_id: LoopId::from("s1.offline.0"),

@@ -9,6 +9,7 @@ fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
 }
 
+// proves: RPC-17
 #[tokio::test]
 async fn an_answer_finds_its_question_whatever_comes_before_it() {
     let mut client = FakeClient::new();
@@ -38,6 +39,7 @@ async fn an_answer_finds_its_question_whatever_comes_before_it() {
     assert_eq!(second.await.unwrap(), Ok(json!("two")));
 }
 
+// proves: RPC-15
 #[tokio::test]
 async fn errors_of_any_code_are_failures() {
     let mut client = FakeClient::new();
@@ -54,6 +56,7 @@ async fn errors_of_any_code_are_failures() {
     }
 }
 
+// proves: CANCEL-7
 #[tokio::test]
 async fn a_dropped_question_is_taken_back_once() {
     let mut client = FakeClient::new();

@@ -54,7 +54,7 @@ async fn answer_to(reply: impl FnOnce(&FakeClient, &Value)) -> (Value, Answer) {
     (asked, asking.await.unwrap())
 }
 
-// proves: ACP-31, UP-38
+// proves: ACP-31, UP-38, PERM-2, TOOL-8
 #[tokio::test]
 async fn the_question_shows_the_diff_first() {
     let (asked, _) = answer_to(|client, asked| client.refuse(asked, -1)).await;
@@ -86,6 +86,7 @@ async fn the_question_shows_the_diff_first() {
     assert_eq!(params, &expected);
 }
 
+// proves: PERM-3, G-12
 #[tokio::test]
 async fn only_an_option_that_was_offered_is_a_choice() {
     let chosen = [
@@ -119,7 +120,7 @@ async fn only_an_option_that_was_offered_is_a_choice() {
     }
 }
 
-// proves: ACP-50
+// proves: ACP-50, PERM-3, PERM-4, RPC-15, CANCEL-6, G-12
 #[tokio::test]
 async fn cancelled_is_told_from_no() {
     let reply = json!({"outcome": {"outcome": "cancelled"}});

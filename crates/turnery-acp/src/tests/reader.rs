@@ -46,6 +46,7 @@ fn some(lines: &[&str]) -> Vec<Option<String>> {
     lines.iter().map(|line| Some((*line).to_owned())).collect()
 }
 
+// proves: TR-10
 #[test]
 fn blank_lines_and_carriage_returns_are_nothing_and_the_last_line_needs_no_newline() {
     assert_eq!(

@@ -140,7 +140,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-// proves: ACP-41, ACP-42, ACP-43, ACP-44, ACP-45, ACP-46, C-2, LASH-14, LASH-28
+// proves: ACP-41, ACP-42, ACP-43, ACP-44, ACP-45, ACP-46, C-2, LASH-14, LASH-28, PROMPT-5, RPC-22
 #[test]
 fn every_row_of_the_table() {
     for (row, outcome, detail, expected, exact, class) in rows() {
@@ -154,7 +154,7 @@ fn every_row_of_the_table() {
 
 /// The reverse view: whatever is said beside an outcome, `cancelled` means cancelled, a limit is no
 /// refusal, and an end that has a value or prose is no error.
-// proves: ACP-46, ACP-53
+// proves: ACP-46, ACP-53, PROMPT-5, RPC-22, CANCEL-4, CANCEL-11, G-3
 #[test]
 fn no_detail_turns_one_sort_of_end_into_another() {
     let details = [

@@ -17,6 +17,7 @@ const NOT_IN_THE_TABLE: [(&str, &str); 2] = [
     ),
 ];
 
+// proves: EXT-3
 #[test]
 fn every_stable_method_is_there_or_left_out_for_a_reason() {
     let names = serde_json::to_value(AGENT_METHOD_NAMES).unwrap();

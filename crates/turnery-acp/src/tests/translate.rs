@@ -20,7 +20,7 @@ fn delta(text: &str, thinking: bool) -> EventKind {
     }
 }
 
-fn ended(id: &str, message: Message) -> EventKind {
+pub(crate) fn ended(id: &str, message: Message) -> EventKind {
     EventKind::MessageEnd {
         message: Arc::new(LlmMessage {
             message_id: MessageId::from(id),
@@ -30,7 +30,7 @@ fn ended(id: &str, message: Message) -> EventKind {
     }
 }
 
-fn assistant(content: Vec<Content>) -> Message {
+pub(crate) fn assistant(content: Vec<Content>) -> Message {
     Message::Assistant {
         content,
         stop: MessageStop::Stop,
@@ -55,7 +55,7 @@ fn chunk(kind: &str, id: &str, text: &str) -> Value {
     json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}, "messageId": id})
 }
 
-pub(super) fn config(window: Option<u32>) -> ConfigSnapshot {
+pub(crate) fn config(window: Option<u32>) -> ConfigSnapshot {
     ConfigSnapshot {
         model: "m".to_owned(),
         provider: "p".to_owned(),
@@ -105,7 +105,7 @@ fn end(outcome: Outcome, detail: Option<Detail>) -> EventKind {
     }
 }
 
-// proves: ACP-20, ACP-21, C-18
+// proves: ACP-20, ACP-21, C-18, MSG-1, MSG-2
 #[test]
 fn fragments_are_chunks_of_one_message_and_its_end_repeats_nothing() {
     let text = "quote \" slash \\ line\n tab\t nul\u{0} é ☃ 𝄞 \u{2028}";
@@ -136,6 +136,7 @@ fn an_answer_that_did_not_stream_is_shown_at_its_end() {
 }
 
 /// MSG-3, and what only the model is told.
+// proves: MSG-3, G-15
 #[test]
 fn the_live_prompt_is_not_echoed() {
     let user = Message::User {
@@ -151,6 +152,7 @@ fn the_live_prompt_is_not_echoed() {
 }
 
 /// LOAD-1: everything that was said; LOAD-5: under the same ids.
+// proves: MSG-3, LOAD-5
 #[test]
 fn a_replay_says_all_that_was_said() {
     let image = ImageData {
@@ -183,7 +185,7 @@ fn a_replay_says_all_that_was_said() {
 }
 
 /// PLAN-2.
-// proves: ACP-14, ACP-15, ACP-16, ACP-17, ACP-18, UP-40
+// proves: ACP-14, ACP-15, ACP-16, ACP-17, ACP-18, UP-40, PLAN-2
 #[test]
 fn a_plan_is_whole() {
     let entry = |content: &str, priority, status| PlanEntry {
@@ -211,6 +213,7 @@ fn a_plan_is_whole() {
 }
 
 /// USAGE-1: nothing is said of what is not known, and used never exceeds size.
+// proves: USAGE-1
 #[test]
 fn usage_needs_both_numbers() {
     let used =

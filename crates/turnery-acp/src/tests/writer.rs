@@ -25,6 +25,7 @@ impl Write for Pipe {
     }
 }
 
+// proves: TR-8
 #[tokio::test]
 async fn lines_come_out_in_the_order_in_which_they_went_in() {
     let (sender, written) = mpsc::channel();
@@ -58,6 +59,7 @@ async fn a_broken_pipe_is_told_once_and_quietly() {
 
 /// The same over a real pipe, which the runtime itself reads and writes: more than it holds at once,
 /// in order, and an end on both sides.
+// proves: TR-8
 #[tokio::test]
 async fn a_pipe_carries_every_line_in_order() {
     let (output, input) = tokio::net::unix::pipe::pipe().unwrap();
@@ -88,6 +90,7 @@ async fn a_pipe_carries_every_line_in_order() {
     assert!(all == expected, "{} of {} bytes", all.len(), expected.len());
 }
 
+// proves: TR-11
 #[tokio::test]
 async fn a_pipe_that_nobody_reads_any_more_is_told_quietly() {
     let (output, input) = tokio::net::unix::pipe::pipe().unwrap();

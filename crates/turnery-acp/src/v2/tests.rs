@@ -1,58 +1,58 @@
 //! Tests of the parts of v2 that need no connection.
 
-use super::diff::{self, PATCH_LIMIT};
-use serde_json::{Value, json};
-use std::path::Path;
+mod calls;
+mod diff;
+mod state;
+mod translate;
 
-fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
-    serde_json::to_value(diff::to_wire(Path::new(path), old, new)).unwrap()
-}
+use super::Translator;
+use crate::{tests::parts::event, update::UpdateWriter};
+use agent_client_protocol_schema::v2::UpdateSessionNotification;
+use jsonschema::Validator;
+use serde_json::Value;
+use std::sync::LazyLock;
+use turnery_engine::{Event, EventKind};
 
-/// Proves V2-14: a changed file, with the lines around the change and a mark where the last line has no
-/// end.
-#[test]
-fn a_changed_file_is_a_patch_with_absolute_paths() {
-    let old = "1\n2\n3\n4\n5\n6\n7\n8\n9";
-    let new = "1\n2\n3\n4\nfive\n6\n7\n8\n9";
-    let patch = "diff --git /w/a b.txt /w/a b.txt\n\
-                 --- /w/a b.txt\n\
-                 +++ /w/a b.txt\n\
-                 @@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n";
-    assert_eq!(
-        diff("/w/a b.txt", Some(old), new),
-        json!({
-            "changes": [{"operation": "modify", "path": "/w/a b.txt", "fileType": "text"}],
-            "patch": {"format": "git_patch", "text": patch},
+static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+    let schema = schemars::schema_for!(UpdateSessionNotification);
+    jsonschema::validator_for(schema.as_value()).unwrap()
+});
+
+/// The updates in these lines. Each is valid by the official schema and knows nothing beside it.
+fn updates(lines: &[u8]) -> Vec<Value> {
+    let text = std::str::from_utf8(lines).unwrap();
+    text.lines()
+        .map(|line| {
+            let message: Value = serde_json::from_str(line).unwrap();
+            let params = &message["params"];
+            if let Err(fault) = SCHEMA.validate(params) {
+                panic!("{fault}: {params}");
+            }
+            let typed: UpdateSessionNotification = serde_json::from_value(params.clone()).unwrap();
+            assert_eq!(&serde_json::to_value(typed).unwrap(), params);
+            params["update"].clone()
         })
-    );
-    let end = diff("/w/a", Some("x"), "y\n");
-    let text = end["patch"]["text"].as_str().unwrap();
-    assert!(
-        text.ends_with("@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+y\n"),
-        "{text}"
-    );
+        .collect()
 }
 
-/// Proves V2-14: unusual paths are written as Git writes them; a new file and an empty one as well.
-#[test]
-fn paths_and_new_files_are_written_as_git_does() {
-    let added = diff("/w/\u{e4} \"q\"\\\n", None, "");
-    assert_eq!(added["changes"][0]["operation"], "add");
-    assert_eq!(added["changes"][0]["path"], "/w/\u{e4} \"q\"\\\n");
-    let name = r#""/w/\303\244 \"q\"\\\n""#;
-    assert_eq!(
-        added["patch"]["text"],
-        format!("diff --git {name} {name}\nnew file mode 100644\n")
-    );
+fn translate(
+    kinds: Vec<EventKind>,
+    show: fn(&mut Translator, &Event, &mut UpdateWriter),
+) -> Vec<Value> {
+    let mut translator = Translator::default();
+    let mut writer = UpdateWriter::new("s1");
+    for kind in kinds {
+        show(&mut translator, &event(0, kind), &mut writer);
+    }
+    updates(&writer.lines)
 }
 
-/// Proves V2-14: the list of changes is always there, the patch only while it is not huge.
-#[test]
-fn a_huge_change_has_no_patch() {
-    let text = "x\n".repeat(PATCH_LIMIT / 2);
-    assert!(diff("/w/a", None, &text)["patch"].is_object());
-    let more = format!("{text}x");
-    let huge = diff("/w/a", None, &more);
-    assert!(huge.get("patch").is_none(), "{huge}");
-    assert_eq!(huge["changes"][0]["path"], "/w/a");
+/// What is said of events that happen now.
+fn live(kinds: Vec<EventKind>) -> Vec<Value> {
+    translate(kinds, Translator::live)
+}
+
+/// What is said of events of an earlier time.
+fn replayed(kinds: Vec<EventKind>) -> Vec<Value> {
+    translate(kinds, Translator::replay)
 }

@@ -50,6 +50,7 @@ fn check_offer(offer: &Value, id: &str) {
 }
 
 /// CMD-1, CMD-3: after each way to have a session.
+// proves: CMD-1
 #[test]
 fn commands_are_offered_with_every_session() {
     let world = World::silent();
@@ -70,6 +71,7 @@ fn commands_are_offered_with_every_session() {
 }
 
 /// SESS-7, G-5: never before the answer that names the session.
+// proves: SESS-7, G-5
 #[test]
 fn commands_are_offered_after_the_answer() {
     let world = World::silent();
@@ -192,6 +194,7 @@ fn what_is_no_command_goes_to_the_model() {
 }
 
 /// MODE-3, MODE-4.
+// proves: MODE-3, MODE-4, G-1
 #[test]
 fn the_mode_is_shown_and_changed() {
     let world = World::silent();
@@ -267,6 +270,7 @@ fn the_cost_is_by_purpose_and_model() {
 }
 
 /// SESS-8: a command needs an open session like any prompt.
+// proves: SESS-8
 #[test]
 fn a_command_to_no_session_is_refused() {
     let world = World::silent();

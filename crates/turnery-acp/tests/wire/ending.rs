@@ -44,6 +44,7 @@ fn the_end_of_input_cancels() {
 }
 
 /// A question that nobody can answer any more does not hold up the end.
+// proves: PERM-3
 #[test]
 fn the_end_of_input_ends_questions() {
     let world = World::new(json!([{"steps": [{"tool_call": {"name": "change", "args": {}}}]}]));
@@ -116,6 +117,7 @@ fn a_drain_lets_prompts_finish() {
 }
 
 /// TR-11.
+// proves: TR-11
 #[test]
 fn a_client_that_hangs_up_ends_it_quietly() {
     let world = World::silent();

@@ -113,6 +113,7 @@ fn a_fork_beside_a_running_prompt_has_what_was_there_before() {
 }
 
 /// SESS-2, SESS-8, G-24: refused, and no half of a copy is left.
+// proves: SESS-2
 #[test]
 fn a_fork_that_does_not_fit_makes_no_session() {
     let world = World::new(json!([{"steps": [{"text": "one"}]}]));

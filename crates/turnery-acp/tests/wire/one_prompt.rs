@@ -66,7 +66,7 @@ fn a_prompt_names_its_session_and_has_blocks() {
     }
 }
 
-// proves: ACP-1, ACP-12, ACP-39, ACP-40, ACP-42
+// proves: ACP-1, ACP-12, ACP-39, ACP-40, ACP-42, PROMPT-3
 #[test]
 fn an_answer_may_be_text_or_calls_or_both() {
     let world = World::new(json!([
@@ -95,7 +95,7 @@ fn an_answer_may_be_text_or_calls_or_both() {
     assert_eq!(world.ran.all(), ["print", "print"]);
 }
 
-// proves: ACP-4, ACP-13, ACP-29
+// proves: ACP-4, ACP-13, ACP-29, UPD-1
 #[test]
 fn output_is_told_in_notifications_and_the_answer_has_the_requests_id() {
     let hello = json!({"steps": [{"text": "hello"}, call("print")]});
@@ -120,7 +120,7 @@ fn output_is_told_in_notifications_and_the_answer_has_the_requests_id() {
     }
 }
 
-// proves: ACP-22, ACP-23, ACP-24, ACP-25, ACP-26, ACP-27
+// proves: ACP-22, ACP-23, ACP-24, ACP-25, ACP-26, ACP-27, TOOL-1, TOOL-2
 #[test]
 fn all_calls_are_told_as_pending_before_one_runs() {
     let world = World::new(json!([
@@ -158,7 +158,7 @@ fn all_calls_are_told_as_pending_before_one_runs() {
     assert_eq!(ids.len(), 3, "each has its own id");
 }
 
-// proves: ACP-49, ACP-52, ACP-54, ACP-56
+// proves: ACP-49, ACP-52, ACP-54, ACP-56, CANCEL-10, TOOL-4
 #[test]
 fn a_call_that_the_client_called_cancelled_is_still_brought_to_its_end() {
     let world = World::new(json!([{"steps": [call("hang"), call("print")]}]));
@@ -185,7 +185,7 @@ fn a_call_that_the_client_called_cancelled_is_still_brought_to_its_end() {
     assert_eq!(world.ran.all(), ["hang"], "nothing new began");
 }
 
-// proves: TURN-70, ACP-30, ACP-43, ACP-44
+// proves: TURN-70, ACP-30, ACP-43, ACP-44, PROMPT-6
 #[test]
 fn a_limit_ends_the_prompt_with_its_own_word() {
     let turns = Limits {

@@ -16,7 +16,7 @@ fn cancel(session: &str) -> String {
 }
 
 /// PROMPT-7, TR-8: the answer is the last of its prompt, a hundred times.
-// proves: ACP-13, ACP-20, ACP-21, ACP-28, ACP-29, ACP-42, ACP-55, R5
+// proves: ACP-13, ACP-20, ACP-21, ACP-28, ACP-29, ACP-42, ACP-55, R5, TR-8, PROMPT-3, PROMPT-7, CANCEL-11, G-19
 #[test]
 fn all_updates_come_before_the_answer() {
     let pieces: Vec<String> = (0..50).map(|n| format!("{n} ")).collect();
@@ -39,7 +39,7 @@ fn all_updates_come_before_the_answer() {
 }
 
 /// CANCEL-9: prompt and cancel in one write. Whoever starts both side by side loses most of these.
-// proves: ACP-46, ACP-48, ACP-52
+// proves: ACP-46, ACP-48, ACP-52, CANCEL-3, CANCEL-8, CANCEL-9, CANCEL-11, G-16
 #[test]
 fn a_cancel_in_the_same_write_is_never_lost() {
     let world = World::new(json!([
@@ -63,7 +63,7 @@ fn a_cancel_in_the_same_write_is_never_lost() {
 }
 
 /// CANCEL-2, CANCEL-3, CANCEL-5; and what the client has seen stays.
-// proves: ACP-46, ACP-48, ACP-51, ACP-52, LASH-89
+// proves: ACP-46, ACP-48, ACP-51, ACP-52, LASH-89, INIT-10, CANCEL-2, CANCEL-3, CANCEL-4, G-3, G-16
 #[test]
 fn a_cancel_while_the_model_talks() {
     let world = World::new(hangs());
@@ -85,7 +85,7 @@ fn a_cancel_while_the_model_talks() {
 }
 
 /// G-18, REQC-2: the answer to a prompt that is taken back is `cancelled`; ids are told apart.
-// proves: UP-39
+// proves: UP-39, REQC-1, REQC-2, REQC-4, G-18
 #[test]
 fn a_prompt_can_be_taken_back_by_its_id() {
     let world = World::new(hangs());
@@ -108,7 +108,7 @@ fn a_prompt_can_be_taken_back_by_its_id() {
 }
 
 /// PROMPT-11, PROMPT-12, G-6: prompts queue; a cancel ends those that wait as well.
-// proves: C-29
+// proves: C-29, PROMPT-11, G-6
 #[test]
 fn prompts_of_one_session_run_one_after_the_other() {
     let world = World::new(json!([
@@ -134,7 +134,7 @@ fn prompts_of_one_session_run_one_after_the_other() {
 }
 
 /// RPC-18, MODE-2, CFG-7, SESS-5: everything else goes on beside a prompt.
-// proves: ACP-48
+// proves: ACP-48, RPC-18, MODE-2, SESS-5
 #[test]
 fn a_prompt_blocks_nothing() {
     let world = World::new(hangs());
@@ -163,7 +163,7 @@ fn a_prompt_blocks_nothing() {
 }
 
 /// CLOSE-1, CLOSE-3.
-// proves: ACP-3
+// proves: ACP-3, CLOSE-1, CLOSE-3
 #[test]
 fn closing_a_session_ends_its_prompt() {
     let world = World::new(hangs());
@@ -180,7 +180,7 @@ fn closing_a_session_ends_its_prompt() {
 }
 
 /// PROMPT-2, PROMPT-10, PROMPT-13: refused before a turn begins.
-// proves: ACP-6, ACP-10, C-8
+// proves: ACP-6, ACP-10, C-8, PROMPT-2, PROMPT-10, PROMPT-13
 #[test]
 fn prompts_that_are_none() {
     let world = World::new(json!([{"steps": [{"text": "first"}]}]));
@@ -206,7 +206,7 @@ fn prompts_that_are_none() {
 }
 
 /// PROMPT-5, PROMPT-6.
-// proves: ACP-30, ACP-43, ACP-45
+// proves: ACP-30, ACP-43, ACP-45, PROMPT-5, PROMPT-6
 #[test]
 fn ends_of_all_sorts() {
     let fails = |word: &str, kind: &str| json!({"when": {"last_user_contains": word}, "end": {"error": {"kind": kind, "message": "the provider said no"}}});
@@ -238,7 +238,7 @@ fn ends_of_all_sorts() {
 }
 
 /// TR-1, TR-2, MSG-1, MSG-2.
-// proves: ACP-20, ACP-21, C-19
+// proves: ACP-20, ACP-21, C-19, TR-1, TR-2, MSG-2
 #[test]
 fn text_survives_as_it_was() {
     let text = "多行\r\n\"quoted\" \\ \u{7f} \u{2028} 👩‍👩‍👧 e\u{301}";

@@ -46,7 +46,7 @@ impl Model for Parrot {
     }
 }
 
-// proves: ACP-7, ACP-11, ACP-45, ACP-57, UP-35
+// proves: ACP-7, ACP-11, ACP-45, ACP-57, UP-35, PROMPT-8, PROMPT-9
 #[test]
 fn a_refused_prompt_is_not_in_the_next_context() {
     let world = World::silent();

@@ -98,7 +98,7 @@ fn a_short_conversation_is_not_compacted() {
 }
 
 /// A pass of its own, told of as one, and paid for beside the turns.
-// proves: LOOP-21, UP-13, I10
+// proves: LOOP-21, UP-13, I10, COMP-2
 #[test]
 fn a_long_conversation_is_compacted() {
     let tokens = json!({"input": 500, "output": 5});
@@ -162,7 +162,7 @@ fn a_running_prompt_is_not_branched_rerun_or_compacted() {
 }
 
 /// CANCEL-9: what a command runs is cancelled like a prompt, in the same write too.
-// proves: ACP-46
+// proves: ACP-46, CANCEL-9
 #[test]
 fn a_command_in_the_same_write_as_its_cancel_is_cancelled() {
     let world = World::new(json!([

@@ -21,6 +21,7 @@ fn probe(client: &mut Client) {
 }
 
 /// RPC-2: byte for byte, which JSON values cannot show.
+// proves: RPC-1, RPC-2, RPC-4
 #[test]
 fn ids_come_back_as_they_were() {
     let ids = [
@@ -52,7 +53,7 @@ fn ids_come_back_as_they_were() {
 }
 
 /// RPC-3, RPC-6, RPC-7, RPC-8: one error each, and the connection lives.
-// proves: UP-39
+// proves: UP-39, RPC-3, RPC-6, RPC-7, RPC-8, RPC-13, G-25
 #[test]
 fn malformed_lines_are_answered_once_and_nothing_breaks() {
     let table: [(&[u8], i64); 11] = [
@@ -92,7 +93,7 @@ fn malformed_lines_are_answered_once_and_nothing_breaks() {
 }
 
 /// RPC-5, RPC-17, RPC-20, CANCEL-1, CANCEL-8, REQC-4: silence.
-// proves: ACP-47
+// proves: ACP-47, RPC-5, RPC-7, RPC-17, RPC-20, CANCEL-1, CANCEL-8, REQC-4, EXT-4
 #[test]
 fn what_wants_no_answer_gets_none() {
     let world = World::silent();
@@ -119,6 +120,7 @@ fn what_wants_no_answer_gets_none() {
 }
 
 /// TR-10, TR-1.
+// proves: TR-1, TR-10
 #[test]
 fn line_ends_of_all_sorts_and_bytes_in_pieces() {
     let world = World::silent();
@@ -160,7 +162,7 @@ fn lines_may_be_large_but_not_endless() {
 }
 
 /// RPC-9, EXT-4.
-// proves: UP-39
+// proves: UP-39, RPC-9, EXT-4, G-26
 #[test]
 fn methods_that_are_not_there() {
     let world = World::silent();
@@ -180,7 +182,7 @@ fn methods_that_are_not_there() {
 }
 
 /// INIT-12: by a request of every sort, and then it works.
-// proves: ACP-2
+// proves: ACP-2, INIT-12
 #[test]
 fn initialize_comes_first() {
     let world = World::silent();
@@ -199,6 +201,7 @@ fn initialize_comes_first() {
 }
 
 /// INIT-1 to INIT-6, INIT-9, INIT-13.
+// proves: INIT-1, INIT-2, INIT-3, INIT-5, INIT-9, INIT-13, G-13
 #[test]
 fn initialize_negotiates() {
     let world = World::silent();
@@ -207,6 +210,7 @@ fn initialize_negotiates() {
         json!({"protocolVersion": 1}),
         json!({"protocolVersion": 0}),
         json!({"protocolVersion": 2}),
+        json!({"protocolVersion": 3}),
         json!({"protocolVersion": 65535}),
         json!({"protocolVersion": 2, "info": "bad", "capabilities": []}),
         json!({"protocolVersion": 1, "clientCapabilities": false, "clientInfo": 7}),
@@ -233,6 +237,7 @@ fn initialize_negotiates() {
 }
 
 /// INIT-6, INIT-11, AUTH-1, AUTH-3, AUTH-11.
+// proves: INIT-6, INIT-11, RPC-21, EXT-1, EXT-5
 #[test]
 fn only_what_works_is_advertised() {
     let world = World::silent();
@@ -279,6 +284,7 @@ fn the_login_that_needs_nothing() {
 }
 
 /// RPC-12: whatever breaks inside, each request is answered once, and the next ones as well.
+// proves: RPC-12, RPC-13
 #[test]
 fn what_breaks_inside_is_an_answer() {
     struct Broken;

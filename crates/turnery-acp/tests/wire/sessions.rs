@@ -10,6 +10,7 @@ fn said() -> Value {
 }
 
 /// SESS-1, SESS-6.
+// proves: SESS-1
 #[test]
 fn sessions_have_ids_of_their_own() {
     let world = World::silent();
@@ -30,6 +31,7 @@ fn sessions_have_ids_of_their_own() {
 }
 
 /// SESS-2, SESS-4, DIR-1, MCP-4, MCP-5, RPC-10, RPC-19: refused, and no session is made.
+// proves: SESS-2, SESS-4, DIR-1, DIR-3, RPC-19
 #[test]
 fn parameters_that_do_not_fit_make_no_session() {
     let world = World::silent();
@@ -65,6 +67,7 @@ fn parameters_that_do_not_fit_make_no_session() {
 }
 
 /// RPC-19, SESS-4: what may be odd.
+// proves: SESS-4, RPC-19
 #[test]
 fn parameters_that_are_merely_odd_are_taken() {
     let world = World::silent();
@@ -108,7 +111,7 @@ fn mcp_servers_that_are_not_connected_are_told_of() {
 }
 
 /// SESS-8, SESS-9, CLOSE-2, DEL-2.
-// proves: ACP-3
+// proves: ACP-3, RPC-4, SESS-8, SESS-9, CLOSE-2, DEL-2, G-2, G-20
 #[test]
 fn sessions_that_are_not_open() {
     let world = World::silent();
@@ -144,7 +147,7 @@ fn sessions_that_are_not_open() {
 }
 
 /// LOAD-1 to LOAD-5, RES-1, RES-2: in a new process, all of it before the answer, or nothing.
-// proves: UP-37
+// proves: UP-37, LOAD-5, RES-1, G-7
 #[test]
 fn a_session_is_loaded_with_all_that_was_said_or_resumed_in_silence() {
     let world = World::new(json!([
@@ -194,6 +197,7 @@ fn a_session_is_opened_where_it_was_made() {
 }
 
 /// LIST-1 to LIST-6, RPC-11, DEL-1.
+// proves: LIST-1, LIST-5, DEL-1, DEL-2
 #[test]
 fn sessions_are_listed_until_they_are_deleted() {
     let world = World::new(said());
@@ -254,6 +258,7 @@ fn sessions_are_listed_until_they_are_deleted() {
 }
 
 /// MODE-1 to MODE-4, CFG-1 to CFG-7.
+// proves: SESS-6, MODE-1, MODE-3, MODE-4, CFG-1, CFG-2, CFG-4, CFG-5, G-1, G-26
 #[test]
 fn modes_and_options_say_the_same() {
     let world = World::silent();
@@ -342,6 +347,7 @@ fn modes_and_options_say_the_same() {
 
 /// REQC-2, REQC-3: a load that is taken back half-way is answered with -32800, shows nothing more, and
 /// can be asked for again.
+// proves: REQC-2, REQC-3
 #[test]
 fn a_load_can_be_taken_back() {
     let world =

@@ -19,7 +19,7 @@ fn call(name: &str) -> Value {
 }
 
 /// UP-5: heard after the call at work, and before the model is asked again.
-// proves: C-29, LOOP-91
+// proves: C-29, LOOP-91, EXT-3, THEME-16
 #[test]
 fn a_running_prompt_is_steered() {
     let world = World::new(json!([
@@ -53,7 +53,7 @@ fn a_running_prompt_is_steered() {
 }
 
 /// UP-6: heard when the prompt would end; it is one prompt with one answer.
-// proves: C-29, LOOP-90
+// proves: C-29, LOOP-90, THEME-16
 #[test]
 fn a_follow_up_is_heard_at_the_end() {
     let world = World::new(json!([

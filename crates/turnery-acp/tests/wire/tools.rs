@@ -19,7 +19,7 @@ fn statuses(updates: &[Value]) -> Vec<&str> {
 }
 
 /// PERM-1, PERM-3, PERM-4, PERM-5: what each reply does to the file, the call and the prompt.
-// proves: ACP-22, ACP-23, ACP-31, ACP-32, ACP-33, ACP-34, ACP-37, ACP-50, R2, UP-38
+// proves: ACP-22, ACP-23, ACP-31, ACP-32, ACP-33, ACP-34, ACP-37, ACP-50, R2, UP-38, PERM-1, PERM-3, PERM-4, TOOL-3, G-12
 #[test]
 fn nothing_runs_before_a_yes() {
     let selected = |id: &str| json!({"outcome": {"outcome": "selected", "optionId": id}});
@@ -68,7 +68,7 @@ fn nothing_runs_before_a_yes() {
 }
 
 /// CANCEL-3, CANCEL-7, CANCEL-10: a cancel while the person is asked.
-// proves: ACP-46, ACP-50, ACP-51, ACP-52, ACP-54, ACP-56, C-24
+// proves: ACP-46, ACP-50, ACP-51, ACP-52, ACP-54, ACP-56, C-24, CANCEL-3, CANCEL-7, CANCEL-10
 #[test]
 fn a_cancel_takes_the_question_back() {
     let world = World::new(calls("change"));
@@ -98,7 +98,7 @@ fn a_cancel_takes_the_question_back() {
 }
 
 /// CANCEL-3: a cancel while a tool runs.
-// proves: ACP-46, ACP-51, ACP-52, ACP-53, ACP-54, ACP-56
+// proves: ACP-46, ACP-51, ACP-52, ACP-53, ACP-54, ACP-56, CANCEL-2, CANCEL-3, CANCEL-10
 #[test]
 fn a_cancel_ends_a_tool() {
     let world = World::new(calls("hang"));
@@ -132,7 +132,7 @@ fn always_is_remembered() {
 
 /// INIT-7, INIT-8, FS-1, TERM-1, NOTE-1: every combination of abilities works, and nothing is
 /// called that was not offered.
-// proves: ACP-36
+// proves: ACP-36, FS-1, TERM-1
 #[test]
 fn only_what_the_client_offers_is_used() {
     for bits in 0..8 {
@@ -191,7 +191,7 @@ fn only_what_the_client_offers_is_used() {
 }
 
 /// LOAD-1, LOAD-7: calls come again, finished.
-// proves: ACP-34, ACP-37
+// proves: ACP-34, ACP-37, LOAD-7
 #[test]
 fn a_loaded_session_shows_its_calls() {
     let world = World::new(calls("print"));

@@ -9,7 +9,7 @@ fn chose(id: &str) -> Answer {
     Answer::Chose(id.to_owned())
 }
 
-// proves: ACP-32, ACP-33
+// proves: ACP-32, ACP-33, PERM-1, PERM-3
 #[tokio::test(start_paused = true)]
 async fn only_an_offered_option_that_means_allow_lets_a_call_run() {
     let table = [
@@ -35,7 +35,7 @@ async fn only_an_offered_option_that_means_allow_lets_a_call_run() {
     }
 }
 
-// proves: ACP-31
+// proves: ACP-31, PERM-2, PERM-5
 #[tokio::test(start_paused = true)]
 async fn every_option_is_offered_once() {
     let world = World::new(&[&[Act::Call("r", "ring")]]).answering(&[chose("reject_once")]);

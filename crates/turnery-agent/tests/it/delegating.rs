@@ -108,6 +108,7 @@ async fn what_a_child_spends_is_told_live_and_kept_apart() {
     assert_eq!((&*row.source, &*row.model), ("subagent", "puppet/one"));
 }
 
+// proves: THEME-14
 #[tokio::test(start_paused = true)]
 async fn a_childs_question_reaches_the_same_person_in_the_name_of_the_call() {
     let world = World::delegating(

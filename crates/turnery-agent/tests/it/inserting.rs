@@ -18,7 +18,8 @@ fn held(session: &Session, text: &str, cancel: CancellationToken) -> Ticket {
     session.prompt(vec![Content::text(text)], options).unwrap()
 }
 
-/// Proves V2-4: long before the prompt's end, and it is the message that is shown.
+// proves: V2-4
+/// Long before the prompt's end, and it is the message that is shown.
 #[tokio::test(start_paused = true)]
 async fn a_ticket_tells_which_message_its_prompt_became() {
     let world = World::new(&[&[Act::Hang]]);
@@ -36,7 +37,8 @@ async fn a_ticket_tells_which_message_its_prompt_became() {
     assert_eq!(shown, Some(inserted));
 }
 
-/// Proves V2-7: a prompt that waits is taken back at once, by its own token or with all others, and
+// proves: V2-7
+/// A prompt that waits is taken back at once, by its own token or with all others, and
 /// leaves nothing; the one before it goes on.
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_waits_can_be_taken_back() {
@@ -60,7 +62,8 @@ async fn a_prompt_that_waits_can_be_taken_back() {
     assert_eq!(world.puppet.request(1), ["first", "one", "third"]);
 }
 
-/// Proves V2-7: a cancel before the beginning leaves nothing behind even if nobody asks for the message.
+// proves: V2-7
+/// A cancel before the beginning leaves nothing behind even if nobody asks for the message.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_before_the_beginning_leaves_nothing() {
     let world = World::new(&[&[Act::Say("ok")]]);
@@ -107,7 +110,8 @@ impl Outbox for Following {
     }
 }
 
-/// Proves V2-8: the end comes after all that was shown of a prompt, and before its result.
+// proves: V2-8
+/// The end comes after all that was shown of a prompt, and before its result.
 #[tokio::test(start_paused = true)]
 async fn an_outbox_that_follows_is_told_of_the_end() {
     let world = World::new(&[&[Act::Say("one")], &[Act::Say("two")]]);

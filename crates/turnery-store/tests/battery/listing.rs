@@ -19,6 +19,7 @@ async fn ids(world: &World, query: ListQuery) -> Vec<String> {
     ids.collect()
 }
 
+// proves: LIST-1
 async fn nothing_is_an_empty_page(world: &World) {
     let page = world.store.list(ListQuery::default()).await;
     assert_eq!(page, Ok(ListPage::default()));
@@ -94,6 +95,7 @@ async fn a_folder_means_exactly_that_folder(world: &World) {
 }
 
 /// LIST-3, with many sessions of the same time.
+// proves: LIST-3
 pub(crate) async fn pages_show_each_session_once(world: &World) {
     for number in 0..25_u64 {
         let new = NewSession {
@@ -146,6 +148,7 @@ async fn a_page_has_a_hundred_by_default(world: &World) {
 }
 
 /// LIST-3.
+// proves: LIST-3
 async fn garbage_is_not_a_cursor(world: &World) {
     world.store.create(new_session("s1")).await.unwrap();
     let query = ListQuery {

@@ -95,7 +95,7 @@ async fn an_announced_loop_is_aborted_too(world: &World) {
 }
 
 /// LOAD-7: one call ran, another waited; both have ended afterwards, and each bracket is whole (R1, R2).
-// proves: R1, R2
+// proves: R1, R2, LOAD-7
 async fn a_running_call_is_closed(world: &World) {
     let lane = opened(world).await;
     let asked = |id: &str| EventKind::ToolCallRequested {

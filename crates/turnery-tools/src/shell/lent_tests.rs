@@ -129,6 +129,7 @@ async fn a_missing_beginning_is_said() {
 }
 
 /// TERM-4: a timeout stops the command, then takes its output.
+// proves: TERM-4
 #[tokio::test(start_paused = true)]
 async fn a_timeout_stops_it_and_keeps_what_it_printed() {
     let client = Pretend::new(Ok(ran("half", None, Some("SIGTERM"))), true);

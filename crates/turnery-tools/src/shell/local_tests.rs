@@ -49,6 +49,7 @@ async fn a_command_that_reads_finds_nothing_to_read() {
 }
 
 /// TR-12: an empty input, one pipe for all output, and no file that we have open.
+// proves: TR-12
 #[tokio::test]
 async fn none_of_our_descriptors_is_inherited() {
     let trial = Trial::new();

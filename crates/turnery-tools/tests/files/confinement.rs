@@ -6,6 +6,7 @@ use serde_json::json;
 use std::{fs, os::unix::fs::symlink, path::PathBuf, sync::Arc};
 use turnery_tools::{LocalFiles, Workspace};
 
+// proves: DIR-5
 #[tokio::test]
 async fn no_path_leads_outside() {
     let bench = Bench::new();
@@ -107,6 +108,7 @@ async fn a_link_swapped_in_after_permission_is_not_followed() {
     assert_eq!(fs::read(bench.outside.join("dir/a.txt")).unwrap(), b"old");
 }
 
+// proves: DIR-5
 #[tokio::test]
 async fn a_link_swapped_in_after_the_path_was_resolved_is_not_followed() {
     let bench = Bench::new();
@@ -137,6 +139,7 @@ async fn a_link_swapped_in_after_the_path_was_resolved_is_not_followed() {
     assert_eq!(fs::read(bench.outside.join("a.txt")).unwrap(), b"old");
 }
 
+// proves: DIR-4
 #[tokio::test]
 async fn relative_paths_start_at_the_working_directory_only() {
     let bench = Bench::new();
@@ -172,6 +175,7 @@ async fn relative_paths_start_at_the_working_directory_only() {
     assert_eq!(workspace.display(&bench.root.join("a/b")), "a/b");
 }
 
+// proves: DIR-3
 #[test]
 fn a_root_that_cannot_be_one_is_refused() {
     let bench = Bench::new();

@@ -63,6 +63,7 @@ impl Editor {
     }
 }
 
+// proves: TR-5
 #[tokio::test]
 async fn acp_is_what_an_editor_gets_however_it_asks() {
     let home = Home::new();
@@ -99,7 +100,7 @@ async fn a_signal_ends_it_well() {
     }
 }
 
-// proves: UP-37
+// proves: UP-37, THEME-19
 #[tokio::test]
 async fn the_loudest_logs_leave_stdout_to_the_protocol() {
     let home = Home::new();
@@ -122,6 +123,7 @@ async fn the_loudest_logs_leave_stdout_to_the_protocol() {
 
 /// TR-3, TR-12: a command has none of our pipes, and what is written to descriptor 1 behind our back goes
 /// to stderr. `request` holds every line of stdout to be JSON.
+// proves: TR-12, G-8, THEME-19
 #[tokio::test]
 async fn nothing_gets_at_the_protocols_pipes() {
     let home = Home::new();

@@ -4,7 +4,7 @@
 //! each other, and other comments may stand between them and the test. In a case file,
 //! `# proves: ACP-2` anywhere: the whole file is one test.
 
-use super::{TABLE, table::Id};
+use super::table::Id;
 use std::{collections::BTreeSet, fmt, path::Path};
 
 /// A test that proves an id.
@@ -143,7 +143,7 @@ fn each(file: &str, line: usize, words: &[&str], taken: &[Id], faults: &mut Vec<
     let mut ids = Vec::new();
     for word in words {
         let what = match Id::parse(word) {
-            None => format!("{word:?} is no id of {TABLE}"),
+            None => format!("{word:?} is no id"),
             Some(id) if taken.contains(&id) || ids.contains(&id) => format!("{id} is named twice"),
             Some(id) => {
                 ids.push(id);

@@ -6,11 +6,25 @@ use std::{collections::BTreeMap, fmt};
 
 /// What an id may begin with, in the order of the table.
 pub(super) const GROUPS: &[&str] = &[
-    "TURN", "LOOP", "JIDO", "ACP", "LASH", "I", "R", "S", "D", "C", "UP",
+    "TURN", "LOOP", "JIDO", "ACP", "LASH", "I", "R", "S", "D", "C", "UP", "TR", "RPC", "INIT",
+    "AUTH", "SESS", "DIR", "LOAD", "RES", "LIST", "CLOSE", "DEL", "MCP", "PROMPT", "MSG", "UPD",
+    "USAGE", "INFO", "NOTE", "COMP", "TOOL", "PERM", "FS", "TERM", "CANCEL", "REQC", "PLAN",
+    "MODE", "CFG", "CMD", "ELIC", "EXT", "V2", "G", "THEME",
 ];
 
 /// Groups whose numbers follow the letters without a hyphen.
 const JOINED: &[&str] = &["I", "R", "S"];
+
+/// How strongly a protocol asks: in its own words; or it only states; or only those who speak it insist.
+const LEVELS: &[&str] = &[
+    "MUST",
+    "MUST NOT",
+    "SHOULD",
+    "SHOULD NOT",
+    "MAY",
+    "fact",
+    "interop",
+];
 
 /// The id of a requirement, such as `TURN-8` or `I3`. Ordered as in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +40,8 @@ pub(super) struct Id {
 pub(super) struct Requirement {
     /// What must hold, in one sentence.
     pub(super) says: String,
+    /// How strongly the protocol asks for it.
+    pub(super) level: Option<String>,
     /// Why no test can or shall prove it.
     pub(super) waived: Option<String>,
     /// The piece of work that will bring it.
@@ -37,14 +53,17 @@ pub(super) type Table = BTreeMap<Id, Requirement>;
 impl Id {
     /// Read an id; `None` when the text is written in any other way.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let letters = text.bytes().take_while(u8::is_ascii_uppercase).count();
-        let group = GROUPS.iter().position(|name| *name == &text[..letters])?;
-        let rest = &text[letters..];
-        let digits = if JOINED.contains(&GROUPS[group]) {
-            rest
-        } else {
-            rest.strip_prefix('-')?
-        };
+        let (group, digits) = GROUPS.iter().enumerate().find_map(|(group, name)| {
+            let rest = text.strip_prefix(name)?;
+            let digits = if JOINED.contains(name) {
+                rest
+            } else {
+                rest.strip_prefix('-')?
+            };
+            digits
+                .starts_with(|letter: char| letter.is_ascii_digit())
+                .then_some((group, digits))
+        })?;
         if !digits.bytes().all(|byte| byte.is_ascii_digit()) || digits.starts_with('0') {
             return None;
         }
@@ -68,7 +87,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// Read the table. Each group counts from 1 without holes, so that no line is lost unseen.
+/// Read one file of the table. Each group counts from 1 without holes, so that no line is lost unseen.
 pub(super) fn parse(text: &str) -> Result<Table> {
     let lines: BTreeMap<String, Requirement> = toml::from_str(text)?;
     let mut table = Table::new();
@@ -76,6 +95,7 @@ pub(super) fn parse(text: &str) -> Result<Table> {
         let id = Id::parse(&key).with_context(|| format!("{key:?} is no id"))?;
         let Requirement {
             says,
+            level,
             waived,
             later,
         } = &requirement;
@@ -84,6 +104,9 @@ pub(super) fn parse(text: &str) -> Result<Table> {
                 text.is_none_or(|text| !text.trim().is_empty()),
                 "{id} has an empty text"
             );
+        }
+        if let Some(level) = level {
+            ensure!(LEVELS.contains(&&**level), "{id} has no level {level:?}");
         }
         if waived.is_some() && later.is_some() {
             bail!("{id} is both waived and for later");

@@ -31,7 +31,8 @@ fn merged(updates: &[Value]) -> Value {
     call
 }
 
-/// Proves V2-12: a call is told of in upserts under one id, from pending to its end.
+// proves: V2-12
+/// A call is told of in upserts under one id, from pending to its end.
 #[test]
 fn a_call_goes_from_pending_to_its_end() {
     let world = World::new(calls("finish"));
@@ -52,7 +53,8 @@ fn a_call_goes_from_pending_to_its_end() {
     );
 }
 
-/// Proves V2-12: a call that is cut short has a status of its own.
+// proves: V2-12
+/// A call that is cut short has a status of its own.
 #[test]
 fn a_cancelled_call_says_so() {
     let world = World::new(calls("hang"));
@@ -64,7 +66,8 @@ fn a_cancelled_call_says_so() {
     assert_eq!(merged(&client.updates())["status"], "cancelled");
 }
 
-/// Proves V2-13: what a call prints is a terminal of ours: told of before it is referred to, its bytes in
+// proves: V2-13
+/// What a call prints is a terminal of ours: told of before it is referred to, its bytes in
 /// base64, each chunk alone, and in the end marked as exited.
 #[test]
 fn what_is_printed_is_a_terminal() {
@@ -98,7 +101,8 @@ fn what_is_printed_is_a_terminal() {
     );
 }
 
-/// Proves V2-14, V2-8: a change is a list of changed files and a patch with absolute paths. The question
+// proves: V2-14, V2-8
+/// A change is a list of changed files and a patch with absolute paths. The question
 /// has words of its own, and the session waits for the person.
 #[test]
 fn a_question_shows_the_change() {
@@ -145,7 +149,8 @@ fn a_question_shows_the_change() {
     assert_eq!(world.ran.all(), ["change"]);
 }
 
-/// Proves V2-17, V2-20: only an option that was offered, and means yes, is one.
+// proves: V2-17, V2-20
+/// Only an option that was offered, and means yes, is one.
 #[test]
 fn nothing_but_a_yes_is_a_yes() {
     let selected = |id: &str| json!({"outcome": {"outcome": "selected", "optionId": id}});

@@ -1,8 +1,9 @@
 //! Cancel and close: what runs ends, what was held is taken back, and nothing is said afterwards.
 
 use super::{is_idle, of_kind, states};
-use crate::harness::{World, error_of, prompt, result_of};
+use crate::harness::{Client, World, error_of, prompt, result_of};
 use serde_json::{Value, json};
+use turnery_acp::{ExitReason, ServeOptions};
 
 fn hangs() -> Value {
     json!([
@@ -16,7 +17,8 @@ fn talks(message: &Value) -> bool {
     message["params"]["update"]["content"]["text"] == "wait"
 }
 
-/// Proves V2-7, V2-15: a cancel ends what runs with `cancelled`, and what was held with an error, of
+// proves: V2-7, V2-15
+/// A cancel ends what runs with `cancelled`, and what was held with an error, of
 /// which nothing was shown.
 #[test]
 fn a_cancel_ends_the_running_prompt_and_takes_back_the_held_ones() {
@@ -45,7 +47,8 @@ fn a_cancel_ends_the_running_prompt_and_takes_back_the_held_ones() {
     assert_eq!(said[0]["content"][0]["text"], "live");
 }
 
-/// Proves V2-7: a held prompt is taken back alone, and at once, while the one before it goes on.
+// proves: V2-7
+/// A held prompt is taken back alone, and at once, while the one before it goes on.
 #[test]
 fn a_held_prompt_is_taken_back_by_its_request() {
     let world = World::new(hangs());
@@ -63,7 +66,8 @@ fn a_held_prompt_is_taken_back_by_its_request() {
     assert_eq!(client.leave().1, [] as [Value; 0]);
 }
 
-/// Proves V2-5, V2-15: a cancel in the same write as its prompt, many times: each is either taken back or
+// proves: V2-5, V2-15
+/// A cancel in the same write as its prompt, many times: each is either taken back or
 /// ended, and never both or neither.
 #[test]
 fn a_cancel_in_the_same_write_is_never_lost() {
@@ -90,7 +94,8 @@ fn a_cancel_in_the_same_write_is_never_lost() {
     assert_eq!(idle["params"]["update"]["stopReason"], "end_turn");
 }
 
-/// Proves V2-15, V2-8: a cancel stops waiting for the person, takes the question back, and does not run
+// proves: V2-15, V2-8
+/// A cancel stops waiting for the person, takes the question back, and does not run
 /// what was asked about, whatever is answered later.
 #[test]
 fn a_cancel_withdraws_the_question() {
@@ -119,7 +124,8 @@ fn a_cancel_withdraws_the_question() {
     assert_eq!(world.ran.all(), [] as [String; 0]);
 }
 
-/// Proves V2-16, V2-7: close ends what runs and what is held; the end is told before the answer, and after
+// proves: V2-16, V2-7
+/// Close ends what runs and what is held; the end is told before the answer, and after
 /// it the session is silent and gone.
 #[test]
 fn a_close_tells_the_end_before_its_answer() {
@@ -153,7 +159,8 @@ fn a_close_tells_the_end_before_its_answer() {
     assert_eq!(client.leave().1, [] as [Value; 0]);
 }
 
-/// Proves V2-16: a session that is deleted while it works ends first.
+// proves: V2-16
+/// A session that is deleted while it works ends first.
 #[test]
 fn a_delete_ends_what_runs() {
     let world = World::new(hangs());
@@ -168,4 +175,57 @@ fn a_delete_ends_what_runs() {
     assert_eq!(result_of(&again), &json!({}));
     let list = client.call("session/list", json!({}));
     assert_eq!(list["result"]["sessions"], json!([]));
+}
+
+// proves: V2-15
+/// The end of input ends what runs, and says so, though its prompt was answered long ago.
+#[test]
+fn the_end_of_input_ends_what_runs() {
+    for waits in [true, false] {
+        let world = World::new(hangs());
+        let (mut client, id) = world.session_v2();
+        let asked = client.ask("session/prompt", prompt(&id, "hang"));
+        if waits {
+            client.wait(talks);
+        }
+        let (reason, said) = client.leave();
+        assert_eq!(reason, ExitReason::EndOfInput);
+        let answer = said.iter().find(|message| message["id"] == asked);
+        let answer = answer.expect("answered");
+        let told: Vec<Value> = said
+            .iter()
+            .filter(|message| message["method"] == "session/update")
+            .map(|message| message["params"]["update"].clone())
+            .collect();
+        match answer.get("error") {
+            None => assert_eq!(states(&told), ["running", "idle cancelled"]),
+            Some(_) => assert_eq!((error_of(answer), told), (-32800, Vec::new())),
+        }
+    }
+}
+
+/// A drain lets what was accepted come to its end, though it was answered long ago.
+#[test]
+fn a_drain_waits_for_the_work() {
+    let world = World::new(json!([
+        {"when": {"last_user_contains": "go"}, "steps": [{"text": "done"}]},
+    ]));
+    let options = ServeOptions {
+        drain: true,
+        v2: true,
+        ..ServeOptions::default()
+    };
+    let mut client = Client::connect(world.agent(), options);
+    client.initialize_v2();
+    let made = client.call("session/new", json!({"cwd": world.cwd()}));
+    let id = made["result"]["sessionId"].as_str().expect("an id");
+    for _ in 0..3 {
+        client.ask("session/prompt", prompt(id, "go"));
+    }
+    let (_, said) = client.leave();
+    let told: Vec<Value> = said
+        .iter()
+        .map(|message| message["params"]["update"].clone())
+        .collect();
+    assert_eq!(states(&told), ["running", "idle end_turn"].repeat(3));
 }

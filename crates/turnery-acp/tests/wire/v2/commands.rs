@@ -4,7 +4,8 @@ use super::{is_idle, of_kind, states};
 use crate::harness::{World, error_of, prompt, result_of};
 use serde_json::{Value, json};
 
-/// Proves V2-4, V2-6, V2-8: a command that needs no model has a message, a state and an end as well.
+// proves: V2-4, V2-6, V2-8
+/// A command that needs no model has a message, a state and an end as well.
 #[test]
 fn a_local_command_has_the_same_life() {
     let world = World::silent();
@@ -26,7 +27,8 @@ fn a_local_command_has_the_same_life() {
     assert_eq!(states(&updates), ["running", "idle end_turn"]);
 }
 
-/// Proves V2-8: a command that is typed while a prompt runs does not end that prompt's work.
+// proves: V2-8
+/// A command that is typed while a prompt runs does not end that prompt's work.
 #[test]
 fn a_command_in_mid_prompt_changes_no_state() {
     let world = World::new(json!([{"steps": [{"text": "wait"}, {"wait_for_cancel": true}]}]));

@@ -11,7 +11,8 @@ fn initialize(client: &mut Client, version: u64) -> Value {
     )
 }
 
-/// Proves V2-1: the highest version at or below the one that is asked for.
+// proves: V2-1
+/// The highest version at or below the one that is asked for.
 #[test]
 fn the_highest_version_at_or_below_is_spoken() {
     for (asked, spoken) in [(1, 1), (2, 2), (3, 2), (65535, 2)] {
@@ -31,7 +32,8 @@ fn the_highest_version_at_or_below_is_spoken() {
     assert_eq!(result_of(&answer)["protocolVersion"], 2);
 }
 
-/// Proves V2-1: of a request newer than what is spoken only the number is read; one of this version is
+// proves: V2-1
+/// Of a request newer than what is spoken only the number is read; one of this version is
 /// read strictly.
 #[test]
 fn what_a_later_version_says_need_not_parse() {
@@ -49,7 +51,8 @@ fn what_a_later_version_says_need_not_parse() {
     }
 }
 
-/// Proves V2-1: without the switch, nobody gets v2; with it, a v1 client gets v1 to the last byte.
+// proves: V2-1
+/// Without the switch, nobody gets v2; with it, a v1 client gets v1 to the last byte.
 #[test]
 fn a_client_of_the_first_version_sees_nothing_of_the_second() {
     let world = World::new(json!([{"steps": [{"text": "hello"}], "end": "stop"}]));
@@ -72,7 +75,8 @@ fn a_client_of_the_first_version_sees_nothing_of_the_second() {
     );
 }
 
-/// Proves V2-2: `initialize` comes first, and may come again only before anything else.
+// proves: V2-2
+/// `initialize` comes first, and may come again only before anything else.
 #[test]
 fn initialize_comes_first_and_the_latest_wins() {
     let world = World::silent();
@@ -90,7 +94,8 @@ fn initialize_comes_first_and_the_latest_wins() {
     assert_eq!(initialize(&mut client, 2)["result"]["protocolVersion"], 1);
 }
 
-/// Proves V2-3: an id is an integer or a string.
+// proves: V2-3
+/// An id is an integer or a string.
 #[test]
 fn a_request_without_an_id_of_its_own_is_refused() {
     let world = World::silent();
@@ -105,7 +110,8 @@ fn a_request_without_an_id_of_its_own_is_refused() {
     }
 }
 
-/// Proves V2-18, V2-19: capabilities are objects, only what works is there, and what is not there is no
+// proves: V2-18, V2-19
+/// Capabilities are objects, only what works is there, and what is not there is no
 /// method.
 #[test]
 fn what_is_not_advertised_is_no_method() {

@@ -4,7 +4,8 @@ use super::{is_idle, of_kind, states};
 use crate::harness::{World, error_of, prompt, result_of};
 use serde_json::{Value, json};
 
-/// Proves V2-4, V2-6, V2-8, V2-11: the answer names the message, which is echoed under that id; then come
+// proves: V2-4, V2-6, V2-8, V2-11
+/// The answer names the message, which is echoed under that id; then come
 /// the words, each message under an id of its own, and the end.
 #[test]
 fn a_prompt_is_answered_at_once_and_told_by_updates() {
@@ -47,7 +48,8 @@ fn a_prompt_is_answered_at_once_and_told_by_updates() {
     assert_eq!(states(&updates), ["running"]);
 }
 
-/// Proves V2-4, V2-8: the answer does not wait for the work, and the work's end is told with its reason.
+// proves: V2-4, V2-8
+/// The answer does not wait for the work, and the work's end is told with its reason.
 #[test]
 fn an_answer_waits_for_no_work() {
     let world = World::new(json!([
@@ -72,7 +74,8 @@ fn an_answer_waits_for_no_work() {
     assert_eq!(idle["params"]["update"]["stopReason"], "refusal");
 }
 
-/// Proves V2-5: once the message is part of the conversation, a failure is no answer but an end.
+// proves: V2-5
+/// Once the message is part of the conversation, a failure is no answer but an end.
 #[test]
 fn a_failure_after_the_answer_is_told_with_the_state() {
     let world = World::new(json!([
@@ -92,7 +95,8 @@ fn a_failure_after_the_answer_is_told_with_the_state() {
     assert_eq!(idle["stopReason"], "end_turn");
 }
 
-/// Proves V2-5, V2-18: what is refused is an error, and no message of it was shown.
+// proves: V2-5, V2-18
+/// What is refused is an error, and no message of it was shown.
 #[test]
 fn what_is_refused_is_no_part_of_the_conversation() {
     let world = World::silent();
@@ -117,7 +121,8 @@ fn what_is_refused_is_no_part_of_the_conversation() {
     assert_eq!(client.leave().1, [] as [Value; 0]);
 }
 
-/// Proves V2-7, V2-8: a prompt that comes while another one works is held, and follows it. Each has its
+// proves: V2-7, V2-8
+/// A prompt that comes while another one works is held, and follows it. Each has its
 /// beginning and its end.
 #[test]
 fn a_prompt_is_held_while_another_one_works() {

@@ -11,7 +11,8 @@ fn story() -> Value {
     ])
 }
 
-/// Proves V2-10, V2-11: what was said comes again under the same ids, whole, then the state, then the
+// proves: V2-10, V2-11
+/// What was said comes again under the same ids, whole, then the state, then the
 /// answer.
 #[test]
 fn a_resume_replays_then_tells_the_state_then_answers() {
@@ -54,7 +55,8 @@ fn a_resume_replays_then_tells_the_state_then_answers() {
     assert!(of_kind(&replayed, "terminal_update").is_empty());
 }
 
-/// Proves V2-10: without a place to replay from nothing is replayed, and the state is told all the same;
+// proves: V2-10
+/// Without a place to replay from nothing is replayed, and the state is told all the same;
 /// a place that nobody knows is refused, not exchanged.
 #[test]
 fn a_resume_replays_only_what_is_asked_for() {
@@ -96,7 +98,8 @@ fn a_resume_replays_only_what_is_asked_for() {
     assert_eq!(answer["error"]["data"]["sessionId"], "nobody");
 }
 
-/// Proves V2-21, V2-22: options have values, without doubles, and the current one is among them; commands
+// proves: V2-21, V2-22
+/// Options have values, without doubles, and the current one is among them; commands
 /// have a type and a name that can be typed. Both are lists, always.
 #[test]
 fn options_and_commands_are_whole_lists() {
@@ -138,7 +141,8 @@ fn options_and_commands_are_whole_lists() {
     assert_eq!(client.offers(), [] as [Value; 0]);
 }
 
-/// Proves V2-18, V2-20, V2-22: an option is set by a value of the type that is named; all else is refused
+// proves: V2-18, V2-20, V2-22
+/// An option is set by a value of the type that is named; all else is refused
 /// and changes nothing.
 #[test]
 fn options_are_set_by_their_type() {
@@ -173,7 +177,8 @@ fn options_are_set_by_their_type() {
     assert_eq!(client.leave().1, [] as [Value; 0]);
 }
 
-/// Proves V2-18: a transport, a folder or a cursor that is not supported refuses the request.
+// proves: V2-18
+/// A transport, a folder or a cursor that is not supported refuses the request.
 #[test]
 fn what_is_not_supported_is_refused() {
     let world = World::silent();

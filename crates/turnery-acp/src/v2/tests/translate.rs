@@ -1,0 +1,208 @@
+//! Events as v2 updates: live, and again while a session is resumed.
+
+use super::{live, replayed};
+use crate::tests::translate::{assistant, config, ended};
+use serde_json::{Value, json};
+use turnery_engine::{
+    Content, ContextSize, ContinuationKind, Detail, EventKind, FaultKind, ImageData, LimitKind,
+    Message, MessageId, ModelFault, Outcome, PlanEntry, PlanPriority, PlanStatus, PromptId,
+    StreamDelta, TurnFinish, TurnStop, Usage,
+};
+
+fn delta(text: &str) -> EventKind {
+    EventKind::Delta {
+        message_id: MessageId::from("m2"),
+        delta: StreamDelta::Text {
+            block: 0,
+            text: text.to_owned(),
+        },
+    }
+}
+
+fn start(window: Option<u32>) -> EventKind {
+    EventKind::LoopStart {
+        agent_id: "turnery".to_owned(),
+        prompt_id: PromptId::from("p1"),
+        parent_loop_id: None,
+        continuation_kind: ContinuationKind::Initial,
+        config: Some(Box::new(config(window))),
+        tag: None,
+        metadata: None,
+        frame_id: None,
+        frame: None,
+    }
+}
+
+fn end(outcome: Outcome, detail: Option<Detail>) -> EventKind {
+    EventKind::LoopEnd {
+        outcome,
+        detail,
+        usage: Usage::default(),
+        rejection: None,
+    }
+}
+
+fn conversation() -> Vec<EventKind> {
+    let image = Content::Image(ImageData {
+        mime_type: "image/png".to_owned(),
+        base64: "AAAA".into(),
+    });
+    let thought = Content::Thinking {
+        text: "hm".to_owned(),
+        signature: None,
+    };
+    let content = vec![Content::text("hi"), image];
+    vec![
+        ended("m1", Message::User { content }),
+        ended("m2", assistant(vec![thought, Content::text("hello")])),
+    ]
+}
+
+fn block(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+// proves: V2-6, V2-11
+/// A message that was not streamed is said whole, live and replayed alike, under its
+/// id; a thought is a message of its own type.
+#[test]
+fn messages_are_said_whole_under_their_ids() {
+    let whole = [
+        json!({"sessionUpdate": "user_message", "messageId": "m1", "content": [
+            block("hi"), {"type": "image", "data": "AAAA", "mimeType": "image/png"}]}),
+        json!({"sessionUpdate": "agent_thought", "messageId": "m2", "content": [block("hm")]}),
+        json!({"sessionUpdate": "agent_message", "messageId": "m2", "content": [block("hello")]}),
+    ];
+    assert_eq!(live(conversation()), whole);
+    assert_eq!(replayed(conversation()), whole);
+}
+
+// proves: V2-11
+/// What was streamed in chunks is not said again.
+#[test]
+fn chunks_are_not_said_twice() {
+    let mut kinds = vec![delta("hel"), delta("lo")];
+    kinds.extend(conversation().pop());
+    let chunk = |text| json!({"sessionUpdate": "agent_message_chunk", "messageId": "m2", "content": block(text)});
+    assert_eq!(live(kinds), [chunk("hel"), chunk("lo")]);
+}
+
+/// A plan is whole, and always the same one.
+#[test]
+fn a_plan_has_an_id() {
+    let kinds = || {
+        vec![EventKind::PlanUpdated {
+            entries: vec![PlanEntry {
+                content: "do it".to_owned(),
+                priority: PlanPriority::High,
+                status: PlanStatus::InProgress,
+            }],
+        }]
+    };
+    let plan = json!({"sessionUpdate": "plan_update", "plan": {
+        "type": "items",
+        "planId": "s1.plan",
+        "entries": [{"content": "do it", "priority": "high", "status": "in_progress"}],
+    }});
+    let plan = [plan];
+    assert_eq!(live(kinds()), plan);
+    assert_eq!(replayed(kinds()), plan);
+}
+
+/// Notices need no capability in v2, and are no part of history; so are compactions, and a summary comes
+/// again.
+#[test]
+fn news_are_updates_of_their_own() {
+    let size = ContextSize::default();
+    let kinds = || {
+        vec![
+            EventKind::Issue {
+                text: "a hook failed".to_owned(),
+            },
+            EventKind::ModelRetried {
+                attempt: 1,
+                fault: ModelFault {
+                    kind: FaultKind::Overloaded,
+                    message: "too busy".to_owned(),
+                    status: Some(529),
+                    retry_after: None,
+                },
+                wait_ms: 1500,
+            },
+            EventKind::CompactionStarted { before: size },
+            EventKind::CompactionEnded {
+                block: None,
+                after: size,
+                failure: Some("no model".to_owned()),
+                usage: None,
+            },
+            end(
+                Outcome::Stopped(TurnStop::MaxTurns),
+                Some(Detail::Limit {
+                    kind: LimitKind::Turns,
+                    text: "Max turns reached (1/1)".to_owned(),
+                }),
+            ),
+        ]
+    };
+    let notice = |severity: &str, title: &str, text: &str| {
+        json!({"sessionUpdate": "notice", "severity": severity, "title": title,
+            "description": text})
+    };
+    assert_eq!(
+        live(kinds()),
+        [
+            notice("warning", "Something did not work", "a hook failed"),
+            notice(
+                "info",
+                "The model is called again",
+                "Attempt 1: too busy. The next one is in 1.5 s."
+            ),
+            json!({"sessionUpdate": "compaction_update", "compactionId": "s1.offline.0.0",
+                "status": "in_progress"}),
+            json!({"sessionUpdate": "compaction_update", "compactionId": "s1.offline.0.0",
+                "status": "failed", "error": "no model"}),
+            notice(
+                "warning",
+                "The prompt reached a limit",
+                "Max turns reached (1/1)"
+            ),
+        ]
+    );
+    assert_eq!(replayed(kinds()), [] as [Value; 0]);
+}
+
+/// How full the context is needs both numbers; a value that ends a loop is said once.
+#[test]
+fn usage_and_values_are_said() {
+    let usage = Usage {
+        input: 10,
+        output: 5,
+        ..Usage::default()
+    };
+    let reported = || EventKind::UsageReported {
+        usage: Some(usage),
+        cumulative: usage,
+    };
+    let value = json!("42");
+    let finish = TurnFinish::FinalValue {
+        value: value.clone(),
+    };
+    let kinds = vec![
+        start(Some(100)),
+        reported(),
+        EventKind::FinalValue { value },
+        end(Outcome::Finished(finish), None),
+    ];
+    assert_eq!(
+        live(kinds),
+        [
+            json!({"sessionUpdate": "state_update", "state": "running"}),
+            json!({"sessionUpdate": "usage_update", "used": 15, "size": 100}),
+            json!({"sessionUpdate": "agent_message", "messageId": "s1.offline.0.value",
+                "content": [block("42")]}),
+        ]
+    );
+    let unknown = live(vec![start(None), reported()]);
+    assert_eq!(unknown.len(), 1, "{unknown:?}");
+}
