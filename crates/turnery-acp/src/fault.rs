@@ -109,14 +109,12 @@ impl From<OpenError> for Fault {
                 details,
                 false,
             ),
-            // The folder was asked for, and what is configured there fits no model: no login cures it.
-            OpenError::Model(_) => Self::new(
-                INVALID_PARAMS,
+            OpenError::Model(_) => Self::internal(
+                "model",
                 "The configured model cannot be used",
                 details,
-            )
-            .with("kind", "model")
-            .with("retryable", false),
+                false,
+            ),
             OpenError::Store(error) => Self::store(&error),
         }
     }

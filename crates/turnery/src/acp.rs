@@ -1,8 +1,8 @@
 //! `turnery acp`: an editor on stdin and stdout.
 
 use crate::{
-    args::Global,
-    config::Choice,
+    args::{AcpArgs, Global},
+    logs,
     parts::{Parts, runtime},
 };
 use std::{process::ExitCode, sync::Arc, time::Duration};
@@ -10,23 +10,23 @@ use tokio::signal::unix::{SignalKind, signal};
 use turnery_acp::{ServeOptions, Stdio, serve as serve_client};
 use turnery_agent::CancellationToken;
 
-/// How long what still runs may take to end once the client has gone (TR-6: 2 s in all).
-const GOODBYE: Duration = Duration::from_millis(500);
+/// How long a thread that still runs may take to end once the connection has (TR-6: 2 s in all).
+const GOODBYE: Duration = Duration::from_millis(100);
 
-/// Serve until the editor leaves, or a signal says so. `v2`: also the draft of the protocol's second
-/// version.
-pub(crate) fn serve(global: &Global, flags: Choice, v2: bool) -> anyhow::Result<ExitCode> {
+/// Serve until the editor leaves, or a signal says so.
+pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> {
     // First of all: from here on nothing else can write to the editor's pipe (TR-3).
     let stdio = Stdio::take()?;
-    let agent = Arc::new(Parts::read(global, flags).agent()?);
+    logs::never_wait()?;
+    let agent = Arc::new(Parts::read(global, args.choice.into()).agent()?);
     let runtime = runtime()?;
     let served = runtime.block_on(async {
         let stop = CancellationToken::new();
         stop_on_signals(&stop)?;
         let options = ServeOptions {
             stop,
-            v2,
-            ..ServeOptions::default()
+            v2: args.acp_v2,
+            drain: args.drain,
         };
         let (input, output) = stdio.ends();
         serve_client(agent, input, output, options).await

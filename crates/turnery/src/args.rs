@@ -156,13 +156,28 @@ Point your editor at this command; it needs no arguments. Everything that is not
 
 Examples:
   turnery acp
-  turnery acp --model anthropic/claude-sonnet-4-5 --mode edit")]
+  turnery acp --model anthropic/claude-sonnet-4-5 --mode edit
+  turnery acp --drain < requests.jsonl > answers.jsonl")]
 pub(crate) struct AcpArgs {
+    /// When the input ends, let the prompts that were accepted come to their end instead of cancelling them.
+    #[arg(long)]
+    pub(crate) drain: bool,
     /// Experimental: speak the draft of ACP version 2 with editors that ask for it. All others get version 1.
     #[arg(long)]
     pub(crate) acp_v2: bool,
     #[command(flatten)]
     pub(crate) choice: Choices,
+}
+
+impl AcpArgs {
+    /// The command without flags of its own.
+    pub(crate) fn with(choice: Choices) -> Self {
+        Self {
+            drain: false,
+            acp_v2: false,
+            choice,
+        }
+    }
 }
 
 /// `turnery run`.

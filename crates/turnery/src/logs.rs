@@ -1,15 +1,30 @@
 //! Logs: everything for people that is not the answer. To stderr, never to stdout (TR-3, TR-4).
 
-use std::io::{IsTerminal as _, Write as _};
+mod backlog;
+
+use backlog::Backlog;
+use std::{
+    io::{self, IsTerminal as _, Write},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter, fmt};
 
-/// Write logs to stderr: warnings, and more with `-v`, `TURNERY_LOG` or `RUST_LOG`.
-pub(crate) fn start(verbose: u8) {
+/// How long the end of the process waits for somebody to read what was said last.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// Set once nothing may wait for stderr any more.
+static BACKLOG: OnceLock<Arc<Backlog>> = OnceLock::new();
+
+/// Write logs to stderr: warnings, and more with `-v`, `TURNERY_LOG` or `RUST_LOG`. Keep what this gives
+/// to the end of the process.
+#[must_use]
+pub(crate) fn start(verbose: u8) -> LastWords {
     let wish = ["TURNERY_LOG", "RUST_LOG"]
         .iter()
         .find_map(|name| crate::config::environment::process(name));
     let format = fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(|| Stderr)
         .with_ansi(colour())
         .without_time();
     // A filter with targets costs its own start-up time: only for those who asked for one.
@@ -24,17 +39,54 @@ pub(crate) fn start(verbose: u8) {
             .init(),
         (_, _) => format.with_max_level(LevelFilter::TRACE).init(),
     }
+    LastWords
+}
+
+/// From now on nobody waits for stderr to be read. For a process that somebody else's program started,
+/// which may never read it; a person's shell does.
+pub(crate) fn never_wait() -> io::Result<()> {
+    let backlog = Backlog::start(io::stderr())?;
+    let _ = BACKLOG.set(backlog);
+    Ok(())
+}
+
+/// Dropped at the end of the process, also when it panics: what was said last is written.
+#[derive(Debug)]
+pub(crate) struct LastWords;
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        if let Some(backlog) = BACKLOG.get() {
+            backlog.flush(LAST_WORDS);
+        }
+    }
+}
+
+/// Takes whole lines, each in one write.
+struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match BACKLOG.get() {
+            Some(backlog) => backlog.add(line),
+            None => io::stderr().write_all(line)?,
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Whether stderr takes colour.
 pub(crate) fn colour() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-        && std::io::stderr().is_terminal()
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && io::stderr().is_terminal()
 }
 
 /// Say something on stderr. A stderr that is gone is nothing to fail over.
 pub(crate) fn say(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "turnery: {text}");
+    let _ = Stderr.write_all(format!("turnery: {text}\n").as_bytes());
 }
 
 /// Say on stderr what went wrong.
@@ -45,10 +97,9 @@ pub(crate) fn complain(error: &anyhow::Error) {
 /// A panic is a bug of ours: say so on stderr, in one line that can be pasted.
 pub(crate) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        let _ = writeln!(
-            std::io::stderr().lock(),
-            "turnery: this is a bug in turnery {}, please report it: {panic}",
+        say(&format!(
+            "this is a bug in turnery {}, please report it: {panic}",
             env!("CARGO_PKG_VERSION")
-        );
+        ));
     }));
 }

@@ -15,7 +15,7 @@ mod sessions;
 mod show;
 mod tool;
 
-use args::{Args, Command, Sessions};
+use args::{AcpArgs, Args, Command, Sessions};
 use clap::{CommandFactory as _, Parser as _};
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -25,11 +25,14 @@ use std::{
 fn main() -> ExitCode {
     logs::report_panics();
     let args = Args::parse();
-    logs::start(args.verbose);
+    let _last_words = logs::start(args.verbose);
     let global = args.global();
     let flags = args.choice;
     let done = match args.command {
-        Some(Command::Acp(acp)) => acp::serve(&global, acp.choice.or(flags).into(), acp.acp_v2),
+        Some(Command::Acp(mut acp)) => {
+            acp.choice = acp.choice.or(flags);
+            acp::serve(&global, acp)
+        }
         Some(Command::Run(mut run)) => {
             run.how.choice = run.how.choice.or(flags);
             return run::run(&global, *run);
@@ -43,7 +46,7 @@ fn main() -> ExitCode {
         Some(Command::Completions(completions)) => completions::write(completions.shell),
         Some(Command::Schema) => config::schema::write(),
         None if args.acp || !std::io::stdin().is_terminal() => {
-            acp::serve(&global, flags.into(), false)
+            acp::serve(&global, AcpArgs::with(flags))
         }
         None => welcome(),
     };

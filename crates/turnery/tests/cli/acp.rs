@@ -1,67 +1,11 @@
 //! `turnery acp` as a process: stdout, signals and the end of input.
 
-use crate::home::{Home, end, signal};
-use rustix::process::Signal;
-use serde_json::{Value, json};
-use std::{os::fd::AsRawFd as _, process::Stdio};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    process::{Child, ChildStdin, ChildStdout},
+use crate::{
+    editor::Editor,
+    home::{Home, signal},
 };
-
-struct Editor {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Editor {
-    fn open(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Self {
-        let mut command = home.command(args);
-        for (name, value) in variables {
-            command.env(name, value);
-        }
-        let mut child = command.stdin(Stdio::piped()).spawn().expect("started");
-        Self {
-            input: child.stdin.take().expect("piped"),
-            output: BufReader::new(child.stdout.take().expect("piped")),
-            child,
-        }
-    }
-
-    /// The pipes to and from turnery, as the system names them on both ends.
-    fn pipes(&self) -> [String; 2] {
-        [self.input.as_raw_fd(), self.output.get_ref().as_raw_fd()].map(|end| {
-            let name = std::fs::read_link(format!("/proc/self/fd/{end}")).expect("open");
-            name.display().to_string()
-        })
-    }
-
-    async fn send(&mut self, message: Value) {
-        let line = format!("{message}\n");
-        self.input.write_all(line.as_bytes()).await.expect("sent");
-    }
-
-    /// The answer to a request; every line before it is JSON too.
-    async fn request(&mut self, id: u64, method: &str, params: Value) -> Value {
-        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await;
-        loop {
-            let mut line = String::new();
-            let read = self.output.read_line(&mut line).await.expect("read");
-            assert_ne!(read, 0, "no answer to {method}");
-            let message: Value = serde_json::from_str(&line).expect("JSON");
-            if message["id"] == id {
-                return message;
-            }
-        }
-    }
-
-    async fn initialize(&mut self) -> Value {
-        self.request(0, "initialize", json!({"protocolVersion": 1}))
-            .await
-    }
-}
+use rustix::process::Signal;
+use serde_json::json;
 
 // proves: TR-5
 #[tokio::test]
@@ -71,8 +15,7 @@ async fn acp_is_what_an_editor_gets_however_it_asks() {
         let mut editor = Editor::open(&home, args, &[]);
         let answer = editor.initialize().await;
         assert_eq!(answer["result"]["protocolVersion"], 1, "{args:?}");
-        drop(editor.input);
-        let done = end(editor.child).await;
+        let done = editor.leave().await;
         assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{args:?}");
     }
 }
@@ -95,7 +38,7 @@ async fn a_signal_ends_it_well() {
         let mut editor = Editor::open(&home, &["acp"], &[]);
         editor.initialize().await;
         signal(&editor.child, kind);
-        let done = end(editor.child).await;
+        let done = editor.ended().await;
         assert_eq!(done.code, Some(0), "{kind:?}: {done:?}");
     }
 }
@@ -153,8 +96,7 @@ async fn nothing_gets_at_the_protocols_pipes() {
         );
     }
     assert_eq!(left("eaten").trim(), "0");
-    drop(editor.input);
-    let done = end(editor.child).await;
+    let done = editor.leave().await;
     assert_eq!((done.code, done.stderr.as_str()), (Some(0), "astray\n"));
 }
 

@@ -1,0 +1,126 @@
+//! How `turnery acp` ends: at the end of input, by a signal, with a client that has gone (TR-6, TR-7, TR-11).
+
+use crate::{
+    editor::{Editor, Left, Started},
+    home::{Home, signal},
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// TR-6.
+const BOUND: Duration = Duration::from_secs(2);
+
+fn prompt(session: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]})
+}
+
+/// An editor with a prompt (its id is 2) in the middle of this command, which says `ready` but does not spell it, and the
+/// processes that the command has started.
+async fn in_mid_shell(home: &Home, command: &str) -> (Editor, [Started; 3]) {
+    let model = home.scripted(json!([
+        {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let args = ["acp", "--model", &model, "--mode", "auto"];
+    let (mut editor, session) = Editor::session(home, &args).await;
+    editor.ask(2, "session/prompt", prompt(&session)).await;
+    editor
+        .wait(|message| {
+            let update = &message["params"]["update"];
+            update["content"].to_string().contains("ready")
+        })
+        .await;
+    let started = ["leader", "child", "grandchild"];
+    let started = started.map(|name| Started::read(&home.project().join(name)));
+    (editor, started)
+}
+
+/// A command with a child and a grandchild, all of which would go on for ever.
+const FOR_EVER: &str = "mkfifo never; sh -c 'read -r _ < never & echo $! > grandchild; wait' & \
+     echo $! > child; echo $$ > leader; until test -s grandchild; do :; done; echo rea''dy; wait";
+
+fn ended_well(left: Left, started: [Started; 3]) {
+    assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""), "{left:?}");
+    assert_eq!(left.answer(2)["result"]["stopReason"], "cancelled");
+    assert!(left.took < BOUND, "{:?}", left.took);
+    for process in started {
+        process.gone();
+    }
+}
+
+// proves: TR-6, TR-7
+#[tokio::test]
+async fn the_end_of_input_in_mid_shell() {
+    let home = Home::new();
+    let (editor, started) = in_mid_shell(&home, FOR_EVER).await;
+    ended_well(editor.leave().await, started);
+}
+
+// proves: TR-6, TR-7
+#[tokio::test]
+async fn a_signal_in_mid_shell_that_heeds_none() {
+    let home = Home::new();
+    let stubborn = format!("trap '' TERM INT HUP; {FOR_EVER}");
+    let (editor, started) = in_mid_shell(&home, &stubborn).await;
+    signal(&editor.child, Signal::TERM);
+    ended_well(editor.ended().await, started);
+}
+
+// proves: TR-11
+#[tokio::test]
+async fn a_client_that_closes_our_output_in_mid_turn() {
+    let home = Home::new();
+    let model = home.scripted(json!([
+        {"steps": [{"text": "word ".repeat(1 << 18), "chunks": 10_000}, {"wait_for_cancel": true}]},
+    ]));
+    let (mut editor, session) = Editor::session(&home, &["acp", "--model", &model]).await;
+    editor.ask(2, "session/prompt", prompt(&session)).await;
+    editor
+        .wait(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .await;
+    editor.output = None;
+    let left = editor.ended().await;
+    assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""));
+    assert!(left.took < BOUND, "{:?}", left.took);
+}
+
+/// Without `--drain` they would be answered `cancelled`.
+// proves: TR-7
+#[tokio::test]
+async fn a_drain_finishes_what_was_accepted() {
+    let home = Home::new();
+    let model = home.scripted(json!([
+        {"steps": [{"delay_ms": 200}, {"text": "one"}]},
+        {"steps": [{"text": "two"}]},
+    ]));
+    let args = ["acp", "--drain", "--model", &model];
+    let (mut editor, session) = Editor::session(&home, &args).await;
+    editor.ask(2, "session/prompt", prompt(&session)).await;
+    editor.ask(3, "session/prompt", prompt(&session)).await;
+    let left = editor.leave().await;
+    assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""));
+    for id in [2, 3] {
+        assert_eq!(left.answer(id)["result"]["stopReason"], "end_turn");
+    }
+}
+
+/// A signal is not the end of input: whoever sends it does not want to wait.
+// proves: TR-6
+#[tokio::test]
+async fn a_signal_ends_a_drain() {
+    let home = Home::new();
+    let model = home.scripted(json!([{"steps": [{"text": "on"}, {"wait_for_cancel": true}]}]));
+    let args = ["acp", "--drain", "--model", &model];
+    let (mut editor, session) = Editor::session(&home, &args).await;
+    editor.ask(2, "session/prompt", prompt(&session)).await;
+    editor
+        .wait(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .await;
+    editor.input = None;
+    signal(&editor.child, Signal::TERM);
+    let left = editor.ended().await;
+    assert_eq!(left.answer(2)["result"]["stopReason"], "cancelled");
+    assert_eq!(left.code, Some(0));
+    assert!(left.took < BOUND, "{:?}", left.took);
+}
