@@ -12,6 +12,7 @@ mod rpc;
 mod sessions;
 mod steering;
 mod tools;
+mod transcripts;
 mod tries;
 mod v2;
 mod values;

@@ -1,6 +1,6 @@
 //! Client: the other end of the pipes.
 
-use super::{schema, schema_v2};
+use super::{Oracle, schema, schema_v2};
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, VecDeque},
@@ -28,6 +28,7 @@ pub(crate) struct Client {
     /// The version of the protocol that is spoken, by the last answer to `initialize`.
     version: u64,
     agent: Option<JoinHandle<ExitReason>>,
+    oracle: Oracle,
 }
 
 impl Client {
@@ -60,6 +61,7 @@ impl Client {
             next_id: 0,
             version: 1,
             agent: Some(served),
+            oracle: Oracle::default(),
         }
     }
 
@@ -96,6 +98,7 @@ impl Client {
 
     /// Note a request, so that its answer can be checked.
     pub(crate) fn note(&mut self, message: &Value) {
+        self.oracle.told(message);
         if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
             self.asked.insert(id.to_string(), method.to_owned());
         }
@@ -180,7 +183,9 @@ impl Client {
         };
         let message: Value =
             serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"));
-        assert_eq!(message["jsonrpc"], "2.0");
+        if let Err(rule) = self.oracle.heard(&message) {
+            panic!("{rule}: {message}");
+        }
         if let Some(version) = message["result"]["protocolVersion"].as_u64() {
             self.version = version;
         }
@@ -222,6 +227,7 @@ impl Client {
 
     /// End of input.
     pub(crate) fn close(&mut self) {
+        self.oracle.left();
         self.input = None;
     }
 
@@ -237,6 +243,11 @@ impl Client {
             while let Some(message) = self.next() {
                 self.seen.push_back(message);
             }
+        }
+        if self.lines.is_some()
+            && let Err(rule) = self.oracle.over()
+        {
+            panic!("{rule}");
         }
         let served = self.agent.take().expect("once");
         (served.join().expect("no panic"), self.seen.into())

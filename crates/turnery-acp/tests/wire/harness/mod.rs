@@ -1,11 +1,14 @@
 //! Harness: a real connection over pipes, with the client played by hand. Every line that comes out
-//! is read back with the official types and must say the same.
+//! is read back with the official types and must say the same; and every message, in both directions, is
+//! shown to an oracle that knows the rules.
 
 mod client;
+mod oracle;
 mod schema;
 mod schema_v2;
 mod tools;
 mod world;
 
 pub(crate) use client::{Client, error_of, result_of};
+pub(crate) use oracle::Oracle;
 pub(crate) use world::{World, prompt};
