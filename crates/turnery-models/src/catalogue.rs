@@ -1,7 +1,7 @@
 //! Catalogue: which providers there are, and how a name such as `anthropic/claude-sonnet-4-5` becomes a model.
 
 use crate::{
-    Api, CallLimits, Model, ModelInfo, Offline, ProviderConfig, Scripted,
+    Api, CallLimits, MissingKey, Model, ModelInfo, Offline, ProviderConfig, Providers, Scripted,
     anthropic::{self, Anthropic},
     http::Endpoint,
     known,
@@ -106,7 +106,7 @@ pub struct ModelFacts {
 
 /// All models within reach.
 pub struct Catalogue {
-    providers: Vec<ProviderConfig>,
+    providers: Arc<dyn Providers>,
     limits: CallLimits,
     own: Vec<Arc<dyn Model>>,
     facts: HashMap<ModelName, ModelFacts>,
@@ -116,6 +116,13 @@ impl Catalogue {
     /// A catalogue of these providers, besides the built-in `offline` and `scripted`.
     #[must_use]
     pub fn new(providers: Vec<ProviderConfig>) -> Self {
+        let fixed: Arc<[ProviderConfig]> = providers.into();
+        Self::over(Arc::new(fixed))
+    }
+
+    /// The same, of providers whose keys may change meanwhile.
+    #[must_use]
+    pub fn over(providers: Arc<dyn Providers>) -> Self {
         Self {
             providers,
             limits: CallLimits::default(),
@@ -170,8 +177,9 @@ impl Catalogue {
             }
             _ => {}
         }
-        let Some(provider) = self.providers.iter().find(|p| p.name == name.provider) else {
-            let names: Vec<&str> = self.providers.iter().map(|p| p.name.as_str()).collect();
+        let providers = self.providers.now();
+        let Some(provider) = providers.iter().find(|p| p.name == name.provider) else {
+            let names: Vec<&str> = providers.iter().map(|p| p.name.as_str()).collect();
             let known = names.join(", ");
             return Err(unknown(format!(
                 "write it as provider/model; the providers are {known}, and offline"
@@ -185,14 +193,17 @@ impl Catalogue {
             )));
         }
         let info = self.info(provider, name.clone());
-        let model = &name.model;
+        let endpoint = |path| {
+            let live = Arc::clone(&self.providers);
+            Endpoint::new(provider, &name.model, path, &self.limits).live(live)
+        };
         Ok(match provider.api {
             Api::Anthropic => {
-                let endpoint = Endpoint::new(provider, model, anthropic::PATH, &self.limits);
+                let endpoint = endpoint(anthropic::PATH);
                 Arc::new(Remote::new(info, endpoint, &self.limits, Anthropic))
             }
             Api::OpenAi => {
-                let endpoint = Endpoint::new(provider, model, openai::PATH, &self.limits);
+                let endpoint = endpoint(openai::PATH);
                 let mut dialect = OpenAi::new(&provider.base_url);
                 if self
                     .facts
@@ -206,12 +217,26 @@ impl Catalogue {
         })
     }
 
+    /// Whether the model of that name has the key that it needs, as far as can be said without asking
+    /// its provider.
+    pub fn ready(&self, name: &ModelName) -> Result<(), MissingKey> {
+        if self.own.iter().any(|own| own.info().name == *name) {
+            return Ok(());
+        }
+        let providers = self.providers.now();
+        match providers.iter().find(|it| it.name == name.provider) {
+            Some(provider) => provider.ready(),
+            None => Ok(()),
+        }
+    }
+
     /// The models to offer in a list: those of providers that can be used now, then `offline`.
     #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {
-        self.providers
+        let providers = self.providers.now();
+        providers
             .iter()
-            .filter(|provider| provider.key.is_some() || provider.key_hint.is_empty())
+            .filter(|provider| provider.ready().is_ok())
             .flat_map(|provider| {
                 provider.models.iter().map(|model| {
                     let name = ModelName {

@@ -2,17 +2,31 @@
 
 use crate::{
     fault,
-    provider::{CallLimits, ProviderConfig, key_variable, url_hint, without_credentials},
+    provider::{
+        CallLimits, MissingKey, ProviderConfig, Providers, key_variable, url_hint,
+        without_credentials,
+    },
     retry::Failure,
 };
-use reqwest::{Client, Response, Url, header::HeaderValue, redirect::Policy};
+use reqwest::{
+    Client, Method, RequestBuilder, Response, Url, header::HeaderValue, redirect::Policy,
+};
 use secrecy::{ExposeSecret, SecretString};
-use std::{error::Error, io, net::IpAddr, sync::OnceLock, time::Duration};
+use std::{
+    error::Error,
+    io,
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tokio::time::timeout;
 use turnery_engine::{FaultKind, ModelFault};
 
 /// How much of an answer that reports an error is read. Unit: bytes.
 const LONGEST_ERROR: usize = 64 * 1024;
+
+/// How much of a document is read. Unit: bytes.
+const LONGEST_DOCUMENT: usize = 4 << 20;
 
 /// How long the rest of an answer is awaited, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -24,7 +38,11 @@ pub(crate) struct Endpoint {
     url: Result<Url, String>,
     /// The base URL, to show.
     pub(crate) shown: String,
+    base_url: String,
+    /// As it was at first.
     key: Option<SecretString>,
+    /// Who knows the key as it is now.
+    live: Option<Arc<dyn Providers>>,
     key_hint: String,
     pub(crate) url_hint: String,
     idle: Duration,
@@ -49,7 +67,9 @@ impl Endpoint {
             model: model.to_owned(),
             url: Url::parse(&format!("{base}{path}")).map_err(|error| error.to_string()),
             shown: without_credentials(base),
+            base_url: config.base_url.clone(),
             key: config.key.clone(),
+            live: None,
             key_hint: config.key_hint.clone(),
             url_hint: url_hint(&config.name),
             idle: if is_local {
@@ -57,6 +77,24 @@ impl Endpoint {
             } else {
                 limits.idle
             },
+        }
+    }
+
+    /// The same; its key is looked up at each call.
+    pub(crate) fn live(self, providers: Arc<dyn Providers>) -> Self {
+        Self {
+            live: Some(providers),
+            ..self
+        }
+    }
+
+    /// The key as it is now. One for another address is not sent to this one.
+    fn key(&self) -> Option<SecretString> {
+        let providers = self.live.as_ref().map(|live| live.now());
+        let here = |it: &&ProviderConfig| it.name == self.provider && it.base_url == self.base_url;
+        match providers.as_ref().and_then(|all| all.iter().find(here)) {
+            Some(provider) => provider.key.clone(),
+            None => self.key.clone(),
         }
     }
 
@@ -71,25 +109,29 @@ impl Endpoint {
 
     /// `text` without the key, should a server have echoed it.
     pub(crate) fn without_key(&self, text: &str) -> String {
-        match self.key.as_ref().map(ExposeSecret::expose_secret) {
-            Some(key) if !key.is_empty() => text.replace(key, "[key]"),
-            Some(_) | None => text.to_owned(),
+        let mut text = text.to_owned();
+        for key in [self.key.as_ref(), self.key().as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            if !key.expose_secret().is_empty() {
+                text = text.replace(key.expose_secret(), "[key]");
+            }
         }
+        text
     }
 
     /// The key as a header's value, after `prefix`; `None` when there is none and none is needed.
     fn credential(&self, prefix: &str) -> Result<Option<HeaderValue>, ModelFault> {
-        let Some(key) = &self.key else {
+        let Some(key) = self.key() else {
             if self.key_hint.is_empty() {
                 return Ok(None);
             }
-            return Err(fault::plain(
-                FaultKind::Auth,
-                format!(
-                    "There is no key for {}: set {}.",
-                    self.provider, self.key_hint
-                ),
-            ));
+            let missing = MissingKey {
+                provider: self.provider.clone(),
+                hint: self.key_hint.clone(),
+            };
+            return Err(fault::plain(FaultKind::Auth, missing.to_string()));
         };
         let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose_secret()))
             .map_err(|_| {
@@ -123,60 +165,92 @@ impl Endpoint {
         false
     }
 
-    /// Send `body`, and wait until the provider begins to answer with events.
-    ///
-    /// The key goes into the header `key_header`, after `key_prefix`.
-    pub(crate) async fn post(
+    /// A request with the key in the header `key_header`, after `key_prefix`.
+    fn request(
         &self,
-        body: bytes::Bytes,
+        method: Method,
         (key_header, key_prefix): (&'static str, &'static str),
         headers: &[(&'static str, &'static str)],
-    ) -> Result<Events<'_>, Failure> {
+    ) -> Result<RequestBuilder, ModelFault> {
         let url = self.url.clone().map_err(|why| fault::bad_url(self, &why))?;
         let credential = self.credential(key_prefix)?;
         let mut request = client(url.scheme() == "https")
             .map_err(|error| fault::no_client(self, &error))?
-            .post(url)
-            .header("content-type", "application/json")
-            .header("accept", "text/event-stream")
-            .body(body);
+            .request(method, url);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         if let Some(value) = credential {
             request = request.header(key_header, value);
         }
-        let response = match timeout(self.idle, request.send()).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => {
-                return Err(Failure {
-                    fault: fault::network(self, &error),
-                    should_retry: self.is_turned_away(&error).then_some(false),
-                });
-            }
-            Err(_) => return Err(fault::silent(self, self.idle).into()),
-        };
-        let status = response.status();
-        let kind = response.headers().get("content-type");
+        Ok(request)
+    }
+
+    /// Ask for a document, and read it.
+    pub(crate) async fn get(
+        &self,
+        key: (&'static str, &'static str),
+        headers: &[(&'static str, &'static str)],
+    ) -> Result<String, ModelFault> {
+        let request = self.request(Method::GET, key, headers)?;
+        let request = request.header("accept", "application/json");
+        let mut answer = self.send(request).await.map_err(|failure| failure.fault)?;
+        let status = answer.response.status();
+        let headers = answer.response.headers().clone();
+        let text = answer.text(LONGEST_DOCUMENT).await;
+        match status.is_success() {
+            true => Ok(text),
+            false => Err(fault::of_status(self, status.as_u16(), &headers, &text).fault),
+        }
+    }
+
+    /// Send `body`, and wait until the provider begins to answer with events.
+    ///
+    /// The key goes into the header that `key` names, after what stands there.
+    pub(crate) async fn post(
+        &self,
+        body: bytes::Bytes,
+        key: (&'static str, &'static str),
+        headers: &[(&'static str, &'static str)],
+    ) -> Result<Events<'_>, Failure> {
+        let request = self
+            .request(Method::POST, key, headers)?
+            .header("content-type", "application/json")
+            .header("accept", "text/event-stream")
+            .body(body);
+        let mut events = self.send(request).await?;
+        let status = events.response.status();
+        let kind = events.response.headers().get("content-type");
         let is_page = kind
             .and_then(|kind| kind.to_str().ok())
             .is_some_and(|kind| {
                 kind.starts_with("application/json") || kind.starts_with("text/html")
             });
-        let mut events = Events {
-            endpoint: self,
-            response,
-        };
         if status.is_success() && !is_page {
             return Ok(events);
         }
         let headers = events.response.headers().clone();
-        let text = events.error_text().await;
+        let text = events.text(LONGEST_ERROR).await;
         Err(if status.is_success() {
             fault::no_events(self, &text).into()
         } else {
             fault::of_status(self, status.as_u16(), &headers, &text)
         })
+    }
+
+    /// Send a request, and wait until the provider begins to answer.
+    async fn send(&self, request: RequestBuilder) -> Result<Events<'_>, Failure> {
+        match timeout(self.idle, request.send()).await {
+            Ok(Ok(response)) => Ok(Events {
+                endpoint: self,
+                response,
+            }),
+            Ok(Err(error)) => Err(Failure {
+                fault: fault::network(self, &error),
+                should_retry: self.is_turned_away(&error).then_some(false),
+            }),
+            Err(_) => Err(fault::silent(self, self.idle).into()),
+        }
     }
 }
 
@@ -206,12 +280,13 @@ impl Events<'_> {
         }));
     }
 
-    async fn error_text(&mut self) -> String {
+    /// What is left of it, up to so many bytes.
+    async fn text(&mut self, most: usize) -> String {
         let mut bytes = Vec::new();
         while let Ok(Some(chunk)) = self.chunk().await {
-            let room = LONGEST_ERROR - bytes.len();
+            let room = most - bytes.len();
             bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if bytes.len() == LONGEST_ERROR {
+            if bytes.len() == most {
                 break;
             }
         }

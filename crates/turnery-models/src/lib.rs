@@ -9,6 +9,7 @@ pub mod scripted;
 
 mod answer;
 mod anthropic;
+mod check;
 mod fault;
 mod history;
 mod http;
@@ -21,8 +22,9 @@ mod sse;
 mod text;
 
 pub use catalogue::{Catalogue, ModelFacts, ModelName, UnknownModel};
+pub use check::check_key;
 pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Retry, Thinking, Told};
 pub use offline::Offline;
-pub use provider::{Api, CallLimits, ProviderConfig};
+pub use provider::{Api, CallLimits, MissingKey, ProviderConfig, Providers};
 pub use retry::RetryPolicy;
 pub use scripted::{Scenario, ScenarioError, Scripted, scenario_schema};

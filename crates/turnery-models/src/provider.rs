@@ -3,7 +3,31 @@
 use crate::RetryPolicy;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
+
+/// The providers as they are now. Asked anew whenever one is needed, and at every call for its key, so
+/// that a key that was given meanwhile counts at once.
+pub trait Providers: Send + Sync + 'static {
+    /// All of them. Must not block for long.
+    fn now(&self) -> Arc<[ProviderConfig]>;
+}
+
+/// The same ones for ever.
+impl Providers for Arc<[ProviderConfig]> {
+    fn now(&self) -> Arc<[ProviderConfig]> {
+        Self::clone(self)
+    }
+}
+
+/// A provider that needs a key and has none (AUTH-6).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("There is no key for {provider}: set {hint}.")]
+pub struct MissingKey {
+    /// Its name.
+    pub provider: String,
+    /// Where the key is looked for.
+    pub hint: String,
+}
 
 /// One provider, as configured.
 #[derive(Clone)]
@@ -173,6 +197,17 @@ const STANDARD: &[Standard] = &[
 ];
 
 impl ProviderConfig {
+    /// What it lacks to be used now.
+    pub fn ready(&self) -> Result<(), MissingKey> {
+        match self.key.is_some() || self.key_hint.is_empty() {
+            true => Ok(()),
+            false => Err(MissingKey {
+                provider: self.name.clone(),
+                hint: self.key_hint.clone(),
+            }),
+        }
+    }
+
     /// All standard providers, as the environment behind `lookup` describes them.
     #[must_use]
     pub fn well_known(lookup: &dyn Fn(&str) -> Option<String>) -> Vec<Self> {

@@ -2,6 +2,7 @@
 
 use crate::{
     config::{self, Choice},
+    login::{LoginArgs, LogoutArgs},
     run::tries::TryArgs,
 };
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
@@ -14,6 +15,7 @@ pub(crate) const WELCOME: &str = "\
 turnery is a coding agent. It works in the folder that you are in.
 
   turnery run \"explain this project\"      one prompt, from here
+  turnery login                           give it the key of a provider such as Anthropic or OpenAI
   turnery models                          which models can be used, and what the others need
   turnery acp                             what an editor starts (Agent Client Protocol)
   turnery --help                          everything else
@@ -77,6 +79,10 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// Show which models can be used now, and what the others need.
     Models(ModelsArgs),
+    /// Give turnery the key of a provider, and check it.
+    Login(LoginArgs),
+    /// Forget the key of a provider, or all keys.
+    Logout(LogoutArgs),
     /// Use a tool directly, without a model.
     Tool(ToolArgs),
     /// Print a script that completes turnery's commands in your shell.
@@ -167,6 +173,17 @@ pub(crate) struct AcpArgs {
     pub(crate) acp_v2: bool,
     #[command(flatten)]
     pub(crate) choice: Choices,
+    /// What an editor puts behind its own arguments to log in at a terminal (AUTH-9).
+    #[command(subcommand)]
+    pub(crate) instead: Option<Instead>,
+}
+
+/// What is done instead of serving an editor.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Instead {
+    /// The same as `turnery login`.
+    #[command(hide = true)]
+    Login(LoginArgs),
 }
 
 impl AcpArgs {
@@ -176,6 +193,7 @@ impl AcpArgs {
             drain: false,
             acp_v2: false,
             choice,
+            instead: None,
         }
     }
 }

@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod hooks;
 mod instructions;
+mod login;
 mod logs;
 mod models;
 mod parts;
@@ -15,7 +16,7 @@ mod sessions;
 mod show;
 mod tool;
 
-use args::{AcpArgs, Args, Command, Sessions};
+use args::{AcpArgs, Args, Command, Instead, Sessions};
 use clap::{CommandFactory as _, Parser as _};
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -29,6 +30,14 @@ fn main() -> ExitCode {
     let global = args.global();
     let flags = args.choice;
     let done = match args.command {
+        Some(
+            Command::Acp(AcpArgs {
+                instead: Some(Instead::Login(login)),
+                ..
+            })
+            | Command::Login(login),
+        ) => login::login(&global, login),
+        Some(Command::Logout(logout)) => login::logout(&global, &logout),
         Some(Command::Acp(mut acp)) => {
             acp.choice = acp.choice.or(flags);
             acp::serve(&global, acp)

@@ -2,7 +2,7 @@
 
 use crate::{
     args::{Global, ModelsArgs},
-    config::{Choice, providers},
+    config::Choice,
     parts::{Parts, folder},
 };
 use serde::Serialize;
@@ -10,7 +10,7 @@ use std::{
     io::{self, Write},
     process::ExitCode,
 };
-use turnery_models::{ModelName, ProviderConfig};
+use turnery_models::{MissingKey, ModelName, ProviderConfig, Providers as _};
 
 /// One row of the list.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -30,7 +30,7 @@ struct Row {
 pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode> {
     let parts = Parts::read(global, Choice::default());
     let default = parts.model(folder(None)?)?;
-    let rows = rows(&parts.providers, &default);
+    let rows = rows(&parts.reach.now(), &default);
     let mut out = io::stdout().lock();
     match args.json {
         true => {
@@ -52,7 +52,7 @@ fn rows(all: &[ProviderConfig], default: &ModelName) -> Vec<Row> {
     };
     let mut rows = Vec::new();
     for provider in all {
-        let needs = (!providers::is_ready(provider)).then(|| provider.key_hint.clone());
+        let needs = provider.ready().err().map(needs);
         let named = |model: &str| format!("{}/{model}", provider.name);
         match provider.models.is_empty() {
             true => rows.push(row(named("..."), needs)),
@@ -70,12 +70,18 @@ fn rows(all: &[ProviderConfig], default: &ModelName) -> Vec<Row> {
         let needs = all
             .iter()
             .find(|provider| default.starts_with(&format!("{}/", provider.name)))
-            .filter(|provider| !providers::is_ready(provider))
-            .map(|provider| provider.key_hint.clone());
+            .and_then(|provider| provider.ready().err())
+            .map(needs);
         rows.insert(0, row(default.clone(), needs));
     }
     rows.sort_by_key(|row| !row.ready);
     rows
+}
+
+/// What is to be done for a key.
+fn needs(missing: MissingKey) -> String {
+    let MissingKey { provider, hint } = missing;
+    format!("{hint}, or turnery login {provider}")
 }
 
 fn print(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
@@ -120,7 +126,7 @@ mod tests {
         print(&rows, &mut out).unwrap();
         assert!(
             String::from_utf8(out).unwrap().starts_with(
-                "* ollama/qwen3\n  ollama/...\n  offline\n  openai/gpt-5  needs OPENAI_API_KEY\n"
+                "* ollama/qwen3\n  ollama/...\n  offline\n  openai/gpt-5  needs OPENAI_API_KEY, or turnery login openai\n"
             ),
             "{rows:?}"
         );

@@ -2,13 +2,15 @@
 
 use crate::{
     args::Global,
-    config::{Choice, ConfigFile, Places, environment, providers},
+    config::{Choice, ConfigFile, Places, Reach, environment, providers},
     projects::Configured,
 };
 use std::{path::PathBuf, sync::Arc};
 use turnery_agent::{Agent, SubAgents};
 use turnery_engine::Price;
-use turnery_models::{Catalogue, ModelFacts, ModelName, ProviderConfig};
+use turnery_models::{
+    Catalogue, MissingKey, ModelFacts, ModelName, ProviderConfig, Providers as _,
+};
 use turnery_store::{SqliteStore, Store};
 use turnery_tools::{EffectPolicy, Shell, Toolbox};
 
@@ -17,7 +19,7 @@ pub(crate) struct Parts {
     /// Where things lie.
     pub(crate) places: Places,
     /// All providers, also those without a key.
-    pub(crate) providers: Vec<ProviderConfig>,
+    pub(crate) reach: Arc<Reach>,
     /// What the user says of models.
     models: Vec<(ModelName, ModelFacts)>,
     /// The configuration.
@@ -44,15 +46,12 @@ impl Parts {
             },
             Err(error) => (Err(error), known, Vec::new()),
         };
-        let configured = Configured::new(
-            user,
-            environment::choice(lookup),
-            flags,
-            providers::usual_model(&providers),
-        );
+        let reach = Arc::new(Reach::new(providers, places.keys().ok()));
+        let configured =
+            Configured::new(user, environment::choice(lookup), flags, Arc::clone(&reach));
         Self {
             places,
-            providers,
+            reach,
             models,
             configured,
         }
@@ -67,12 +66,13 @@ impl Parts {
     /// The agent, with this store of sessions.
     pub(crate) fn agent_over(self, store: Arc<dyn Store>) -> Agent {
         // Where a key stands in the environment, commands do not see it, whatever its name.
-        let keys = self.providers.iter().map(|provider| &*provider.key_hint);
+        let keys = self.reach.configured().iter();
+        let keys = keys.map(|provider| &*provider.key_hint);
         // Nobody here carries out what tools ask for besides their result (C-22).
         let toolbox = toolbox(Shell::hiding(keys)).narrowed(EffectPolicy::deny_all());
         Agent::new(
             store,
-            Arc::new(Catalogue::new(self.providers).with_facts(self.models)),
+            Arc::new(Catalogue::over(self.reach).with_facts(self.models)),
             toolbox,
             Arc::new(self.configured),
         )
@@ -101,13 +101,13 @@ impl Parts {
     /// The same, if its provider has the key that it needs.
     pub(crate) fn usable_model(&self, cwd: PathBuf) -> anyhow::Result<ModelName> {
         let name = self.model(cwd)?;
-        let provider = self.providers.iter().find(|it| it.name == name.provider);
-        if let Some(provider) = provider {
-            anyhow::ensure!(
-                providers::is_ready(provider),
-                "there is no key for {}: set {}, or choose another model (`turnery models` lists them)",
-                provider.name,
-                provider.key_hint
+        let providers = self.reach.now();
+        let provider = providers.iter().find(|it| it.name == name.provider);
+        if let Some(Err(missing)) = provider.map(ProviderConfig::ready) {
+            let MissingKey { provider, hint } = missing;
+            anyhow::bail!(
+                "there is no key for {provider}: run `turnery login {provider}` or set {hint}, or \
+                 choose another model (`turnery models` lists them)"
             );
         }
         Ok(name)

@@ -1,16 +1,15 @@
 //! Projects: reads what holds in a folder, each time a session is made or opened.
 
 use crate::{
-    config::{Choice, ConfigFile, project},
+    config::{Choice, ConfigFile, Reach, project},
     hooks, instructions,
 };
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 use turnery_agent::{Projects, Settings, SettingsError};
-use turnery_models::ModelName;
 
 /// What holds whatever the folder.
 pub(crate) struct Configured {
@@ -20,8 +19,8 @@ pub(crate) struct Configured {
     pub(crate) environment: Result<Choice, String>,
     /// What the command line asks for.
     pub(crate) flags: Choice,
-    /// The model when nobody chose one.
-    pub(crate) usual_model: ModelName,
+    /// Who knows the model when nobody chose one.
+    pub(crate) reach: Arc<Reach>,
     warned: Mutex<HashSet<String>>,
 }
 
@@ -31,13 +30,13 @@ impl Configured {
         user: Result<Choice, String>,
         environment: Result<Choice, String>,
         flags: Choice,
-        usual_model: ModelName,
+        reach: Arc<Reach>,
     ) -> Self {
         Self {
             user,
             environment,
             flags,
-            usual_model,
+            reach,
             warned: Mutex::default(),
         }
     }
@@ -73,8 +72,11 @@ impl Configured {
 impl Projects for Configured {
     fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
         let choice = self.choice(roots).map_err(SettingsError)?;
+        if let Some(problem) = self.reach.problem() {
+            return Err(SettingsError(problem));
+        }
         let limits = choice.limits();
-        let model = choice.model.unwrap_or_else(|| self.usual_model.clone());
+        let model = choice.model.unwrap_or_else(|| self.reach.usual_model());
         let usual = Settings::new(model, instructions::system(roots));
         let entries = choice.hooks.unwrap_or_default();
         let cwd = roots.first().map_or(Path::new("."), PathBuf::as_path);
@@ -115,9 +117,12 @@ mod tests {
         folder.to_owned()
     }
 
+    fn nothing() -> Arc<Reach> {
+        Arc::new(Reach::new(Vec::new(), None))
+    }
+
     fn configured(user: Choice, environment: Choice, flags: Choice) -> Configured {
-        let usual = model("offline").unwrap();
-        Configured::new(Ok(user), Ok(environment), flags, usual)
+        Configured::new(Ok(user), Ok(environment), flags, nothing())
     }
 
     #[test]
@@ -195,12 +200,7 @@ mod tests {
             )
         );
         let user = Err("config.toml:1: wrong".to_owned());
-        let configured = Configured::new(
-            user,
-            Ok(Choice::default()),
-            Choice::default(),
-            model("offline").unwrap(),
-        );
+        let configured = Configured::new(user, Ok(Choice::default()), Choice::default(), nothing());
         assert_eq!(
             configured.settings(&[root]).unwrap_err().to_string(),
             "config.toml:1: wrong"

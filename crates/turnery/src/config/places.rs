@@ -1,6 +1,6 @@
 //! Places: where turnery keeps its configuration and its sessions.
 
-use super::environment::Lookup;
+use super::{Keys, environment::Lookup};
 use std::path::{Path, PathBuf};
 
 /// Where things lie. `TURNERY_HOME` moves all of them.
@@ -10,6 +10,8 @@ pub(crate) struct Places {
     pub(crate) config: Option<PathBuf>,
     /// The database of sessions. `None` when the user has no home.
     sessions: Option<PathBuf>,
+    /// What `turnery login` keeps. `None` when the user has no home.
+    keys: Option<PathBuf>,
 }
 
 impl Places {
@@ -22,14 +24,24 @@ impl Places {
             Some(home) => Self {
                 config: config.or_else(|| Some(home.join("config.toml"))),
                 sessions: Some(home.join("sessions.db")),
+                keys: Some(home.join("keys.json")),
             },
             None => Self {
                 config: config.or_else(|| {
                     dirs::config_dir().map(|folder| folder.join("turnery").join("config.toml"))
                 }),
                 sessions: dirs::data_dir().map(|folder| folder.join("turnery").join("sessions.db")),
+                keys: dirs::data_dir().map(|folder| folder.join("turnery").join("keys.json")),
             },
         }
+    }
+
+    /// What `turnery login` keeps.
+    pub(crate) fn keys(&self) -> anyhow::Result<Keys> {
+        let path = self.keys.clone().ok_or_else(|| {
+            anyhow::anyhow!("there is no home folder to keep keys in; set TURNERY_HOME to a folder")
+        })?;
+        Ok(Keys::at(path))
     }
 
     /// The database of sessions.

@@ -123,8 +123,8 @@ fn key_in(path: &Path) -> Result<SecretString, String> {
     }
 }
 
-/// The model to use when nobody chose one: of the first well-known provider with a key, else `offline`.
-pub(crate) fn usual_model(providers: &[ProviderConfig]) -> ModelName {
+/// The model to use when nobody chose one: of the first well-known provider with a key.
+pub(crate) fn usual_model(providers: &[ProviderConfig]) -> Option<ModelName> {
     providers
         .iter()
         .filter(|provider| ["anthropic", "openai"].contains(&provider.name.as_str()))
@@ -135,15 +135,6 @@ pub(crate) fn usual_model(providers: &[ProviderConfig]) -> ModelName {
                 model: provider.models.first()?.clone(),
             })
         })
-        .unwrap_or(ModelName {
-            provider: "offline".to_owned(),
-            model: String::new(),
-        })
-}
-
-/// Whether a provider can be used now: it has a key or needs none.
-pub(crate) fn is_ready(provider: &ProviderConfig) -> bool {
-    provider.key.is_some() || provider.key_hint.is_empty()
 }
 
 #[cfg(test)]
@@ -197,15 +188,15 @@ mod tests {
         assert_eq!((desk.api, key(desk)), (Api::OpenAi, Some("desk-key")));
         let open = find(&all, "open");
         assert_eq!((open.api, key(open)), (Api::Anthropic, None));
-        assert!(is_ready(open), "no key was asked for");
-        assert!(!is_ready(find(&all, "anthropic")));
-        assert_eq!(usual_model(&all).to_string(), "openai/m");
+        assert!(open.ready().is_ok(), "no key was asked for");
+        assert!(find(&all, "anthropic").ready().is_err());
+        assert_eq!(usual_model(&all).unwrap().to_string(), "openai/m");
     }
 
     #[test]
-    fn without_any_key_the_offline_model_answers() {
+    fn without_any_key_no_provider_answers() {
         let all = ProviderConfig::well_known(&|_| None);
-        assert_eq!(usual_model(&all).to_string(), "offline");
+        assert_eq!(usual_model(&all), None);
     }
 
     #[test]

@@ -101,7 +101,9 @@ async fn models_tell_what_they_need() {
     assert!(done.stdout.contains("* offline\n"), "{done:?}");
     let line = done.stdout.lines().find(|line| line.contains("anthropic/"));
     assert!(
-        line.is_some_and(|line| line.ends_with("needs ANTHROPIC_API_KEY")),
+        line.is_some_and(
+            |line| line.ends_with("needs ANTHROPIC_API_KEY, or turnery login anthropic")
+        ),
         "{done:?}"
     );
 }

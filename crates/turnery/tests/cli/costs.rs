@@ -155,7 +155,7 @@ async fn without_its_key_a_model_leaves_no_session_behind() {
     assert_eq!(done.code, Some(1), "{done:?}");
     assert_eq!(
         done.json()["error"],
-        "there is no key for anthropic: set ANTHROPIC_API_KEY, or choose another model (`turnery models` lists them)"
+        "there is no key for anthropic: run `turnery login anthropic` or set ANTHROPIC_API_KEY, or choose another model (`turnery models` lists them)"
     );
     assert_eq!(
         home.run(&["sessions", "list", "--json"]).await.json(),

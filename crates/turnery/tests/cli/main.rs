@@ -9,6 +9,7 @@ mod editor;
 mod ending;
 mod home;
 mod hooks;
+mod login;
 mod outcomes;
 mod permission;
 mod pipes;

@@ -13,7 +13,7 @@ use std::{
 };
 
 /// A terminal: the person's end and the program's end.
-fn terminal() -> rustix::io::Result<(File, File)> {
+pub(crate) fn terminal() -> rustix::io::Result<(File, File)> {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&person)?;
     unlockpt(&person)?;
@@ -24,7 +24,7 @@ fn terminal() -> rustix::io::Result<(File, File)> {
 }
 
 /// What the person sees up to and with `end`.
-fn until(person: &mut File, end: &str) -> String {
+pub(crate) fn until(person: &mut File, end: &str) -> String {
     let mut seen = String::new();
     let mut block = [0; 1024];
     while !seen.contains(end) {

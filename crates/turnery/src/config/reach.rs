@@ -1,0 +1,256 @@
+//! Reach: the providers as they are now, with the keys that `turnery login` has kept meanwhile.
+
+use super::{
+    keys::{AllKept, Kept, Keys, Stamp},
+    providers,
+};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use turnery_models::{ModelName, ProviderConfig, Providers};
+
+/// All providers. The file of keys is looked at each time, and read when it has changed.
+pub(crate) struct Reach {
+    /// As the environment and the configuration have them: a key from there wins.
+    configured: Vec<ProviderConfig>,
+    keys: Option<Keys>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// What the file looked like when it was read.
+    stamp: Option<Stamp>,
+    now: Arc<[ProviderConfig]>,
+    /// Providers whose keys were kept.
+    kept: Vec<String>,
+    /// Why the file was not read.
+    problem: Option<String>,
+}
+
+impl Reach {
+    /// These providers, and the keys in that file.
+    pub(crate) fn new(configured: Vec<ProviderConfig>, keys: Option<Keys>) -> Self {
+        let state = State {
+            stamp: None,
+            now: configured.clone().into(),
+            kept: Vec::new(),
+            problem: None,
+        };
+        Self {
+            configured,
+            keys,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// As the environment and the configuration alone have them.
+    pub(crate) fn configured(&self) -> &[ProviderConfig] {
+        &self.configured
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(keys) = &self.keys else { return state };
+        let stamp = keys.stamp();
+        if stamp == state.stamp {
+            return state;
+        }
+        state.stamp = stamp;
+        let kept = match keys.read() {
+            Ok(kept) => {
+                state.problem = None;
+                kept
+            }
+            Err(error) => {
+                tracing::warn!("{error}");
+                state.problem = Some(error.to_string());
+                AllKept::new()
+            }
+        };
+        state.now = with_keys(&self.configured, &kept, keys.path()).into();
+        state.kept = kept.into_keys().collect();
+        state
+    }
+
+    /// Why no key can be read from the file, if none can.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.state().problem.clone()
+    }
+
+    /// The model to use when nobody chose one. A provider that somebody logged in to counts like a
+    /// well-known one.
+    pub(crate) fn usual_model(&self) -> ModelName {
+        let state = self.state();
+        let named = |name: &String| {
+            let mut all = state.now.iter();
+            let provider = all.find(|it| it.name == *name && it.ready().is_ok())?;
+            let model = provider.models.first()?.clone();
+            let provider = name.clone();
+            Some(ModelName { provider, model })
+        };
+        providers::usual_model(&state.now)
+            .or_else(|| state.kept.iter().find_map(named))
+            .unwrap_or(ModelName {
+                provider: "offline".to_owned(),
+                model: String::new(),
+            })
+    }
+}
+
+impl Providers for Reach {
+    fn now(&self) -> Arc<[ProviderConfig]> {
+        Arc::clone(&self.state().now)
+    }
+}
+
+/// What is kept goes to the providers that have no key yet, and makes providers of the unknown names.
+fn with_keys(configured: &[ProviderConfig], kept: &AllKept, file: &Path) -> Vec<ProviderConfig> {
+    let mut all = configured.to_vec();
+    for (name, kept) in kept {
+        match all.iter_mut().find(|provider| provider.name == *name) {
+            Some(provider) => give(provider, kept),
+            None => all.push(ProviderConfig {
+                name: name.clone(),
+                api: kept.api,
+                base_url: kept.base_url.clone(),
+                key: kept.key.clone(),
+                key_hint: match kept.key {
+                    Some(_) => file.display().to_string(),
+                    None => String::new(),
+                },
+                models: kept.models.clone(),
+            }),
+        }
+    }
+    all
+}
+
+/// A key that is there already wins, and so does an address that somebody chose elsewhere: then the
+/// key that is kept is for another one.
+fn give(provider: &mut ProviderConfig, kept: &Kept) {
+    if provider.key.is_some() {
+        return;
+    }
+    if is_standard(provider) {
+        provider.api = kept.api;
+        provider.base_url.clone_from(&kept.base_url);
+    }
+    if provider.base_url == kept.base_url {
+        provider.key.clone_from(&kept.key);
+        if kept.key.is_none() {
+            provider.key_hint.clear();
+        }
+    }
+}
+
+/// Whether the provider is where everybody finds it.
+fn is_standard(provider: &ProviderConfig) -> bool {
+    let mut standard = ProviderConfig::well_known(&|_| None).into_iter();
+    standard.any(|it| it.name == provider.name && it.base_url == provider.base_url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::{ExposeSecret as _, SecretString};
+    use turnery_models::Api;
+
+    fn kept(key: &str, base_url: &str) -> Kept {
+        Kept {
+            key: Some(SecretString::from(key)),
+            api: Api::OpenAi,
+            base_url: base_url.to_owned(),
+            models: vec!["m".to_owned()],
+        }
+    }
+
+    /// The key and the address of `name`.
+    fn find(reach: &Reach, name: &str) -> (Option<String>, String) {
+        let now = reach.now();
+        let provider = now.iter().find(|it| it.name == name).unwrap();
+        let key = provider.key.as_ref();
+        (
+            key.map(|key| key.expose_secret().to_owned()),
+            provider.base_url.clone(),
+        )
+    }
+
+    fn well_known(set: &'static [(&'static str, &'static str)]) -> Vec<ProviderConfig> {
+        ProviderConfig::well_known(&|name| {
+            let found = set.iter().find(|(it, _)| *it == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    // proves: AUTH-4
+    #[test]
+    fn a_key_counts_from_the_moment_that_it_is_kept_to_the_moment_that_it_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = Keys::at(folder.path().join("keys.json"));
+        let reach = Reach::new(well_known(&[]), Some(keys.clone()));
+        assert_eq!(reach.usual_model().to_string(), "offline");
+        let openai = "https://api.openai.com/v1";
+        let write = |key: &str| {
+            let one = [("openai".to_owned(), kept(key, openai))];
+            keys.write(&AllKept::from(one)).unwrap();
+        };
+        write("sk-1");
+        assert_eq!(find(&reach, "openai").0.as_deref(), Some("sk-1"));
+        assert_eq!(reach.usual_model().to_string(), "openai/gpt-5.1");
+        write("sk-2");
+        assert_eq!(find(&reach, "openai").0.as_deref(), Some("sk-2"));
+        keys.write(&AllKept::new()).unwrap();
+        assert_eq!(find(&reach, "openai").0, None);
+        assert_eq!(reach.usual_model().to_string(), "offline");
+    }
+
+    #[test]
+    fn the_environment_wins_and_a_key_goes_only_where_it_was_given_for() {
+        let file = Path::new("keys.json");
+        let with = |configured: &[ProviderConfig], name: &str, kept: Kept| {
+            let all = with_keys(configured, &AllKept::from([(name.to_owned(), kept)]), file);
+            Reach::new(all, None)
+        };
+        let openai = "https://api.openai.com/v1";
+        let both = with(
+            &well_known(&[("OPENAI_API_KEY", "sk-environment")]),
+            "openai",
+            kept("sk-file", openai),
+        );
+        let key = |it: &Reach| find(it, "openai").0;
+        assert_eq!(key(&both).as_deref(), Some("sk-environment"));
+        let moved = well_known(&[("OPENAI_BASE_URL", "https://elsewhere/v1")]);
+        let elsewhere = with(&moved, "openai", kept("sk-file", openai));
+        assert_eq!(
+            find(&elsewhere, "openai"),
+            (None, "https://elsewhere/v1".to_owned())
+        );
+        let there = with(&moved, "openai", kept("sk-file", "https://elsewhere/v1"));
+        assert_eq!(key(&there).as_deref(), Some("sk-file"));
+        let proxy = with(
+            &well_known(&[]),
+            "openai",
+            kept("sk-file", "https://proxy/v1"),
+        );
+        assert_eq!(
+            find(&proxy, "openai"),
+            (Some("sk-file".to_owned()), "https://proxy/v1".to_owned())
+        );
+        let desk = with(&well_known(&[]), "desk", kept("sk-file", "http://desk/v1"));
+        assert_eq!(
+            find(&desk, "desk"),
+            (Some("sk-file".to_owned()), "http://desk/v1".to_owned())
+        );
+    }
+
+    #[test]
+    fn without_a_well_known_key_the_provider_that_was_logged_in_to_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = Keys::at(folder.path().join("keys.json"));
+        let one = [("desk".to_owned(), kept("sk-1", "http://desk/v1"))];
+        keys.write(&AllKept::from(one)).unwrap();
+        let reach = Reach::new(well_known(&[]), Some(keys));
+        assert_eq!(reach.usual_model().to_string(), "desk/m");
+    }
+}

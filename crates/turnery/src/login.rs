@@ -1,0 +1,234 @@
+//! `turnery login` and `turnery logout`: the key of a provider, typed unseen or piped in, checked and kept.
+
+mod choice;
+mod typed;
+
+use crate::{
+    args::Global,
+    config::{
+        Choice,
+        keys::{Kept, Keys},
+    },
+    logs::say,
+    parts::{Parts, runtime},
+    run::exit,
+};
+use anyhow::{Context as _, bail};
+use clap::Args as Group;
+use secrecy::{ExposeSecret as _, SecretString};
+use std::{
+    io::{self, Read as _},
+    process::ExitCode,
+};
+use turnery_engine::FaultKind;
+use turnery_models::{Api, ProviderConfig, check_key};
+use typed::Person;
+
+/// How often a person may type a key that is refused.
+const TRIES: u32 = 3;
+
+/// A key longer than this is none. Unit: bytes.
+const LONGEST_KEY: u64 = 16 << 10;
+
+/// `turnery login`.
+#[derive(Debug, Group)]
+#[command(after_help = "\
+The key is kept in turnery's folder, in a file that only you can read, and is sent to the provider's
+address and nowhere else. A key in the environment wins over it.
+
+Examples:
+  turnery login
+  turnery login anthropic
+  turnery login openai --with-key < key.txt
+  turnery login desk --base-url http://127.0.0.1:8080/v1")]
+pub(crate) struct LoginArgs {
+    /// The provider, for example anthropic, openai or mistral, or a name of your own for another server.
+    #[arg(value_name = "PROVIDER")]
+    provider: Option<String>,
+    /// Read the key from stdin, for scripts.
+    #[arg(long)]
+    with_key: bool,
+    /// Where the provider is, if not at its usual address.
+    #[arg(long, value_name = "URL", value_parser = choice::address)]
+    base_url: Option<String>,
+    /// What a server of your own speaks: openai or anthropic.
+    #[arg(long, value_name = "API", value_parser = choice::api)]
+    api: Option<Api>,
+    /// Keep the key without asking the provider whether it is good.
+    #[arg(long)]
+    no_check: bool,
+}
+
+/// `turnery logout`.
+#[derive(Debug, Group)]
+pub(crate) struct LogoutArgs {
+    /// The provider; all of them unless given.
+    #[arg(value_name = "PROVIDER")]
+    provider: Option<String>,
+}
+
+/// Carry out `turnery login`. Only a key that was kept is a success (AUTH-9).
+pub(crate) fn login(global: &Global, args: LoginArgs) -> anyhow::Result<ExitCode> {
+    let parts = Parts::read(global, Choice::default());
+    let keys = parts.places.keys()?;
+    let mut person = match args.with_key {
+        true => None,
+        false => Person::at_terminal(),
+    };
+    match given(&parts, &args, person.as_mut()) {
+        Ok((provider, models)) => keep(&parts, &keys, provider, models).map(|()| ExitCode::SUCCESS),
+        Err(error) if typed::is_cancel(&error) => {
+            say("nothing was kept");
+            Ok(ExitCode::from(exit::CANCELLED))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The provider with its key, checked unless that was not wanted, and the models that it tells.
+fn given(
+    parts: &Parts,
+    args: &LoginArgs,
+    mut person: Option<&mut Person>,
+) -> anyhow::Result<(ProviderConfig, Vec<String>)> {
+    let mut provider = choice::provider(args, &parts.reach, person.as_deref_mut())?;
+    let mut tries = 1;
+    loop {
+        provider.key = key(&provider, args, person.as_deref_mut())?;
+        if args.no_check {
+            return Ok((provider, Vec::new()));
+        }
+        let fault = match runtime()?.block_on(check_key(&provider)) {
+            Ok(models) => return Ok((provider, models)),
+            Err(fault) => fault,
+        };
+        let is_refused = fault.kind == FaultKind::Auth;
+        match person.as_deref_mut() {
+            Some(_) if is_refused && tries < TRIES => say(&fault.message),
+            Some(person) if !is_refused => {
+                say(&fault.message);
+                match person.says_yes("Keep it unchecked all the same?")? {
+                    true => return Ok((provider, Vec::new())),
+                    false => bail!("nothing was kept"),
+                }
+            }
+            Some(_) => bail!("{} Nothing was kept.", fault.message),
+            None => bail!(
+                "{} Nothing was kept; --no-check keeps a key unchecked.",
+                fault.message
+            ),
+        }
+        tries += 1;
+    }
+}
+
+/// The key: typed unseen, or all of stdin. None for a server that needs none.
+fn key(
+    provider: &ProviderConfig,
+    args: &LoginArgs,
+    person: Option<&mut Person>,
+) -> anyhow::Result<Option<SecretString>> {
+    let name = &provider.name;
+    let needs_none = provider.key_hint.is_empty();
+    let typed = match person {
+        Some(person) => {
+            let or = if needs_none {
+                ", empty if it needs none"
+            } else {
+                ""
+            };
+            person.types_unseen(&format!("Key for {name} (not shown{or}): "))?
+        }
+        None if args.with_key => {
+            let mut text = String::new();
+            io::stdin()
+                .take(LONGEST_KEY)
+                .read_to_string(&mut text)
+                .context("could not read a key from stdin")?;
+            SecretString::from(text)
+        }
+        None => bail!(
+            "there is no terminal to type a key at; give it on stdin: \
+             turnery login {name} --with-key < FILE"
+        ),
+    };
+    match typed.expose_secret().trim() {
+        "" if needs_none => Ok(None),
+        "" => bail!("no key was given for {name}"),
+        key if !key.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            bail!("this is no key for {name}: it holds characters that no key has")
+        }
+        key => Ok(Some(SecretString::from(key))),
+    }
+}
+
+/// Keep it, and say so.
+fn keep(
+    parts: &Parts,
+    keys: &Keys,
+    provider: ProviderConfig,
+    models: Vec<String>,
+) -> anyhow::Result<()> {
+    let name = provider.name.clone();
+    let configured = parts.reach.configured().iter().find(|it| it.name == name);
+    if let Err(error) = keys.read() {
+        say(&format!("{error}; this is mended now"));
+    }
+    let mut all = keys.read_to_mend()?;
+    let model = configured.map_or(&models, |it| &it.models).first().cloned();
+    all.insert(
+        name.clone(),
+        Kept {
+            key: provider.key,
+            api: provider.api,
+            base_url: provider.base_url,
+            models: match configured {
+                Some(_) => Vec::new(),
+                None => models,
+            },
+        },
+    );
+    keys.write(&all)?;
+    say(&format!(
+        "the key for {name} is kept in {}, for you alone to read",
+        keys.path().display()
+    ));
+    if configured.is_some_and(|it| it.key.is_some()) {
+        say(&format!(
+            "the environment or the configuration has a key for {name} too, and that one wins"
+        ));
+    }
+    let model = model.unwrap_or_else(|| "MODEL".to_owned());
+    say(&format!(
+        "use it with --model {name}/{model}; `turnery models` lists more"
+    ));
+    Ok(())
+}
+
+/// Carry out `turnery logout`.
+pub(crate) fn logout(global: &Global, args: &LogoutArgs) -> anyhow::Result<ExitCode> {
+    let parts = Parts::read(global, Choice::default());
+    let keys = parts.places.keys()?;
+    let mut all = keys.read_to_mend()?;
+    let names: Vec<String> = match &args.provider {
+        Some(name) => all.remove(name).map(|_| name.clone()).into_iter().collect(),
+        None => std::mem::take(&mut all).into_keys().collect(),
+    };
+    match names.is_empty() {
+        true => say("no such key was kept"),
+        false => {
+            keys.write(&all)?;
+            say(&format!("the key for {} is forgotten", names.join(", ")));
+        }
+    }
+    for provider in parts.reach.configured() {
+        let is_meant = args.provider.as_ref().is_none_or(|it| *it == provider.name);
+        if is_meant && provider.key.is_some() {
+            say(&format!(
+                "{} still has the key that stands in the environment or the configuration",
+                provider.name
+            ));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

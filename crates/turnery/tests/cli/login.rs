@@ -1,0 +1,276 @@
+//! `turnery login` and `turnery logout`: what is asked, sent, kept and said; and never the key.
+
+use crate::{
+    home::{Done, Home, end},
+    terminal::{terminal, until},
+};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpListener,
+    os::unix::fs::PermissionsExt as _,
+    path::PathBuf,
+    process::Stdio,
+    sync::{Arc, Mutex},
+    thread,
+};
+
+const KEY: &str = "sk-right-0123456789";
+
+/// A provider that takes one key. Gives its address, and the requests that it got.
+pub(crate) fn provider() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}/v1", listener.local_addr().expect("bound"));
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&heard);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let lines = BufReader::new(stream.try_clone().expect("a copy")).lines();
+            let head: Vec<String> = lines
+                .map_while(Result::ok)
+                .take_while(|line| !line.is_empty())
+                .collect();
+            let is_right = head.iter().any(|line| line.ends_with(KEY));
+            let (status, body) = match is_right {
+                true => ("200 OK", r#"{"data":[{"id":"small"},{"id":"large"}]}"#),
+                false => (
+                    "401 Unauthorized",
+                    r#"{"error":{"message":"no such key","code":"invalid_api_key"}}"#,
+                ),
+            };
+            let answer = format!(
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = stream.write_all(answer.as_bytes());
+            seen.lock().expect("no panic").push(head.join("\n"));
+        }
+    });
+    (address, heard)
+}
+
+fn keys(home: &Home) -> PathBuf {
+    home.project()
+        .parent()
+        .expect("home")
+        .join("turnery/keys.json")
+}
+
+/// What is said, whole; none of it is a key.
+fn said(done: &Done) -> &str {
+    assert_eq!(done.stdout, "");
+    assert!(!done.stderr.contains("sk-"), "{done:?}");
+    &done.stderr
+}
+
+async fn is_ready(home: &Home, model: &str) -> bool {
+    let rows = home.run(&["models", "--json"]).await.json();
+    let mut rows = rows.as_array().expect("rows").iter();
+    let row = rows.find(|row| row["name"] == model).expect("a row");
+    row["ready"] == true
+}
+
+#[tokio::test]
+async fn a_key_from_a_script_is_checked_kept_and_forgotten() {
+    let home = Home::new();
+    let (address, heard) = provider();
+    let login = ["login", "openai", "--with-key", "--base-url", &address];
+    assert!(!is_ready(&home, "openai/gpt-5").await);
+    let done = home.run_with(&login, &format!("{KEY}\n")).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let file = keys(&home);
+    assert_eq!(
+        said(&done),
+        format!(
+            "turnery: the key for openai is kept in {}, for you alone to read\n\
+             turnery: use it with --model openai/gpt-5.1; `turnery models` lists more\n",
+            file.display()
+        )
+    );
+    let heard = heard.lock().expect("no panic").clone();
+    assert_eq!(heard.len(), 1, "one cheap request");
+    assert!(
+        heard[0].starts_with("GET /v1/models HTTP/1.1\n"),
+        "{heard:?}"
+    );
+    assert!(heard[0].contains(&format!("authorization: Bearer {KEY}")));
+    let mode = fs::metadata(&file).expect("kept").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(is_ready(&home, "openai/gpt-5").await);
+
+    let done = home.run(&["logout", "openai"]).await;
+    assert_eq!(said(&done), "turnery: the key for openai is forgotten\n");
+    assert!(!file.exists());
+    assert!(!is_ready(&home, "openai/gpt-5").await);
+    let done = home.run(&["logout"]).await;
+    assert_eq!(said(&done), "turnery: no such key was kept\n");
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_or_cannot_be_checked_is_not_kept() {
+    let home = Home::new();
+    let (address, _) = provider();
+    let gone = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let nobody = format!("http://{}/v1", gone.local_addr().expect("bound"));
+    drop(gone);
+    let login = ["login", "openai", "--with-key", "--base-url"];
+    let at = |address: &'static str| [&login[..], &[address]].concat();
+    let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    let (address, nobody) = (leak(address), leak(nobody));
+
+    let done = home.run_with(&at(address), "sk-wrong").await;
+    assert_eq!(done.code, Some(1));
+    assert_eq!(
+        said(&done),
+        "turnery: openai refuses the key: check OPENAI_API_KEY (it said: no such key). \
+         Nothing was kept; --no-check keeps a key unchecked.\n"
+    );
+    let done = home.run_with(&at(nobody), KEY).await;
+    assert_eq!(done.code, Some(1));
+    assert!(
+        said(&done).contains("Could not reach openai at"),
+        "{done:?}"
+    );
+    for (typed, why) in [
+        ("", "no key was given for openai"),
+        ("sk-two words", "it holds characters that no key has"),
+    ] {
+        let done = home.run_with(&at(address), typed).await;
+        assert_eq!(done.code, Some(1));
+        assert!(said(&done).contains(why), "{done:?}");
+    }
+    let done = home.run(&["login", "openai"]).await;
+    assert!(said(&done).contains("--with-key"), "{done:?}");
+    assert!(!keys(&home).exists());
+
+    let unchecked = [&at(nobody)[..], &["--no-check"]].concat();
+    let done = home.run_with(&unchecked, KEY).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(keys(&home).exists());
+}
+
+/// AUTH-9: a person logs in with the arguments of an editor before it, or instead of it, and types the
+/// key unseen; only a key that was kept is a success.
+// proves: AUTH-9
+#[tokio::test]
+async fn a_person_chooses_types_unseen_and_is_told_when_it_was_wrong() {
+    for args in [
+        &["login"][..],
+        &["acp", "login"],
+        &["--acp", "login"],
+        &["acp", "--mode", "edit", "login"],
+    ] {
+        let home = Home::new();
+        let (address, heard) = provider();
+        let (mut person, program) = terminal().expect("a terminal");
+        let child = home
+            .command(args)
+            .env("OPENAI_BASE_URL", &address)
+            .stdin(Stdio::from(program.try_clone().expect("a copy")))
+            .stdout(Stdio::from(program.try_clone().expect("a copy")))
+            .stderr(Stdio::from(program))
+            .spawn()
+            .expect("started");
+        let shown = tokio::task::spawn_blocking(move || {
+            let mut shown = until(&mut person, "1 to 5: ");
+            for (typed, end) in [
+                ("5\n", "A name for it: "),
+                ("desk\n", "Its address (such as http://HOST/v1): "),
+                ("desk/v1\n", "Its address (such as http://HOST/v1): "),
+                (&*format!("{address}\n"), "empty if it needs none): "),
+                ("sk-wrong\n", "empty if it needs none): "),
+                (&*format!("{KEY}\n"), "lists more"),
+            ] {
+                person.write_all(typed.as_bytes()).expect("typed");
+                shown.push_str(&until(&mut person, end));
+            }
+            (shown, person)
+        });
+        let (shown, person) = shown.await.expect("a person");
+        for part in [
+            "1) anthropic\r\n",
+            "an address begins with",
+            "desk refuses the key",
+            "--model desk/small",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert!(!shown.contains("sk-"), "{shown}");
+        assert_eq!(end(child).await.code, Some(0), "{args:?}");
+        assert_eq!(heard.lock().expect("no panic").len(), 2);
+        assert!(is_ready(&home, "desk/large").await);
+        drop(person);
+    }
+}
+
+#[tokio::test]
+async fn a_person_gives_up_and_the_terminal_is_as_it_was() {
+    let home = Home::new();
+    let (mut person, program) = terminal().expect("a terminal");
+    let before = rustix::termios::tcgetattr(&program).expect("a terminal");
+    let tty = program.try_clone().expect("a copy");
+    let child = home
+        .command(&["login", "anthropic"])
+        .stdin(Stdio::from(program.try_clone().expect("a copy")))
+        .stderr(Stdio::from(program))
+        .spawn()
+        .expect("started");
+    let person = tokio::task::spawn_blocking(move || {
+        until(&mut person, "(not shown): ");
+        person.write_all(b"sk-half\x03").expect("typed");
+        assert!(!until(&mut person, "nothing was kept").contains("sk-"));
+        person
+    });
+    let person = person.await.expect("a person");
+    assert_eq!(end(child).await.code, Some(130));
+    let after = rustix::termios::tcgetattr(&tty).expect("a terminal");
+    assert_eq!(after.local_modes, before.local_modes);
+    assert!(!keys(&home).exists());
+    drop(person);
+}
+
+#[tokio::test]
+async fn a_file_that_others_may_read_is_told_of_and_mended_by_the_next_login() {
+    let home = Home::new();
+    let login = ["login", "anthropic", "--with-key", "--no-check"];
+    home.run_with(&login, KEY).await;
+    let file = keys(&home);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("set");
+    let done = home.run(&["run", "hi"]).await;
+    assert_eq!(done.code, Some(1));
+    let word = format!(
+        "{0} may be read by others (mode 0644); run: chmod 600 {0}",
+        file.display()
+    );
+    assert!(said(&done).contains(&word), "{done:?}");
+    let done = home.run_with(&login, KEY).await;
+    assert!(said(&done).contains("this is mended now"), "{done:?}");
+    let mode = fs::metadata(&file).expect("kept").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+/// The key is in no log, however loud, and a key in the environment is told to win.
+#[tokio::test]
+async fn no_log_holds_the_key_and_the_environment_wins() {
+    let home = Home::new();
+    let (address, _) = provider();
+    let mut child = home
+        .command(&["login", "openai", "--with-key", "-vv"])
+        .env("OPENAI_BASE_URL", &address)
+        .env("OPENAI_API_KEY", "sk-environment")
+        .env("RUST_LOG", "trace")
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut pipe = child.stdin.take().expect("piped");
+    tokio::io::AsyncWriteExt::write_all(&mut pipe, KEY.as_bytes())
+        .await
+        .expect("written");
+    drop(pipe);
+    let done = end(child).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let said = said(&done);
+    assert!(said.contains("too, and that one wins"), "{said}");
+    assert!(said.contains("TRACE") || said.contains("DEBUG"), "{said}");
+}
