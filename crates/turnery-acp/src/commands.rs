@@ -80,12 +80,37 @@ pub(crate) fn split(text: &str) -> Option<(&'static Command, &str)> {
     Some((command, args.trim()))
 }
 
-/// The command that a prompt is, if it is one: its first block begins with it.
-pub(crate) fn find(input: &[Content]) -> Option<(&'static Command, String)> {
-    let Content::Text { text } = input.first()? else {
-        return None;
-    };
-    split(text).map(|(command, args)| (command, args.to_owned()))
+/// A command in a prompt.
+pub(crate) struct Found {
+    pub(crate) command: &'static Command,
+    pub(crate) args: String,
+    /// What came with it: all blocks but the command's own, and the texts before that one.
+    pub(crate) rest: Vec<Content>,
+}
+
+/// The command that a prompt is, if it is one: a text block of it begins with one (CMD-2). `is_text` says
+/// which blocks are texts, as opposed to what was made of a file.
+///
+/// The last such block counts. Mentions may stand before it and between texts, as editors split them. Of
+/// texts side by side only the last is looked at: one editor repeats what it sent before a cancel in
+/// front, and nobody typed that now.
+pub(crate) fn find(input: &[Content], is_text: &[bool]) -> Option<Found> {
+    let repeated = is_text.windows(2).rposition(|pair| pair == [true, true]);
+    let first = repeated.map_or(0, |at| at + 1);
+    let (place, (command, args)) = (first..input.len()).rev().find_map(|at| {
+        let Content::Text { text } = &input[at] else {
+            return None;
+        };
+        let found = is_text[at].then(|| split(text)).flatten()?;
+        Some((at, found))
+    })?;
+    let comes_along = |at: &usize| *at > place || (*at >= first && !is_text[*at]);
+    let rest = (0..input.len()).filter(comes_along);
+    Some(Found {
+        command,
+        args: args.to_owned(),
+        rest: rest.map(|at| input[at].clone()).collect(),
+    })
 }
 
 impl Command {
@@ -109,7 +134,7 @@ impl Command {
     pub(crate) async fn answer(&self, typed: Typed) -> Result<PromptResponse, Fault> {
         let session_id = typed.session.id().clone();
         let connection = Arc::clone(&typed.connection);
-        let id = connection.command_id(session_id.as_str());
+        let id = message_id(session_id.as_str());
         let (text, answer) = match self.run(typed).await? {
             Reply::Said(text) => (Some(text), end_turn()),
             Reply::Runs(ticket, closing) => match ticket.result().await {
@@ -134,6 +159,11 @@ impl Command {
         }
         answer
     }
+}
+
+/// The id of a message of a command: no other has it, on this connection or any other (MSG-2).
+pub(crate) fn message_id(session_id: &str) -> String {
+    format!("{session_id}.command.{}", uuid::Uuid::now_v7())
 }
 
 fn end_turn() -> Result<PromptResponse, Fault> {

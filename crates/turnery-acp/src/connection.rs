@@ -24,8 +24,6 @@ struct State {
     /// A request besides `initialize` has been taken: the dialect stays what it is (INIT-15).
     settled: bool,
     sessions: HashMap<String, Session>,
-    /// Answers of commands so far: each is a message with an id of its own (MSG-2).
-    commands: u64,
 }
 
 /// What the client can do. All that it did not say is no (INIT-7).
@@ -128,13 +126,6 @@ impl Connection {
                 "The session is not open on this connection: load or resume it first.",
             )
         })
-    }
-
-    /// The id of the message in which the next command answers.
-    pub(crate) fn command_id(&self, session: &str) -> String {
-        let mut state = self.state();
-        state.commands += 1;
-        format!("{session}.command.{}", state.commands)
     }
 
     /// Add an open session; gives back the one that was open under the same id.

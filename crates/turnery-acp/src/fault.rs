@@ -109,12 +109,14 @@ impl From<OpenError> for Fault {
                 details,
                 false,
             ),
-            OpenError::Model(_) => Self::internal(
-                "model",
+            // The folder was asked for, and what is configured there fits no model: no login cures it.
+            OpenError::Model(_) => Self::new(
+                INVALID_PARAMS,
                 "The configured model cannot be used",
                 details,
-                false,
-            ),
+            )
+            .with("kind", "model")
+            .with("retryable", false),
             OpenError::Store(error) => Self::store(&error),
         }
     }

@@ -5,30 +5,52 @@ use agent_client_protocol_schema::v1::{
     ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest,
 };
 use futures_util::future::BoxFuture;
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use turnery_engine::SessionId;
 use turnery_tools::{FileError, Files, LocalFiles};
 
 /// The files of one session. Reading and writing go through the editor each on its own, as the
-/// editor said that it can (FS-1).
+/// editor said that it can (FS-1). One that turns out not to know a method is not asked again.
 pub(crate) struct EditorFiles {
-    pub(crate) peer: Arc<Peer>,
-    pub(crate) session_id: SessionId,
-    pub(crate) read: bool,
-    pub(crate) write: bool,
+    peer: Arc<Peer>,
+    session_id: SessionId,
+    reads: AtomicBool,
+    writes: AtomicBool,
+}
+
+impl EditorFiles {
+    pub(crate) fn new(peer: Arc<Peer>, session_id: SessionId, reads: bool, writes: bool) -> Self {
+        Self {
+            peer,
+            session_id,
+            reads: reads.into(),
+            writes: writes.into(),
+        }
+    }
 }
 
 impl Files for EditorFiles {
     /// An editor that cannot give the text is no reason to fail: the disk can (FS-3).
     fn read<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<String, FileError>> {
         Box::pin(async move {
-            if self.read {
+            if self.reads.load(Ordering::Relaxed) {
                 let request = ReadTextFileRequest::new(self.session_id.to_string(), path);
                 let reply: Result<ReadTextFileResponse, _> =
                     self.peer.request("fs/read_text_file", &request).await;
                 match reply {
                     Ok(reply) => return Ok(reply.content),
-                    Err(error) => tracing::debug!(%error, "read from disk instead"),
+                    Err(error) => {
+                        tracing::debug!(%error, "read from disk instead");
+                        if error.is_unknown_method() {
+                            self.reads.store(false, Ordering::Relaxed);
+                        }
+                    }
                 }
             }
             LocalFiles.read(path).await
@@ -39,11 +61,13 @@ impl Files for EditorFiles {
     /// Only one that does not know the method at all is passed by.
     fn write<'a>(&'a self, path: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), FileError>> {
         Box::pin(async move {
-            if self.write {
+            if self.writes.load(Ordering::Relaxed) {
                 let request = WriteTextFileRequest::new(self.session_id.to_string(), path, text);
                 match self.peer.command("fs/write_text_file", &request).await {
                     Ok(()) => return Ok(()),
-                    Err(error) if error.is_unknown_method() => {}
+                    Err(error) if error.is_unknown_method() => {
+                        self.writes.store(false, Ordering::Relaxed);
+                    }
                     Err(error) => {
                         let path = path.display();
                         return Err(FileError::Other(format!("{path} was not written: {error}")));

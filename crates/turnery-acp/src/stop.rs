@@ -167,7 +167,7 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
             "Wait a little, then prompt again, or choose another model.",
         ),
         FaultKind::Auth => (
-            "The model's provider does not accept the key",
+            "The model's provider wants a valid key",
             "Set a valid key, or choose another model.",
         ),
         FaultKind::ContextOverflow => (

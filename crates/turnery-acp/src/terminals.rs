@@ -4,16 +4,24 @@ use crate::peer::{Peer, PeerError};
 use agent_client_protocol_schema::v1::{CreateTerminalRequest, CreateTerminalResponse};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use turnery_engine::SessionId;
-use turnery_tools::{TerminalRun, Terminals};
+use turnery_tools::{TerminalFault, TerminalRun, Terminals};
 
 /// The terminals of one session.
 pub(crate) struct ClientTerminals {
-    pub(crate) peer: Arc<Peer>,
-    pub(crate) session_id: SessionId,
+    peer: Arc<Peer>,
+    session_id: SessionId,
+    /// The client said that it has some, and then that it does not know how to make one.
+    absent: AtomicBool,
 }
 
 /// The parameters of all methods but `terminal/create`.
@@ -42,6 +50,12 @@ struct Exit {
     signal: Option<String>,
 }
 
+impl Exit {
+    fn says_something(&self) -> bool {
+        self.exit_code.is_some() || self.signal.is_some()
+    }
+}
+
 /// A terminal that was created. Dropping it releases it, whatever happened in between, the end of the
 /// connection included (TERM-2); the client kills what still runs in it.
 struct Lent {
@@ -63,24 +77,47 @@ impl Terminals for ClientTerminals {
         output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,
-    ) -> BoxFuture<'a, Result<TerminalRun, String>> {
+    ) -> BoxFuture<'a, Result<TerminalRun, TerminalFault>> {
         Box::pin(async move {
+            if self.absent.load(Ordering::Relaxed) {
+                return Err(TerminalFault::Absent);
+            }
             let created = tokio::select! {
                 biased;
-                () = cancel.cancelled() => return Err("cancelled before the command ran".to_owned()),
+                () = cancel.cancelled() => return Err(broken("cancelled before the command ran")),
                 created = self.create(command, cwd, output_limit) => created,
             };
-            let lent = created
-                .map_err(|error| format!("the client's terminal could not be opened: {error}"))?;
+            let lent = match created {
+                Ok(lent) => lent,
+                Err(error) if error.is_unknown_method() => {
+                    self.absent.store(true, Ordering::Relaxed);
+                    return Err(TerminalFault::Absent);
+                }
+                Err(error) => {
+                    let why = format!("the client's terminal could not be opened: {error}");
+                    return Err(broken(why));
+                }
+            };
             let _ = started.send(lent.which.terminal_id.clone()).await;
-            lent.follow(&cancel)
-                .await
-                .map_err(|error| error.to_string())
+            let ran = lent.follow(&cancel).await;
+            ran.map_err(|error| broken(error.to_string()))
         })
     }
 }
 
+fn broken(why: impl Into<String>) -> TerminalFault {
+    TerminalFault::Broken(why.into())
+}
+
 impl ClientTerminals {
+    pub(crate) fn new(peer: Arc<Peer>, session_id: SessionId) -> Self {
+        Self {
+            peer,
+            session_id,
+            absent: AtomicBool::new(false),
+        }
+    }
+
     /// The whole line goes into `command`: clients hand it to a shell, and some forget to quote
     /// `args`. A task of its own waits for the terminal, so that one which comes after nobody wants
     /// it any more is released all the same.
@@ -110,14 +147,17 @@ impl ClientTerminals {
 impl Lent {
     /// Wait for the command's end, or end it; then get what it printed (TERM-4).
     async fn follow(&self, cancel: &CancellationToken) -> Result<TerminalRun, PeerError> {
-        let mut exit = Exit::default();
+        let mut waited = Exit::default();
         tokio::select! {
             biased;
             () = cancel.cancelled() => self.peer.command("terminal/kill", &self.which).await?,
-            waited = self.peer.request("terminal/wait_for_exit", &self.which) => exit = waited?,
+            exit = self.peer.request("terminal/wait_for_exit", &self.which) => waited = exit?,
         }
         let output: Output = self.peer.request("terminal/output", &self.which).await?;
-        let exit = output.exit.unwrap_or(exit);
+        // Each may know what the other does not: an exit status may be there and hold nothing.
+        let shown = output.exit.unwrap_or_default();
+        let known = [waited, shown].into_iter().find(Exit::says_something);
+        let exit = known.unwrap_or_default();
         Ok(TerminalRun {
             output: output.output,
             truncated: output.truncated,

@@ -38,5 +38,7 @@ pub use shell::Shell;
 pub use tool::{Access, Prepared, Progress, Tool, ToolCx};
 pub use toolbox::Toolbox;
 pub use update_plan::UpdatePlan;
-pub use workspace::{FileError, Files, LocalFiles, PathRefused, TerminalRun, Terminals, Workspace};
+pub use workspace::{
+    FileError, Files, LocalFiles, PathRefused, TerminalFault, TerminalRun, Terminals, Workspace,
+};
 pub use write_file::WriteFile;

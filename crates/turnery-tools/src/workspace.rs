@@ -17,7 +17,7 @@ mod terminals;
 
 pub use local_files::LocalFiles;
 pub(crate) use promises::{Promise, Promises};
-pub use terminals::{TerminalRun, Terminals};
+pub use terminals::{TerminalFault, TerminalRun, Terminals};
 
 /// The files and folders of one session. The first root is the working directory.
 #[derive(Clone)]

@@ -8,21 +8,25 @@ use crate::{
     fault::{Fault, parse},
     stop,
 };
-use agent_client_protocol_schema::v1::{PromptRequest, PromptResponse};
+use agent_client_protocol_schema::v1::{ContentBlock, PromptRequest, PromptResponse};
 
 pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
     let request: PromptRequest = parse(&call.params)?;
     let session = call.connection.session(&request.session_id.0)?;
-    let mut input = content::from_wire(request.prompt)?;
-    if let Some((command, args)) = commands::find(&input) {
+    let is_text = request.prompt.iter();
+    let is_text: Vec<bool> = is_text
+        .map(|it| matches!(it, ContentBlock::Text(_)))
+        .collect();
+    let input = content::from_wire(request.prompt)?;
+    if let Some(found) = commands::find(&input, &is_text) {
         let typed = Typed {
-            args,
-            rest: input.split_off(1),
+            args: found.args,
+            rest: found.rest,
             session,
             connection: call.connection,
             scope: call.scope,
         };
-        return Box::pin(command.answer(typed)).await;
+        return Box::pin(found.command.answer(typed)).await;
     }
     let ticket = session
         .start(input, call.scope.cancel)

@@ -8,6 +8,7 @@ use crate::{
     files::EditorFiles,
     news::Takes,
     outbox::WireOutbox,
+    serve::send,
     terminals::ClientTerminals,
 };
 use agent_client_protocol_schema::v1::McpServer;
@@ -51,7 +52,7 @@ impl Setup {
             .agent
             .create(self.folders, |id| ports(call, id, false))
             .await?;
-        Ok(keep(call, made, &self.servers).await)
+        Ok(keep(call, made, &self.servers, false).await)
     }
 
     /// Open a stored session: with `replay` its conversation is shown before this returns. One that
@@ -71,7 +72,7 @@ impl Setup {
                 ports(call, id, replay)
             })
             .await?;
-        Ok(keep(call, opened, &self.servers).await)
+        Ok(keep(call, opened, &self.servers, true).await)
     }
 
     /// Make a session with a copy of another's history.
@@ -82,7 +83,7 @@ impl Setup {
             .agent
             .fork(&source, self.folders, |id| ports(call, id, false))
             .await?;
-        Ok(keep(call, made, &self.servers).await)
+        Ok(keep(call, made, &self.servers, false).await)
     }
 }
 
@@ -125,20 +126,18 @@ fn ports(call: &Call, id: &SessionId, replay: bool) -> Ports {
         client: dialect.person(peer),
         outbox: Box::new(outbox),
         files: if can.read_files || can.write_files {
-            Arc::new(EditorFiles {
-                peer: Arc::clone(peer),
-                session_id: id.clone(),
-                read: can.read_files,
-                write: can.write_files,
-            })
+            let (reads, writes) = (can.read_files, can.write_files);
+            Arc::new(EditorFiles::new(
+                Arc::clone(peer),
+                id.clone(),
+                reads,
+                writes,
+            ))
         } else {
             Arc::new(LocalFiles)
         },
         terminals: can.terminals.then(|| -> Arc<dyn Terminals> {
-            Arc::new(ClientTerminals {
-                peer: Arc::clone(peer),
-                session_id: id.clone(),
-            })
+            Arc::new(ClientTerminals::new(Arc::clone(peer), id.clone()))
         }),
     }
 }
@@ -150,12 +149,10 @@ pub(super) async fn close_if_open(connection: &Connection, id: &str) {
     }
 }
 
-/// Keep an open session. One that was opened meanwhile under the same id gives way. Right behind the
-/// answer, and not before (SESS-7), the client is told what there is.
-async fn keep(call: &Call, session: Session, servers: &[String]) -> Session {
-    if let Some(other) = call.connection.add(session.clone()) {
-        other.close().await;
-    }
+/// Keep an open session. One that was opened meanwhile under the same id gives way. The client is told
+/// what there is (CMD-1): of a new session right behind the answer that names it, and not before (SESS-7);
+/// of one that it knows before the answer, which is the last line of a load (LOAD-2).
+async fn keep(call: &Call, session: Session, servers: &[String], is_known: bool) -> Session {
     let id = session.id().as_str();
     let dialect = call.connection.dialect();
     let mut told = dialect.offer(id);
@@ -163,7 +160,14 @@ async fn keep(call: &Call, session: Session, servers: &[String]) -> Session {
         let takes = call.connection.abilities().takes;
         told.extend(without_mcp(dialect, id, &servers.join(", "), takes));
     }
-    let _ = call.scope.after.set(told);
+    if is_known {
+        send(call.connection.peer.out(), told).await;
+    } else {
+        let _ = call.scope.after.set(told);
+    }
+    if let Some(other) = call.connection.add(session.clone()) {
+        other.close().await;
+    }
     session
 }
 

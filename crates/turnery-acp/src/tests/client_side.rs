@@ -7,15 +7,11 @@ use std::{path::Path, sync::Arc};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use turnery_engine::SessionId;
-use turnery_tools::{FileError, Files, TerminalRun, Terminals};
+use turnery_tools::{FileError, Files, TerminalFault, TerminalRun, Terminals};
 
 fn files(client: &FakeClient, read: bool, write: bool) -> EditorFiles {
-    EditorFiles {
-        peer: Arc::clone(&client.peer),
-        session_id: SessionId::from("s1"),
-        read,
-        write,
-    }
+    let peer = Arc::clone(&client.peer);
+    EditorFiles::new(peer, SessionId::from("s1"), read, write)
 }
 
 // proves: ACP-36, FS-2
@@ -77,13 +73,10 @@ async fn what_the_editor_cannot_do_is_not_asked_of_it() {
     assert!(client.lines.try_recv().is_err());
 }
 
-type Running = JoinHandle<Result<TerminalRun, String>>;
+type Running = JoinHandle<Result<TerminalRun, TerminalFault>>;
 
 fn run(client: &FakeClient) -> (Running, CancellationToken, mpsc::Receiver<String>) {
-    let terminals = ClientTerminals {
-        peer: Arc::clone(&client.peer),
-        session_id: SessionId::from("s1"),
-    };
+    let terminals = ClientTerminals::new(Arc::clone(&client.peer), SessionId::from("s1"));
     let cancel = CancellationToken::new();
     let (started, told) = mpsc::channel(1);
     let token = cancel.clone();
@@ -211,7 +204,86 @@ async fn no_terminal_no_release() {
     let mut client = FakeClient::new();
     let (running, _cancel, _told) = run(&client);
     let asked = client.expect("terminal/create").await;
-    client.refuse(&asked, -32601);
-    assert!(running.await.unwrap().is_err());
+    client.refuse(&asked, -32603);
+    assert!(matches!(
+        running.await.unwrap(),
+        Err(TerminalFault::Broken(_))
+    ));
+    assert!(client.lines.try_recv().is_err());
+}
+
+/// A client may say in one place how a command ended, and nothing in the other: what is known counts.
+// proves: TERM-3
+#[tokio::test]
+async fn an_exit_status_of_nulls_hides_nothing() {
+    let nulls = || json!({"exitCode": null, "signal": null});
+    let table = [
+        (json!({"exitCode": 3}), nulls(), (Some(3), None)),
+        (
+            json!({"signal": "SIGTERM"}),
+            nulls(),
+            (None, Some("SIGTERM")),
+        ),
+        (nulls(), json!({"exitCode": 4}), (Some(4), None)),
+        (json!({"exitCode": 5}), json!(null), (Some(5), None)),
+        (nulls(), nulls(), (None, None)),
+    ];
+    for (waited, shown, expected) in table {
+        let mut client = FakeClient::new();
+        let (running, _cancel, _told) = run(&client);
+        let asked = client.expect("terminal/create").await;
+        client.answer(&asked, json!({"terminalId": "t1"}));
+        let asked = client.expect("terminal/wait_for_exit").await;
+        client.answer(&asked, waited);
+        let asked = client.expect("terminal/output").await;
+        let output = json!({"output": "", "truncated": false, "exitStatus": shown});
+        client.answer(&asked, output);
+        let ended = running.await.unwrap().unwrap();
+        assert_eq!((ended.exit_code, ended.signal.as_deref()), expected);
+    }
+}
+
+/// A client that offers what it does not know is asked once (clients that advertise by mistake).
+// proves: TERM-3, FS-3
+#[tokio::test]
+async fn what_the_client_does_not_know_is_asked_for_once() {
+    let mut client = FakeClient::new();
+    let terminals = Arc::new(ClientTerminals::new(
+        Arc::clone(&client.peer),
+        SessionId::from("s1"),
+    ));
+    for attempt in 0..2 {
+        let terminals = Arc::clone(&terminals);
+        let running = tokio::spawn(async move {
+            let (started, _told) = mpsc::channel(1);
+            let cancel = CancellationToken::new();
+            terminals
+                .run("true", Path::new("/w"), 1000, started, cancel)
+                .await
+        });
+        if attempt == 0 {
+            let asked = client.expect("terminal/create").await;
+            client.refuse(&asked, -32601);
+        }
+        assert_eq!(running.await.unwrap(), Err(TerminalFault::Absent));
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let editor = Arc::new(files(&client, true, true));
+    for attempt in 0..2 {
+        let (editor, path) = (Arc::clone(&editor), path.clone());
+        let working = tokio::spawn(async move {
+            editor.write(&path, "text").await?;
+            editor.read(&path).await
+        });
+        if attempt == 0 {
+            for method in ["fs/write_text_file", "fs/read_text_file"] {
+                let asked = client.expect(method).await;
+                client.refuse(&asked, -32601);
+            }
+        }
+        assert_eq!(working.await.unwrap(), Ok("text".to_owned()));
+    }
     assert!(client.lines.try_recv().is_err());
 }

@@ -1,7 +1,8 @@
 //! Which texts are commands.
 
-use crate::commands::{TABLE, split};
+use crate::commands::{TABLE, find, split};
 use proptest::prelude::*;
+use turnery_engine::Content;
 
 /// By hand.
 const NAMES: [&str; 9] = [
@@ -43,6 +44,43 @@ fn a_command_is_a_slash_and_a_name_and_what_follows() {
         ("", None),
     ] {
         assert_eq!(parsed(text), expected, "{text:?}");
+    }
+}
+
+/// What is typed may come with mentions and files, before it and after; what an editor repeats of an
+/// earlier prompt in front is no part of it. Here a text in brackets is a mention.
+// proves: CMD-2
+#[test]
+fn a_command_is_found_among_other_blocks() {
+    type Case = (
+        &'static [&'static str],
+        Option<(&'static str, &'static str, &'static [&'static str])>,
+    );
+    let table: &[Case] = &[
+        (&["/help"], Some(("help", "", &[]))),
+        (&["[a]", "/help"], Some(("help", "", &["[a]"]))),
+        (&["/try m do", "[a]"], Some(("try", "m do", &["[a]"]))),
+        (
+            &["[a]", "/try m do", "[b]", "and this"],
+            Some(("try", "m do", &["[a]", "[b]", "and this"])),
+        ),
+        (&["said before", "/help"], Some(("help", "", &[]))),
+        (&["/mode plan", "/mode ask"], Some(("mode", "ask", &[]))),
+        (&["/help", "and now this"], None),
+        (&["[/help]"], None),
+        (&["see", "[a]", "/usr/bin"], None),
+        (&["see /help", "[a]"], None),
+    ];
+    for (blocks, expected) in table {
+        let is_text: Vec<bool> = blocks.iter().map(|text| !text.starts_with('[')).collect();
+        let input: Vec<Content> = blocks.iter().copied().map(Content::text).collect();
+        let found = find(&input, &is_text);
+        let found = found.map(|it| (it.command.name, it.args, it.rest));
+        let expected = expected.map(|(name, args, rest)| {
+            let rest = rest.iter().copied().map(Content::text);
+            (name, args.to_owned(), rest.collect::<Vec<_>>())
+        });
+        assert_eq!(found, expected, "{blocks:?}");
     }
 }
 

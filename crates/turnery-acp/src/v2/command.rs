@@ -3,7 +3,7 @@
 
 use super::{shown, state};
 use crate::{
-    commands::{Command, Reply, Typed},
+    commands::{Command, Reply, Typed, message_id},
     connection::Connection,
     fault::Fault,
     update::UpdateWriter,
@@ -26,7 +26,7 @@ pub(super) async fn run(
     let connection = Arc::clone(&typed.connection);
     let echo: Vec<ContentBlock> = echo.iter().filter_map(shown::block).collect();
     let reply = command.run(typed).await?;
-    let id = MessageId::from(connection.command_id(session.id().as_str()));
+    let id = MessageId::from(message_id(session.id().as_str()));
     let asked = SessionUpdate::UserMessage(UserMessage::new(id.clone()).content(echo));
     match reply {
         Reply::Said(text) => say(&connection, &session, Some(&asked), text).await,
@@ -66,7 +66,7 @@ async fn say(
     asked: Option<&SessionUpdate>,
     text: String,
 ) {
-    let id = connection.command_id(session.id().as_str());
+    let id = message_id(session.id().as_str());
     let said = AgentMessage::new(id).content(vec![shown::text_block(text)]);
     let said = SessionUpdate::AgentMessage(said);
     // Whether it is at work is asked with the place in the queue in hand: nothing comes between.

@@ -2,6 +2,7 @@
 
 use crate::harness::{Client, World, error_of, prompt, result_of};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use turnery_acp::ServeOptions;
 
 /// Names and hints, by hand.
@@ -88,6 +89,57 @@ fn commands_are_offered_after_the_answer() {
     }
 }
 
+/// LOAD-2: the answer to a load or a resume is the last line of it, with all that is offered before it.
+// proves: LOAD-2, CMD-1
+#[test]
+fn nothing_follows_the_answer_that_opens_a_known_session() {
+    let world = World::new(json!([{"steps": [{"text": "first"}]}]));
+    let (mut client, id) = world.session();
+    assert_eq!(typed(&mut client, &id, "hi"), "first");
+    client.leave();
+    let server = json!({"name": "s", "command": "/bin/true", "args": [], "env": []});
+    let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": [server]});
+    for method in ["session/load", "session/resume"] {
+        let mut client = Client::connect(world.agent(), ServeOptions::default());
+        client.ask(
+            "initialize",
+            json!({"protocolVersion": 1, "clientCapabilities": {}}),
+        );
+        client.ask(method, at.clone());
+        client.ask("session/list", json!({}));
+        let lines = client.raw_lines();
+        let places = |needle: &str| -> Vec<usize> {
+            let all = lines.iter().enumerate();
+            let found = all.filter(|(_, line)| line.contains(needle));
+            found.map(|(place, _)| place).collect()
+        };
+        let answered = places("\"configOptions\"");
+        let offered = places("available_commands_update");
+        assert_eq!((answered.len(), offered.len()), (1, 1), "{lines:?}");
+        let updates = places("session/update");
+        assert!(offered[0] < answered[0], "{lines:?}");
+        assert!(updates.iter().all(|at| *at < answered[0]), "{lines:?}");
+        // What was said comes before what is offered.
+        let said = places("agent_message_chunk");
+        assert!(said.iter().all(|at| *at < offered[0]), "{lines:?}");
+    }
+}
+
+/// CMD-2: a mention in front is no reason to overlook a command.
+// proves: CMD-2
+#[test]
+fn a_command_may_come_with_a_mention() {
+    let world = World::new(json!([{"steps": [{"text": "first"}]}]));
+    let (mut client, id) = world.session();
+    let link = json!({"type": "resource_link", "name": "a.txt", "uri": "file:///w/a.txt"});
+    let text = json!({"type": "text", "text": "/help"});
+    let asked = json!({"sessionId": id, "prompt": [link, text]});
+    result_of(&client.call("session/prompt", asked));
+    let said = client.updates();
+    let said = said[0]["content"]["text"].as_str().expect("text");
+    assert!(said.contains("`/compact`"), "{said}");
+}
+
 /// CMD-2: answered like a prompt, and no model is called: its first answer is still to come.
 #[test]
 fn help_needs_no_model() {
@@ -102,18 +154,24 @@ fn help_needs_no_model() {
     assert_eq!(typed(&mut client, &id, "hi"), "first");
 }
 
-/// Each answer is a message of its own (MSG-2).
+/// Each answer is a message of its own, also after a restart.
 // proves: MSG-2
 #[test]
 fn answers_of_commands_are_different_messages() {
     let world = World::silent();
     let (mut client, id) = world.session();
-    let mut ids = Vec::new();
+    let mut ids = HashSet::new();
     for _ in 0..2 {
-        result_of(&client.call("session/prompt", prompt(&id, "/help")));
-        ids.push(client.updates()[0]["messageId"].clone());
+        for _ in 0..2 {
+            result_of(&client.call("session/prompt", prompt(&id, "/help")));
+            ids.insert(client.updates()[0]["messageId"].to_string());
+        }
+        client.leave();
+        client = world.client(json!({}));
+        let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+        result_of(&client.call("session/resume", at));
     }
-    assert_ne!(ids[0], ids[1]);
+    assert_eq!(ids.len(), 4);
 }
 
 /// A person may write a path, or a word of their own.

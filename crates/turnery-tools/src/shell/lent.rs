@@ -1,7 +1,7 @@
 //! Lent: runs a command line in a terminal that the client lends and shows.
 
 use super::{ending::Ending, kept, kept::Kept, plain::Plain};
-use crate::{Progress, TerminalRun, Terminals, ToolCx, grace};
+use crate::{Progress, TerminalFault, TerminalRun, Terminals, ToolCx, grace};
 use std::{path::Path, time::Duration};
 use tokio::{
     sync::mpsc,
@@ -11,6 +11,7 @@ use turnery_engine::{Artifact, CallDetail, FailureKind, ToolEnvelope};
 
 /// Run it to its end. The whole line goes to the client as it is, since some clients hand it to a
 /// shell of their own. The timeout is a kill, then the output (TERM-4).
+/// `None` when there are no terminals after all, and nothing was run.
 pub(super) async fn run(
     terminals: &dyn Terminals,
     line: &str,
@@ -18,7 +19,7 @@ pub(super) async fn run(
     limit: Duration,
     detail: CallDetail,
     cx: &ToolCx,
-) -> ToolEnvelope {
+) -> Option<ToolEnvelope> {
     let stop = cx.cancel.child_token();
     let (started, mut starts) = mpsc::channel(1);
     let running = terminals.run(line, cwd, Kept::LIMIT as u64, started, stop.clone());
@@ -58,12 +59,15 @@ pub(super) async fn run(
         Some(Err(_)) | None if cx.cancel.is_cancelled() => {
             Ending::Cancelled.envelope(String::new())
         }
-        Some(Err(reason)) => failed(format!("the client could not run this: {reason}")),
+        Some(Err(TerminalFault::Absent)) => return None,
+        Some(Err(TerminalFault::Broken(reason))) => {
+            failed(format!("the client could not run this: {reason}"))
+        }
         None => failed("the client did not say how this ended".to_owned()),
     };
     // The terminal goes on showing what it shows.
     envelope.artifacts.extend(shown);
-    envelope
+    Some(envelope)
 }
 
 /// Show the terminal in the call.

@@ -1,7 +1,7 @@
 //! Lent tests: commands in a client's terminal, with a client that does as it likes.
 
 use super::trial::{Trial, printed, text};
-use crate::{Progress, TerminalRun, Terminals};
+use crate::{Progress, TerminalFault, TerminalRun, Terminals};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::{
@@ -15,14 +15,14 @@ use turnery_engine::{Artifact, FailureKind};
 /// A client that lends terminals and runs nothing in them.
 struct Pretend {
     /// What it answers; nothing: it waits until it is told to stop, and then answers.
-    result: Result<TerminalRun, String>,
+    result: Result<TerminalRun, TerminalFault>,
     waits: bool,
     /// The command lines that it was given.
     lines: Mutex<Vec<String>>,
 }
 
 impl Pretend {
-    fn new(result: Result<TerminalRun, String>, waits: bool) -> Arc<Self> {
+    fn new(result: Result<TerminalRun, TerminalFault>, waits: bool) -> Arc<Self> {
         Arc::new(Self {
             result,
             waits,
@@ -39,10 +39,12 @@ impl Terminals for Pretend {
         _output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,
-    ) -> BoxFuture<'a, Result<TerminalRun, String>> {
+    ) -> BoxFuture<'a, Result<TerminalRun, TerminalFault>> {
         Box::pin(async move {
             self.lines.lock().unwrap().push(command.to_owned());
-            started.send("t1".to_owned()).await.unwrap();
+            if self.result != Err(TerminalFault::Absent) {
+                started.send("t1".to_owned()).await.unwrap();
+            }
             if self.waits {
                 cancel.cancelled().await;
             }
@@ -91,7 +93,7 @@ async fn other_endings_are_failures() {
         ),
         (Ok(ran("", None, None)), "ended without an exit code"),
         (
-            Err("no room".to_owned()),
+            Err(TerminalFault::Broken("no room".to_owned())),
             "the client could not run this: no room",
         ),
     ] {
@@ -101,6 +103,16 @@ async fn other_endings_are_failures() {
         assert_eq!(failure.kind, FailureKind::ExecutionError);
         assert_eq!(text(&envelope), expected);
     }
+}
+
+/// A client that has none after all: nothing was run there, so it runs here.
+// proves: TERM-3
+#[tokio::test]
+async fn without_terminals_after_all_it_runs_here() {
+    let trial = Trial::in_terminals(Some(Pretend::new(Err(TerminalFault::Absent), false)));
+    let (envelope, _) = trial.run(json!({ "command": "echo here" })).await;
+    assert_eq!(text(&envelope), "here\nexit code: 0");
+    assert_eq!(envelope.artifacts, []);
 }
 
 #[tokio::test]

@@ -172,7 +172,10 @@ impl Tool for Shell {
             let limit = limit(args.timeout_ms);
             if let Some(terminals) = cx.workspace.terminals() {
                 let detail = detail(&args, cwd.clone());
-                return lent::run(terminals, &args.command, &cwd, limit, detail, cx).await;
+                let lent = lent::run(terminals, &args.command, &cwd, limit, detail, cx);
+                if let Some(envelope) = lent.await {
+                    return envelope;
+                }
             }
             match local::run(&args.command, &cwd, limit, &self.hidden_env, cx).await {
                 Ok((ending, text)) => ending.envelope(text),

@@ -17,7 +17,18 @@ pub trait Terminals: Send + Sync {
         output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,
-    ) -> BoxFuture<'a, Result<TerminalRun, String>>;
+    ) -> BoxFuture<'a, Result<TerminalRun, TerminalFault>>;
+}
+
+/// Why a command did not come to its end in a client's terminal.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TerminalFault {
+    /// The client has no terminals, whatever it said. Nothing was run.
+    #[error("the client has no terminals")]
+    Absent,
+    /// Anything else: the command may have run.
+    #[error("{0}")]
+    Broken(String),
 }
 
 /// How a command in a client's terminal ended.

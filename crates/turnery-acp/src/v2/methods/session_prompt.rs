@@ -7,22 +7,26 @@ use crate::{
     methods::{Call, refused},
     v2::{command, content, stop},
 };
-use agent_client_protocol_schema::v2::{PromptRequest, PromptResponse};
+use agent_client_protocol_schema::v2::{ContentBlock, PromptRequest, PromptResponse};
 use turnery_agent::PromptOptions;
 
 pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
     let request: PromptRequest = parse(&call.params)?;
     let session = call.connection.session(&request.session_id.0)?;
+    let is_text = request.prompt.iter();
+    let is_text: Vec<bool> = is_text
+        .map(|it| matches!(it, ContentBlock::Text(_)))
+        .collect();
     let input = content::from_wire(request.prompt)?;
-    if let Some((slash, args)) = commands::find(&input) {
+    if let Some(found) = commands::find(&input, &is_text) {
         let typed = Typed {
-            args,
-            rest: input[1..].to_vec(),
+            args: found.args,
+            rest: found.rest,
             session,
             connection: call.connection,
             scope: call.scope,
         };
-        let run = Box::pin(command::run(slash, typed, &input));
+        let run = Box::pin(command::run(found.command, typed, &input));
         return Ok(PromptResponse::new(run.await?));
     }
     let options = PromptOptions {

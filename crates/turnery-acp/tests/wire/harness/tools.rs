@@ -105,7 +105,7 @@ impl TestTool {
             .await
         {
             Ok(run) => ToolEnvelope::text(run.output),
-            Err(error) => ToolEnvelope::failed(FailureKind::ExecutionError, error),
+            Err(error) => ToolEnvelope::failed(FailureKind::ExecutionError, error.to_string()),
         }
     }
 }
