@@ -2,8 +2,11 @@
 
 mod commands;
 mod ending;
+mod every_end;
+mod folders;
 mod forks;
 mod harness;
+mod kit;
 mod one_prompt;
 mod prompts;
 mod refusal;

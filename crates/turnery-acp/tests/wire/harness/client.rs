@@ -28,6 +28,8 @@ pub(crate) struct Client {
     /// The version of the protocol that is spoken, by the last answer to `initialize`.
     version: u64,
     agent: Option<JoinHandle<ExitReason>>,
+    /// Times that are to pass on the agent's clock.
+    clock: tokio::sync::mpsc::Sender<(Duration, mpsc::Sender<()>)>,
     oracle: Oracle,
 }
 
@@ -43,11 +45,21 @@ impl Client {
     pub(crate) fn connect_deaf(agent: Arc<Agent>, options: ServeOptions) -> Self {
         let (agent_input, input) = pipe().expect("a pipe");
         let (output, agent_output) = pipe().expect("a pipe");
+        let (clock, mut times) = tokio::sync::mpsc::channel::<(Duration, mpsc::Sender<()>)>(1);
         let served = thread::spawn(move || {
-            tokio::runtime::Builder::new_current_thread()
+            let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_time()
                 .build()
-                .expect("a runtime")
+                .expect("a runtime");
+            runtime.spawn(async move {
+                while let Some((time, passed)) = times.recv().await {
+                    tokio::time::pause();
+                    tokio::time::sleep(time).await;
+                    tokio::time::resume();
+                    passed.send(()).expect("it is waited for");
+                }
+            });
+            runtime
                 .block_on(serve(agent, agent_input, agent_output, options))
                 .expect("serves")
         });
@@ -61,6 +73,7 @@ impl Client {
             next_id: 0,
             version: 1,
             agent: Some(served),
+            clock,
             oracle: Oracle::default(),
         }
     }
@@ -203,6 +216,19 @@ impl Client {
             check_result(method.expect("asked"), &message["result"]);
         }
         Some(message)
+    }
+
+    /// All that the agent says by itself in this time, which passes on its clock and not on ours.
+    pub(crate) fn silence(&mut self, time: Duration) -> Vec<Value> {
+        self.offers.clear();
+        let (passed, told) = mpsc::channel();
+        self.clock.blocking_send((time, passed)).expect("it lives");
+        told.recv_timeout(PATIENCE).expect("time passes");
+        // Lines keep their order: what was said by then comes before this answer.
+        let before = self.seen.len();
+        self.call("session/list", json!({}));
+        let said = self.seen.split_off(before);
+        said.into_iter().chain(self.offers()).collect()
     }
 
     /// End of input; gives all that the agent still said, as it said it.
