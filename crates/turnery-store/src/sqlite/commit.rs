@@ -1,11 +1,17 @@
 //! Commit: loops and all that belongs to them, or nothing (S1 to S4, S6).
 
-use super::{db::Db, fault::Fault, journal, lanes, loops::maybe, rows::Row};
+use super::{
+    db::{Db, write},
+    fault::Fault,
+    journal, lanes,
+    loops::maybe,
+    rows::Row,
+};
 use crate::{
     Commit, Lane, StoreError,
     cursor::{last_active, time_text},
 };
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, params};
 use std::sync::Arc;
 use turnery_engine::{LoopId, LoopRecord, SessionId};
 
@@ -30,14 +36,28 @@ const ADVANCE_AND_RELEASE: &str = "UPDATE sessions SET head_version = ?2, \
      owner_id = NULL, process = NULL, expires_at = NULL WHERE session_id = ?1";
 
 pub(super) fn commit(db: &mut Db, commit: &Commit, rows: &[Row]) -> Result<u64, Fault> {
+    let Commit { lane, .. } = commit;
+    let clean = db.clean.get(&lane.session_id) == Some(&lane.fence);
+    let version = write(&db.sql, |work| advance_by(work, commit, rows, clean))??;
+    if commit.release {
+        db.clean.remove(&lane.session_id);
+    }
+    Ok(version)
+}
+
+/// The new head version. The inner error is an answer for which something has been written all the
+/// same.
+fn advance_by(
+    work: &Connection,
+    commit: &Commit,
+    rows: &[Row],
+    clean: bool,
+) -> Result<Result<u64, StoreError>, Fault> {
     let Commit { lane, records, .. } = commit;
-    let work = db
-        .sql
-        .transaction_with_behavior(TransactionBehavior::Immediate)?;
     let looks = records
         .iter()
         .zip(rows)
-        .map(|(record, row)| look(&work, lane, record, row));
+        .map(|(record, row)| look(work, lane, record, row));
     let looks = looks.collect::<Result<Vec<Look>, Fault>>()?;
     let [first, ..] = &looks[..] else {
         return Err(Fault::Row("a commit without a loop".to_owned()));
@@ -49,10 +69,9 @@ pub(super) fn commit(db: &mut Db, commit: &Commit, rows: &[Row]) -> Result<u64, 
             .all(|look| look.same && look.version == first.version)
     {
         if commit.release {
-            lanes::release(&work, lane)?;
+            lanes::release(work, lane)?;
         }
-        work.commit()?;
-        return Ok(version);
+        return Ok(Ok(version));
     }
     if !first.holds {
         return Err(StoreError::LaneLost(lane.session_id.clone()).into());
@@ -63,22 +82,20 @@ pub(super) fn commit(db: &mut Db, commit: &Commit, rows: &[Row]) -> Result<u64, 
         return Err(StoreError::CommitMismatch(loop_id).into());
     }
     // Whatever comes of it, what the loops have journalled is settled (C-12).
-    if db.clean.get(&lane.session_id) != Some(&lane.fence) {
+    if !clean {
         for record in records {
-            journal::drop_loop(&work, &lane.session_id, &record.loop_id)?;
+            journal::drop_loop(work, &lane.session_id, &record.loop_id)?;
         }
     }
     if first.head_version != commit.expected_head {
-        let conflict = StoreError::HeadConflict {
+        return Ok(Err(StoreError::HeadConflict {
             expected: commit.expected_head,
             actual: first.head_version,
-        };
-        work.commit()?;
-        return Err(conflict.into());
+        }));
     }
     let version = first.head_version + 1;
     for (record, row) in records.iter().zip(rows) {
-        insert(&work, version, record, row)?;
+        insert(work, version, record, row)?;
     }
     let tip = records.get(commit.tip).filter(|record| record.on_chain);
     let step = Step {
@@ -91,12 +108,8 @@ pub(super) fn commit(db: &mut Db, commit: &Commit, rows: &[Row]) -> Result<u64, 
         true => ADVANCE_AND_RELEASE,
         false => ADVANCE,
     };
-    advance(&work, update, &lane.session_id, &step)?;
-    work.commit()?;
-    if commit.release {
-        db.clean.remove(&lane.session_id);
-    }
-    Ok(version)
+    advance(work, update, &lane.session_id, &step)?;
+    Ok(Ok(version))
 }
 
 struct Look {

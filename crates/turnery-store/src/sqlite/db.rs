@@ -1,4 +1,4 @@
-//! Db: a connection, what it promises, and what it knows of the journal.
+//! Db: a connection, and what it knows of the journal.
 
 use super::{
     fault::{Fault, PATIENCE},
@@ -7,23 +7,8 @@ use super::{
 };
 use crate::StoreError;
 use rusqlite::Connection;
-use std::{
-    collections::HashMap,
-    fs::File,
-    io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::HashMap, path::Path, time::Duration};
 use turnery_engine::SessionId;
-
-/// What a job promises when it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Promise {
-    /// Other processes see it; it survives the end of this process.
-    Visible,
-    /// It survives a power cut.
-    Durable,
-}
 
 /// A connection.
 pub(super) struct Db {
@@ -31,48 +16,17 @@ pub(super) struct Db {
     /// Sessions whose journal is empty for as long as a lane of this fence is held: it was emptied when
     /// the lane was claimed here, and nothing has been journalled here since.
     pub(super) clean: HashMap<SessionId, u64>,
-    /// The database's log, where a commit is once SQLite has made it.
-    log: PathBuf,
-    /// The same, opened to be flushed. Nobody removes it while the connection is open.
-    flushed: Option<File>,
     /// Something has been done since the last checkpoint.
     pub(super) dirty: bool,
 }
 
 impl Db {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        let mut log = path.as_os_str().to_owned();
-        log.push("-wal");
         Ok(Self {
             sql: open(path)?,
             clean: HashMap::new(),
-            log: log.into(),
-            flushed: None,
             dirty: false,
         })
-    }
-
-    /// Do it, and wait for the disk where that was promised.
-    pub(super) fn work<T>(
-        &mut self,
-        promise: Promise,
-        work: impl FnOnce(&mut Self) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        let done = work(self)?;
-        match promise {
-            Promise::Visible => {}
-            Promise::Durable => self.flush()?,
-        }
-        Ok(done)
-    }
-
-    /// SQLite could wait for the disk itself, but to be told so before each commit, and not to after
-    /// it, takes it longer than the commit.
-    fn flush(&mut self) -> io::Result<()> {
-        if self.flushed.is_none() {
-            self.flushed = Some(File::options().write(true).open(&self.log)?);
-        }
-        self.flushed.as_ref().map_or(Ok(()), File::sync_data)
     }
 
     pub(super) fn journal(&mut self, path: &Path, appends: &mut Vec<Append>) {
@@ -89,11 +43,10 @@ impl Db {
     /// Do it, unless another process is writing: then nothing is done.
     pub(super) fn impatiently<T>(
         &mut self,
-        promise: Promise,
         work: impl Fn(&mut Self) -> Result<T, Fault>,
     ) -> Option<Result<T, Fault>> {
         let done = match self.sql.busy_timeout(Duration::ZERO) {
-            Ok(()) => self.work(promise, work),
+            Ok(()) => work(self),
             Err(error) => Err(error.into()),
         };
         if let Err(error) = self.sql.busy_timeout(PATIENCE) {
@@ -113,5 +66,30 @@ impl Db {
             tracing::debug!(%error, "failed to checkpoint");
         }
         self.dirty = false;
+    }
+}
+
+/// Write: nobody else does until it is done, and nothing is written if it fails.
+pub(super) fn write<T>(
+    sql: &Connection,
+    work: impl FnOnce(&Connection) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let undo = Undo(sql);
+    sql.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let done = work(undo.0)?;
+    sql.prepare_cached("COMMIT")?.execute([])?;
+    Ok(done)
+}
+
+/// What rusqlite's transaction does too, but that it has each of its statements parsed anew.
+struct Undo<'a>(&'a Connection);
+
+impl Drop for Undo<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit()
+            && let Err(error) = self.0.execute_batch("ROLLBACK")
+        {
+            tracing::warn!(%error, "failed to roll back");
+        }
     }
 }

@@ -14,7 +14,7 @@ pub(super) enum Fault {
     Told(StoreError),
     /// From the database.
     Sql(rusqlite::Error),
-    /// From the disk, when waiting for it.
+    /// From the disk, when it was to keep what was written.
     Disk(std::io::Error),
     /// A row that does not read as what it should be, or a value that cannot be written.
     Json(serde_json::Error),
@@ -61,7 +61,7 @@ impl Fault {
             Self::Row(text) => format!("{path}: {text}"),
             Self::Disk(error) => format!(
                 "{path} was written, but the disk does not say that it is kept: {error}; look after \
-                 the disk and try again"
+                 the disk, then start again"
             ),
             Self::Sql(error) => match error.sqlite_error_code() {
                 Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => format!(

@@ -2,7 +2,7 @@
 
 use super::{
     commit,
-    db::Db,
+    db::{Db, write},
     fault::Fault,
     journal,
     loops::{text, time},
@@ -14,7 +14,7 @@ use crate::{
     owner::{Life, describe, life},
     recovery,
 };
-use rusqlite::{Connection, Row, TransactionBehavior, params};
+use rusqlite::{Connection, Row, params};
 use turnery_engine::{SessionId, Timestamp};
 
 pub(super) fn claim(
@@ -23,11 +23,28 @@ pub(super) fn claim(
     owner: &Owner,
     now: Timestamp,
 ) -> Result<Opened, Fault> {
-    let work = db
-        .sql
-        .transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut found = look(&work, id)?;
-    if let Some(held) = found.held.filter(|held| held.stops(owner, now)) {
+    let (found, fence) = write(&db.sql, |work| take(work, id, owner, now))?;
+    db.clean.insert(id.clone(), fence);
+    Ok(Opened {
+        lane: Lane {
+            session_id: id.clone(),
+            owner_id: owner.id.clone(),
+            fence,
+        },
+        loop_count: found.loop_count,
+        info: found.info,
+    })
+}
+
+/// The next fence of a session that nobody else holds, and the session with what was left behind in it.
+fn take(
+    work: &Connection,
+    id: &SessionId,
+    owner: &Owner,
+    now: Timestamp,
+) -> Result<(Found, u64), Fault> {
+    let mut found = look(work, id)?;
+    if let Some(held) = found.held.take().filter(|held| held.stops(owner, now)) {
         return Err(StoreError::Busy {
             session: id.clone(),
             holder: describe(&held.process),
@@ -50,28 +67,18 @@ pub(super) fn claim(
     drop(take);
     if found.journalled {
         let mut version = found.info.head_version;
-        for record in journal::take(&work, id)?
+        for record in journal::take(work, id)?
             .into_iter()
             .filter_map(recovery::aborted)
         {
-            if !commit::is_stored(&work, id, &record.loop_id)? {
+            if !commit::is_stored(work, id, &record.loop_id)? {
                 version += 1;
-                commit::recover(&work, version, record)?;
+                commit::recover(work, version, record)?;
             }
         }
-        found = look(&work, id)?;
+        found = look(work, id)?;
     }
-    work.commit()?;
-    db.clean.insert(id.clone(), fence);
-    Ok(Opened {
-        lane: Lane {
-            session_id: id.clone(),
-            owner_id: owner.id.clone(),
-            fence,
-        },
-        loop_count: found.loop_count,
-        info: found.info,
-    })
+    Ok((found, fence))
 }
 
 /// A session as a claim finds it.

@@ -8,6 +8,7 @@ mod commit;
 mod db;
 mod fault;
 mod fields;
+mod flush;
 mod journal;
 mod lanes;
 mod loops;
@@ -21,7 +22,7 @@ use crate::{
     Clock, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch,
     Store, StoreError,
 };
-use db::Promise;
+use flush::Flush;
 use futures_util::future::BoxFuture;
 use rows::Row;
 use std::{path::PathBuf, sync::Arc};
@@ -62,33 +63,29 @@ impl std::fmt::Debug for SqliteStore {
 
 impl Store for SqliteStore {
     fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
-        self.writer
-            .call(Promise::Durable, Settles::new(), move |db| {
-                sessions::create(&mut db.sql, new)
-            })
+        self.writer.call(Flush::Now, Settles::new(), move |db| {
+            sessions::create(&mut db.sql, new)
+        })
     }
 
     fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         let id = id.clone();
-        self.reader
-            .call(Promise::Visible, Settles::new(), move |db| {
-                sessions::info(&mut db.sql, &id)
-            })
+        self.reader.call(Flush::Later, Settles::new(), move |db| {
+            sessions::info(&mut db.sql, &id)
+        })
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
-        self.reader
-            .call(Promise::Visible, Settles::new(), move |db| {
-                sessions::list(&mut db.sql, &query)
-            })
+        self.reader.call(Flush::Later, Settles::new(), move |db| {
+            sessions::list(&mut db.sql, &query)
+        })
     }
 
     fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
         let id = id.clone();
-        self.writer
-            .call(Promise::Durable, Settles::new(), move |db| {
-                sessions::delete(&mut db.sql, &id)
-            })
+        self.writer.call(Flush::Now, Settles::new(), move |db| {
+            sessions::delete(&mut db.sql, &id)
+        })
     }
 
     fn loops(
@@ -97,42 +94,37 @@ impl Store for SqliteStore {
         after: u64,
     ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
         let id = id.clone();
-        self.reader
-            .call(Promise::Visible, Settles::new(), move |db| {
-                loops::read(&mut db.sql, &id, after)
-            })
+        self.reader.call(Flush::Later, Settles::new(), move |db| {
+            loops::read(&mut db.sql, &id, after)
+        })
     }
 
     fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
         let id = id.clone();
-        self.reader
-            .call(Promise::Visible, Settles::new(), move |db| {
-                loops::history(&mut db.sql, &id)
-            })
+        self.reader.call(Flush::Later, Settles::new(), move |db| {
+            loops::history(&mut db.sql, &id)
+        })
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
         let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
-        self.writer
-            .soon(Promise::Visible, Settles::new(), move |db| {
-                lanes::claim(db, &id, &owner, clock.now())
-            })
+        self.writer.soon(Flush::Later, Settles::new(), move |db| {
+            lanes::claim(db, &id, &owner, clock.now())
+        })
     }
 
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         let (lane, clock) = (lane.clone(), self.clock.clone());
-        self.writer
-            .call(Promise::Visible, Settles::new(), move |db| {
-                lanes::renew(&mut db.sql, &lane, clock.now())
-            })
+        self.writer.call(Flush::Later, Settles::new(), move |db| {
+            lanes::renew(&mut db.sql, &lane, clock.now())
+        })
     }
 
     fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         let lane = lane.clone();
-        self.writer
-            .call(Promise::Visible, Settles::new(), move |db| {
-                lanes::release(&db.sql, &lane)
-            })
+        self.writer.call(Flush::Later, Settles::new(), move |db| {
+            lanes::release(&db.sql, &lane)
+        })
     }
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
@@ -151,10 +143,9 @@ impl Store for SqliteStore {
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         let settles = records.map(|record| (commit.lane.clone(), record.loop_id.clone()));
-        self.writer
-            .soon(Promise::Durable, settles.collect(), move |db| {
-                commit::commit(db, &commit, &rows)
-            })
+        self.writer.soon(Flush::Now, settles.collect(), move |db| {
+            commit::commit(db, &commit, &rows)
+        })
     }
 
     fn patch(
@@ -163,9 +154,8 @@ impl Store for SqliteStore {
         patch: SessionPatch,
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         let id = id.clone();
-        self.writer
-            .call(Promise::Visible, Settles::new(), move |db| {
-                sessions::patch(&mut db.sql, &id, patch)
-            })
+        self.writer.call(Flush::Later, Settles::new(), move |db| {
+            sessions::patch(&mut db.sql, &id, patch)
+        })
     }
 }

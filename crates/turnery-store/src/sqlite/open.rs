@@ -15,9 +15,9 @@ const VERSION: i64 = 2;
 /// So large that most loops fit in one: a commit then writes few of them. Unit: bytes.
 const PAGE: u32 = 8192;
 
-/// Pages in the log before a commit copies them back itself; an idle writer does it sooner. So few that
-/// the log soon is overwritten in place: a flush that need not make the file longer is a quarter quicker.
-const LOG_PAGES: u32 = 50;
+/// Pages in the log before a commit copies them back itself, which takes it ten times as long; an idle
+/// writer does it sooner.
+const LOG_PAGES: u32 = 500;
 
 /// Open the database, and make it if need be.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {

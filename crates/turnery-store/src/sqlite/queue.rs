@@ -25,7 +25,7 @@ struct State<T> {
     jobs: VecDeque<T>,
     urgent: bool,
     closed: bool,
-    /// A batch has been given out, and the thread has not come back for the next.
+    /// A batch has been given out, and the thread is not through with it.
     at_work: bool,
 }
 
@@ -79,6 +79,11 @@ impl<T> Queue<T> {
     pub(super) fn is_done(&self) -> bool {
         let state = self.lock();
         state.jobs.is_empty() && !state.at_work
+    }
+
+    /// The thread has done its batch, but does not come back for the next yet.
+    pub(super) fn rest(&self) {
+        self.lock().at_work = false;
     }
 
     /// Wait for jobs, at most for `idle` if given.

@@ -2,12 +2,16 @@
 //! ends, with all jobs done, when the worker is dropped.
 //!
 //! A job that somebody waits for may be done right where it is asked for: when nothing is before it,
-//! nobody else is at work, and the disk has been quick of late. That spares two changes of thread,
-//! which take longer than the job.
+//! nobody else is at work, and the last one was quick. That spares two changes of thread, which take
+//! longer than the job.
+//!
+//! What was committed is flushed to the disk by the thread, at once; whoever committed does not wait
+//! for it. Once a flush has failed, nothing more is promised.
 
 use super::{
-    db::{Db, Promise},
+    db::Db,
     fault::Fault,
+    flush::{Flush, Log},
     journal::Append,
     queue::{Queue, Taken},
 };
@@ -29,7 +33,7 @@ use turnery_engine::LoopId;
 /// After this long without a job the log is copied back into the database, so that no commit has to.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// A disk that takes longer is waited for by the thread, not by whoever asks.
+/// After a job that took longer the next is waited for by the thread, not by whoever asks.
 const QUICK: Duration = Duration::from_millis(2);
 
 type Work = Box<dyn FnOnce(Result<&mut Db, StoreError>) + Send>;
@@ -39,8 +43,10 @@ pub(super) type Settles = Vec<(Lane, LoopId)>;
 
 enum Job {
     Append(Append),
+    /// Nothing but to come round.
+    Rouse,
     Call {
-        promise: Promise,
+        flush: Flush,
         settles: Settles,
         work: Work,
     },
@@ -61,8 +67,9 @@ struct Running {
 /// Where the connection lies for whoever works with it.
 struct Desk {
     db: Mutex<Option<Db>>,
-    /// Whether the last durable job took less than [`QUICK`].
+    /// Whether the last job that is to be flushed took less than [`QUICK`].
     quick: AtomicBool,
+    log: Log,
 }
 
 impl Desk {
@@ -83,18 +90,17 @@ impl Worker {
     /// Queue a job. It is done even if nobody waits for the answer any more.
     pub(super) fn call<T: Send + 'static>(
         &self,
-        promise: Promise,
+        flush: Flush,
         settles: Settles,
         work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let (answer, answered) = oneshot::channel();
         let path = self.path.clone();
         let job = Job::Call {
-            promise,
+            flush,
             settles,
             work: Box::new(move |db| {
-                let result =
-                    db.and_then(|db| db.work(promise, work).map_err(|fault| fault.at(&path)));
+                let result = db.and_then(|db| work(db).map_err(|fault| fault.at(&path)));
                 let _ = answer.send(result);
             }),
         };
@@ -109,46 +115,49 @@ impl Worker {
     /// As `call`, but at once and here if that takes no waiting.
     pub(super) fn soon<T: Send + 'static>(
         &self,
-        promise: Promise,
+        flush: Flush,
         settles: Settles,
         work: impl Fn(&mut Db) -> Result<T, Fault> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
-        match self.here(promise, &work) {
+        match self.here(flush, &work) {
             Some(done) => Box::pin(std::future::ready(
                 done.map_err(|fault| fault.at(&self.path)),
             )),
-            None => self.call(promise, settles, work),
+            None => self.call(flush, settles, work),
         }
     }
 
     /// `None` if somebody or something would have to be waited for; nothing has been done then.
     fn here<T>(
         &self,
-        promise: Promise,
+        flush: Flush,
         work: impl Fn(&mut Db) -> Result<T, Fault>,
     ) -> Option<Result<T, Fault>> {
         let running = self.running.get()?.as_ref().ok()?;
-        if !running.desk.quick.load(Ordering::Relaxed) || !running.queue.is_done() {
+        let Running { queue, desk, .. } = running;
+        if !desk.quick.load(Ordering::Relaxed) || !queue.is_done() {
             return None;
         }
-        let mut db = running.desk.db.try_lock().ok()?;
+        let mut db = desk.db.try_lock().ok()?;
         let db = db.as_mut()?;
+        if let Err(error) = desk.log.may(flush) {
+            return Some(Err(error.into()));
+        }
         let begun = Instant::now();
-        let done = db.impatiently(promise, work);
-        running
-            .desk
-            .quick
-            .store(begun.elapsed() < QUICK, Ordering::Relaxed);
-        if !std::mem::replace(&mut db.dirty, true) {
-            // The thread is to copy the log back once nothing happens any more.
-            let rouse = Job::Call {
-                promise: Promise::Visible,
-                settles: Settles::default(),
-                work: Box::new(|_| {}),
-            };
-            let _ = running.queue.push(rouse, true);
+        let done = db.impatiently(work);
+        let quick = begun.elapsed() < QUICK;
+        desk.quick.store(quick, Ordering::Relaxed);
+        let idle = !std::mem::replace(&mut db.dirty, true);
+        if desk.log.owe(flush) || idle {
+            // The thread flushes, and copies the log back once nothing happens any more.
+            let _ = queue.push(Job::Rouse, true);
         }
         done
+    }
+
+    #[cfg(test)]
+    pub(super) fn log(&self) -> Option<&Log> {
+        Some(&self.running.get()?.as_ref().ok()?.desk.log)
     }
 
     pub(super) fn append(&self, append: Append) {
@@ -168,6 +177,7 @@ impl Worker {
         let desk = Arc::new(Desk {
             db: Mutex::new(None),
             quick: AtomicBool::new(false),
+            log: Log::of(&self.path),
         });
         let (theirs, at) = (queue.clone(), desk.clone());
         let path = self.path.clone();
@@ -220,7 +230,7 @@ fn run(path: &Path, queue: &Queue<Job>, desk: &Desk) {
     loop {
         let idle = desk.lock().as_ref().filter(|db| db.dirty).map(|_| IDLE);
         match queue.take(idle) {
-            Taken::Closed => return,
+            Taken::Closed => return desk.log.pay(),
             Taken::Idle => {
                 if let Some(db) = &mut *desk.lock() {
                     db.checkpoint();
@@ -233,9 +243,13 @@ fn run(path: &Path, queue: &Queue<Job>, desk: &Desk) {
                     None => Db::open(path).map(|opened| db.insert(opened)),
                 };
                 match opened {
-                    Ok(db) => work_off(db, path, batch, &desk.quick),
+                    Ok(db) => work_off(db, path, batch, desk),
                     Err(error) => refuse(batch, &error),
                 }
+                drop(db);
+                // Whoever asks meanwhile does the job there, and need not wait for the disk.
+                queue.rest();
+                desk.log.pay();
             }
         }
     }
@@ -244,19 +258,20 @@ fn run(path: &Path, queue: &Queue<Job>, desk: &Desk) {
 fn refuse(batch: VecDeque<Job>, error: &StoreError) {
     for job in batch {
         match job {
-            Job::Append(_) => {}
+            Job::Append(_) | Job::Rouse => {}
             Job::Call { work, .. } => work(Err(error.clone())),
         }
     }
 }
 
-fn work_off(db: &mut Db, path: &Path, batch: VecDeque<Job>, quick: &AtomicBool) {
+fn work_off(db: &mut Db, path: &Path, batch: VecDeque<Job>, desk: &Desk) {
     let mut appends: Vec<Append> = Vec::new();
     for job in batch {
         match job {
             Job::Append(append) => appends.push(append),
+            Job::Rouse => {}
             Job::Call {
-                promise,
+                flush,
                 settles,
                 work,
             } => {
@@ -266,9 +281,10 @@ fn work_off(db: &mut Db, path: &Path, batch: VecDeque<Job>, quick: &AtomicBool) 
                 }
                 db.journal(path, &mut appends);
                 let begun = Instant::now();
-                work(Ok(db));
-                if promise == Promise::Durable {
-                    quick.store(begun.elapsed() < QUICK, Ordering::Relaxed);
+                work(desk.log.may(flush).map(|()| &mut *db));
+                if desk.log.owe(flush) {
+                    let quick = begun.elapsed() < QUICK;
+                    desk.quick.store(quick, Ordering::Relaxed);
                 }
             }
         }
