@@ -28,7 +28,7 @@ pub struct Document {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// It is no JSON, or not of this form.
-    #[error("this is not an exported session: {0}")]
+    #[error("this is not an exported session")]
     Form(#[from] serde_json::Error),
     /// It is of another version of the form.
     #[error(

@@ -1,6 +1,7 @@
 //! `offline`: the model that needs no network and no key. A set of rules, not an AI: it recognises
 //! what a sentence asks for, calls the same tools as any model, and tells what it saw.
 
+mod about;
 mod code;
 mod diff;
 mod failures;
@@ -144,6 +145,8 @@ fn follow(intent: &Intent, replay: &mut Replay<'_>) -> Result<(), Halt> {
         Intent::Files(ask) => show::files(ask, replay),
         Intent::Show(place) => show::show(place, replay),
         Intent::Lookup { word, aim } => lookup::lookup(word, *aim, replay),
+        Intent::About(stems) if replay.has("search") => about::about(stems, replay),
+        Intent::About(_) => help::unknown(&[], replay),
         Intent::Unknown(words) => help::unknown(words, replay),
     }
 }

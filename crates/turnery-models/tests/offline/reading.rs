@@ -328,3 +328,46 @@ fn a_file_named_without_its_ending_is_found_and_one_outside_is_not_looked_for() 
         "I could not read /etc/passwd: /etc/passwd is outside the folders of this session (/p)"
     );
 }
+
+#[test]
+fn a_question_in_plain_words_is_answered_with_the_lines_that_speak_of_it() {
+    let played = play("where is the outcome of a loop decided?", |tool, args| {
+        assert_eq!(tool, "search");
+        assert_eq!(args["ignore_case"], true);
+        assert_eq!(
+            args["pattern"],
+            r"\boutcom.*\bdecid|\boutcom.*\bloop|\bdecid.*\boutcom|\bdecid.*\bloop|\bloop.*\boutcom|\bloop.*\bdecid"
+        );
+        Ok("tests/a.rs:3: let outcome = the_loop();\n\
+            src/end.rs:40: /// Decides the outcome of a loop.\n\
+            src/end.rs:41: fn outcome(of: &Loop) -> Outcome {\n\
+            README.md:9: each loop has an outcome\n"
+            .into())
+    });
+    assert_eq!(
+        played.text,
+        "Lines that speak of `outcom…`, `decid…`, `loop…`, the closest first:
+
+src/end.rs
+- 40: /// Decides the outcome of a loop.
+- 41: fn outcome(of: &Loop) -> Outcome {
+
+README.md
+- 9: each loop has an outcome
+
+tests/a.rs
+- 3: let outcome = the_loop();
+
+I searched for the words of your question; to understand what the lines say needs a model, and none is \
+connected."
+    );
+}
+
+#[test]
+fn a_question_that_no_line_speaks_of_is_told_so() {
+    let played = play("how are invoices paid?", |_, _| Ok(String::new()));
+    assert_eq!(
+        played.text,
+        "I found no line that speaks of two of `invoic…`, `paid…`. Files that git ignores are not searched."
+    );
+}

@@ -1,7 +1,7 @@
 //! Asking: sentences about names in the code, and about turnery itself.
 
 use super::{Aim, Intent, Topic, acting::literal};
-use crate::offline::{rules::pattern, target};
+use crate::offline::{about, rules::pattern, target};
 
 pub(super) fn help(text: &str) -> Option<Intent> {
     let greeting = pattern!(
@@ -70,12 +70,30 @@ fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// The word of a question that is a name: one that looks like code, or else the only one, or the one
-/// with a capital, that is no word of the question itself.
-fn named(text: &str, asked: bool) -> Option<String> {
+fn is_noise(word: &str) -> bool {
     let noise = pattern!(
         r"(?i)^(where|is|are|the|a|an|of|in|find|what|which|who|whom|does|do|did|me|this|that|it|explain|describe|how|show|definition|define|defined|declared|implemented|declaration|implementation|used|use|uses|using|usages?|usage|calls?|called|callers?|references?|referenced|work|works|working|mean|means|function|fn|struct|class|type|enum|trait|method|module|variable|constant|const|interface|macro|for|to|and|all|every|code|project|repo|repository|here|locate|go|goto|jump|look|lookup|up|tell|about|why|doc|docs|documentation|signature|from|by|on|places?|has|have|been|get|gets|i|can|you|file|files|created|set|come|comes|with)$"
     );
+    noise.is_match(word)
+}
+
+/// A question in plain words.
+pub(super) fn about(text: &str) -> Option<Intent> {
+    let ask =
+        pattern!(r"(?i)^(where|find|what|which|who|explain|describe|how|locate|why|when|look)\b");
+    let plain = text.lines().count() == 1 && code_words(text).is_empty();
+    if !plain || !ask.is_match(text) {
+        return None;
+    }
+    let more = pattern!(
+        r"(?i)^(when|should|would|could|must|will|was|were|there|its|their|after|before|into|many|much|happens?|happen|possible|if|not|our|your|my)$"
+    );
+    about::stems(text, |word| is_noise(word) || more.is_match(word)).map(Intent::About)
+}
+
+/// The word of a question that is a name: one that looks like code, or else the only one, or the one
+/// with a capital, that is no word of the question itself.
+fn named(text: &str, asked: bool) -> Option<String> {
     let names = text
         .split_whitespace()
         .map(target::bare)
@@ -87,7 +105,7 @@ fn named(text: &str, asked: bool) -> Option<String> {
         return None;
     }
     let rest: Vec<&str> = names
-        .filter(|word| !noise.is_match(word) && pattern!(r"^[A-Za-z_$][\w$:.!()]*$").is_match(word))
+        .filter(|word| !is_noise(word) && pattern!(r"^[A-Za-z_$][\w$:.!()]*$").is_match(word))
         .collect();
     match rest.as_slice() {
         [word] => Some((*word).to_owned()),

@@ -33,6 +33,8 @@ pub(super) enum Intent {
         word: String,
         aim: Aim,
     },
+    /// The stems of a question's words.
+    About(Vec<String>),
     Unknown(Vec<String>),
 }
 
@@ -136,6 +138,7 @@ impl Intent {
             .or_else(|| reading::files(text))
             .or_else(|| reading::show(text))
             .or_else(|| asking::lookup(text))
+            .or_else(|| asking::about(text))
             .unwrap_or_else(|| Self::Unknown(asking::code_words(text)))
     }
 }
