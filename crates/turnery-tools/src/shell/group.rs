@@ -1,7 +1,10 @@
 //! Group: a command in a process group of its own, all of which ends when the command does.
+//!
+//! What must hold: no signal is sent to a number that may be somebody else's by now. A leader keeps its
+//! number until it is waited for, so the group is killed first.
 
 use super::environment;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::{
     io,
     os::fd::OwnedFd,
@@ -11,6 +14,7 @@ use std::{
 use tokio::{
     net::unix::pipe,
     process::{Child, Command},
+    signal::unix::{Signal as Arrivals, SignalKind, signal},
 };
 
 /// A running command and all that it started. Dropping this kills them all.
@@ -18,7 +22,10 @@ use tokio::{
 /// Tokio's own kill on drop reaches the leader alone, so the guard kills the group.
 pub(super) struct Group {
     leader: Child,
+    /// There only while the leader is not waited for.
     id: Option<Pid>,
+    /// Some child of this process has ended.
+    endings: Arrivals,
 }
 
 impl Group {
@@ -60,6 +67,7 @@ impl Group {
             command.env_remove(name);
         }
         command.envs(environment::SET.iter().copied());
+        let endings = signal(SignalKind::child())?;
         let leader = command.spawn()?;
         let id = leader
             .id()
@@ -67,12 +75,22 @@ impl Group {
             .and_then(Pid::from_raw);
         // `command` holds the write ends of the pipe: it must go, or the pipe never ends.
         drop(command);
-        Ok((Self { leader, id }, receiver))
+        let group = Self {
+            leader,
+            id,
+            endings,
+        };
+        Ok((group, receiver))
     }
 
-    /// Wait for the leader. May be dropped and called again.
-    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.leader.wait().await
+    /// Wait until the leader has ended. May be dropped and called again.
+    pub(super) async fn over(&mut self) -> io::Result<()> {
+        let Some(id) = self.id else { return Ok(()) };
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        while waitid(WaitId::Pid(id), how)?.is_none() {
+            self.endings.recv().await;
+        }
+        Ok(())
     }
 
     /// Ask all of them to end.
@@ -85,11 +103,11 @@ impl Group {
         self.signal(Signal::KILL);
     }
 
-    /// The leader is gone: kill what it left behind. The group keeps its number while it has
-    /// members; once it has none the number may be given away, so this is the last signal to it.
-    pub(super) fn sweep(mut self) {
+    /// The leader has ended: kill what it left behind, and learn how it ended.
+    pub(super) async fn bury(mut self) -> io::Result<ExitStatus> {
         self.kill();
         self.id = None;
+        self.leader.wait().await
     }
 
     fn signal(&self, signal: Signal) {
@@ -103,5 +121,24 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::test_kill_process;
+
+    #[tokio::test]
+    async fn a_leader_that_has_ended_keeps_its_number_until_its_group_is_killed() {
+        let (mut group, _output) = Group::start("exit 3", Path::new("/"), &[]).unwrap();
+        let id = group.id.unwrap();
+        group.over().await.unwrap();
+        assert_eq!(test_kill_process(id), Ok(()), "nobody has waited for it");
+        assert_eq!(group.bury().await.unwrap().code(), Some(3));
+        assert!(
+            test_kill_process(id).is_err(),
+            "the number is no longer ours"
+        );
     }
 }

@@ -34,7 +34,7 @@ pub(super) async fn run(
     let mut stopped = None;
     let alarm = sleep_until(Instant::now() + limit);
     tokio::pin!(alarm);
-    let ended = loop {
+    loop {
         tokio::select! {
             biased;
             () = cx.cancel.cancelled(), if stopped.is_none() => {
@@ -51,7 +51,7 @@ pub(super) async fn run(
                 }
                 alarm.as_mut().reset(Instant::now() + grace::COMMAND);
             }
-            ended = group.wait() => break ended?,
+            over = group.over() => break over?,
             permit = cx.progress.reserve(), if stream.has_text() => match permit {
                 Ok(permit) => permit.send(Progress::Printed(stream.take())),
                 Err(_) => stream.close(),
@@ -69,8 +69,8 @@ pub(super) async fn run(
                 }
             }
         }
-    };
-    group.sweep();
+    }
+    let ended = group.bury().await?;
     drain(&output, &mut chunk, |bytes| {
         kept.add(bytes);
         stream.add(bytes);
