@@ -35,6 +35,10 @@ pub fn check_record(record: &LoopRecord) -> Result<(), String> {
     let kept = match record.status {
         // It was cut off by a crash, wherever it was (S5).
         LoopStatus::Aborted | LoopStatus::Pending | LoopStatus::Running => begun(record),
+        // From before there were events (LOOP-61).
+        LoopStatus::Completed if record.events.is_empty() && record.turns.is_empty() => {
+            check_history(&record.messages)
+        }
         LoopStatus::Completed | LoopStatus::Rejected => {
             check_stored(&record.events).and_then(|()| check_history(&record.messages))
         }

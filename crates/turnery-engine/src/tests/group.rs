@@ -137,6 +137,23 @@ fn the_oracle_knows_a_group_that_is_broken() {
     assert!(complaint(&early).starts_with("R1"), "{}", complaint(&early));
 }
 
+/// What streamed of a winner is not kept, so it is shown without: the numbers still rise.
+// proves: LOOP-80
+#[test]
+fn a_winner_may_be_shown_with_gaps_and_nothing_else_may() {
+    let mut shown = of_two(1).shown;
+    assert_eq!(crate::oracle::check(&shown), Ok(()));
+    for event in &mut shown[3..] {
+        event.seq += 2;
+    }
+    assert_eq!(crate::oracle::check(&shown), Ok(()));
+    let alone = crate::oracle::check(&shown[1..]).unwrap_err();
+    assert!(alone.starts_with("LOOP-80"), "{alone}");
+    shown[4].seq = 0;
+    let back = crate::oracle::check(&shown).unwrap_err();
+    assert!(back.starts_with("LOOP-80"), "{back}");
+}
+
 // proves: LOOP-75, UP-17
 #[test]
 fn who_may_win_and_who_does() {
