@@ -87,13 +87,17 @@ pub enum CompactionFault {
 impl Compaction {
     /// Have `model` make the summary.
     pub async fn run(self, model: Arc<dyn Model>) -> Compacted {
-        self.traced(model, Trace::default()).await
+        self.traced(model, Trace::default).await
     }
 
-    /// The same, and tell `trace` of the call.
-    pub(crate) async fn traced(self, model: Arc<dyn Model>, trace: Trace) -> Compacted {
+    /// The same, and trace the call, if there is one.
+    pub(crate) async fn traced(
+        self,
+        model: Arc<dyn Model>,
+        begin: impl FnOnce() -> Trace,
+    ) -> Compacted {
         let mut usage = None;
-        let (block, after) = match self.block(&*model, trace, &mut usage).await {
+        let (block, after) = match self.block(&*model, begin, &mut usage).await {
             Ok((block, after)) => (Ok(block), after),
             Err(fault) => (Err(fault), self.before),
         };
@@ -107,7 +111,7 @@ impl Compaction {
     async fn block(
         &self,
         model: &dyn Model,
-        trace: Trace,
+        begin: impl FnOnce() -> Trace,
         usage: &mut Option<Usage>,
     ) -> Result<(CompactionBlock, ContextSize), CompactionFault> {
         if model.info().api == OFFLINE {
@@ -126,7 +130,7 @@ impl Compaction {
         let room = transcript_room(model.info(), estimate);
         let request = self.request(&plan, room);
         let most = plan.summary_tokens().saturating_mul(PATIENCE);
-        let response = answer(model, request, most, trace).await?;
+        let response = answer(model, request, most, begin()).await?;
         *usage = response.usage.map(Usage::consistent);
         let summary = accepted(response, &plan)?;
         let (block, mut after) = plan.block(&summary, Utc::now());

@@ -6,7 +6,7 @@ use crate::{
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
-use turnery_agent::{ModelCall, TraceSink, TurnInput, usage::source};
+use turnery_agent::{ModelCall, PromptOptions, TraceSink, TurnInput, usage::source};
 use turnery_engine::FaultKind;
 
 // proves: LASH-99, LASH-112, I12, R9
@@ -145,4 +145,17 @@ async fn a_trace_sink_that_breaks_disturbs_nobody() {
     assert_eq!(words(&output.activities), ["retry 1", "say a", "usage"]);
     let output = hello(&session).await;
     assert_eq!(words(&output.activities), ["say b", "usage"]);
+}
+
+// proves: LASH-99, I12
+#[tokio::test(start_paused = true)]
+async fn a_summary_that_needs_no_call_is_not_told_as_one() {
+    let world = World::new(vec![vec![Act::Say("hi")]]);
+    let session = world.session().await;
+    hello(&session).await;
+    let ticket = session.compact(PromptOptions::default()).unwrap();
+    let result = ticket.result().await.unwrap();
+    assert_eq!(result.loops[0].compaction_block, None);
+    let told: Vec<_> = world.calls().iter().map(|call| call.source).collect();
+    assert_eq!(told, [source::TURN]);
 }

@@ -70,8 +70,8 @@ impl Run<'_> {
             overhead: task.overhead,
             settings: task.settings.compaction,
         };
-        let trace = self.trace(source::COMPACTION, model);
-        let compacted = compaction.traced(Arc::clone(model), trace);
+        let begin = self.tracing(source::COMPACTION, model);
+        let compacted = compaction.traced(Arc::clone(model), begin);
         self.compacting = Some(Box::pin(compacted));
     }
 
@@ -173,7 +173,7 @@ impl Run<'_> {
     fn call_model(&self, tools: bool) -> RunningModel {
         let task = &*self.task;
         let model = self.scope.model.as_ref().unwrap_or(&task.model);
-        let trace = self.trace(source::TURN, model);
+        let trace = self.tracing(source::TURN, model)();
         let request = ModelRequest {
             session_id: task.info.id.clone(),
             system: Arc::clone(&task.settings.system),
@@ -189,13 +189,24 @@ impl Run<'_> {
         RunningModel::call(Arc::clone(model), request, trace)
     }
 
-    fn trace(&self, source: &'static str, model: &Arc<dyn Model>) -> Trace {
-        self.task.tracing.begin(Call {
-            session_id: self.task.info.id.clone(),
-            loop_id: self.machine.spec().loop_id.clone(),
-            source,
-            model: &model.info().name,
-        })
+    /// What begins to trace a call.
+    fn tracing(
+        &self,
+        source: &'static str,
+        model: &Arc<dyn Model>,
+    ) -> impl FnOnce() -> Trace + Send + use<> {
+        let tracing = self.task.tracing.clone();
+        let session_id = self.task.info.id.clone();
+        let loop_id = self.machine.spec().loop_id.clone();
+        let model = Arc::clone(model);
+        move || {
+            tracing.begin(Call {
+                session_id,
+                loop_id,
+                source,
+                model: &model.info().name,
+            })
+        }
     }
 
     fn tool_cx(&self, call: &ToolCall) -> (ToolCx, mpsc::Receiver<Progress>) {
