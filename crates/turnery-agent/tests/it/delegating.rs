@@ -23,7 +23,7 @@ fn results(result: &PromptResult) -> Vec<String> {
 }
 
 /// The child sessions of all sessions, with their loops.
-async fn children(world: &World) -> Vec<(SessionId, Vec<Arc<LoopRecord>>)> {
+pub(crate) async fn children(world: &World) -> Vec<(SessionId, Vec<Arc<LoopRecord>>)> {
     let query = ListQuery {
         spawned: true,
         ..ListQuery::default()

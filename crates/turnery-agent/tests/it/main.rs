@@ -15,6 +15,7 @@ mod framing;
 mod hooking;
 mod inserting;
 mod lending;
+mod nesting;
 mod observing;
 mod opening;
 mod prompting;
