@@ -49,10 +49,10 @@ async fn a_childs_usage_is_told_live_and_counted_once_beside_the_parents() {
     assert_eq!(
         shown,
         [
-            of("kid-c", 0, 3, 3),
-            of("kid-c", 1, 4, 7),
-            of("kid-d", 0, 3, 3),
-            of("kid-d", 1, 4, 7),
+            of("kid-1", 0, 3, 3),
+            of("kid-1", 1, 4, 7),
+            of("kid-2", 0, 3, 3),
+            of("kid-2", 1, 4, 7),
         ]
     );
     // Between the start and the end of the call that it works for, in that call's row.

@@ -10,8 +10,8 @@ use std::{
 use tokio::sync::Notify;
 use turnery_engine::{
     CallDetail, CallId, ChildUsage, Content, FailureKind, FaultKind, ModelDelta, ModelFault,
-    ModelStop, Response, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Usage,
-    usage::source,
+    ModelStop, Response, SessionId, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec,
+    Usage, usage::source,
 };
 use turnery_models::{DeltaSender, Model, ModelInfo, ModelName, ModelRequest, Retry};
 use turnery_tools::{Access, Prepared, Progress, Tool, ToolCx, Workspace};
@@ -43,14 +43,51 @@ pub(crate) struct Toy {
     pub(crate) sent: Arc<Mutex<usize>>,
     /// Calls that are under way now.
     pub(crate) alive: Arc<Mutex<usize>>,
+    /// Its answers so far.
+    pub(crate) answered: Mutex<Vec<Answered>>,
+    /// Attempts so far that came to nothing.
+    pub(crate) failed: Arc<Mutex<usize>>,
 }
 
-/// Counts as one for as long as it lives.
-struct Alive(Arc<Mutex<usize>>);
+/// An answer, and what it claimed to have cost.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    pub(crate) session_id: SessionId,
+    pub(crate) source: &'static str,
+    pub(crate) model: String,
+    pub(crate) usage: Option<Usage>,
+}
+
+/// Counts as one for as long as it lives, and as failed unless it ends with an answer.
+struct Alive {
+    alive: Arc<Mutex<usize>>,
+    failed: Arc<Mutex<usize>>,
+    has_answered: bool,
+}
+
+impl Alive {
+    fn answers(mut self) {
+        self.has_answered = true;
+    }
+}
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        *self.0.lock().unwrap() -= 1;
+        *self.alive.lock().unwrap() -= 1;
+        *self.failed.lock().unwrap() += usize::from(!self.has_answered);
+    }
+}
+
+/// What a request is for, as whoever answers it can tell.
+fn purpose(request: &ModelRequest) -> &'static str {
+    let is_of = |mark: &str| request.messages[0].message.text().contains(mark);
+    if request.system.starts_with("be good") {
+        source::TURN
+    } else if is_of("<answer number=") {
+        source::EVALUATION
+    } else {
+        assert!(is_of("<conversation>"), "{request:?}");
+        source::COMPACTION
     }
 }
 
@@ -76,6 +113,14 @@ pub(crate) fn spent(n: u64) -> Usage {
 
 impl Toy {
     pub(crate) fn new(name: &str, script: Vec<Vec<Act>>) -> Arc<Self> {
+        Self::with_window(name, None, script)
+    }
+
+    pub(crate) fn with_window(
+        name: &str,
+        context_window: Option<u32>,
+        script: Vec<Vec<Act>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
                 name: ModelName {
@@ -83,7 +128,7 @@ impl Toy {
                     model: name.to_owned(),
                 },
                 display_name: "Toy".to_owned(),
-                context_window: None,
+                context_window,
                 max_output: 100,
                 images: true,
                 reasoning: true,
@@ -94,6 +139,8 @@ impl Toy {
             requests: Mutex::default(),
             sent: Arc::default(),
             alive: Arc::default(),
+            answered: Mutex::default(),
+            failed: Arc::default(),
         })
     }
 
@@ -120,10 +167,14 @@ impl Toy {
                 }
                 Act::Call(id, name) => {
                     stop = ModelStop::ToolUse;
+                    let args = match name {
+                        "task" => json!({"title": id, "prompt": "dig ".repeat(500)}),
+                        _ => json!({"of": id}),
+                    };
                     content.push(Content::ToolCall(ToolCall {
                         call_id: CallId::from(id),
                         name: name.to_owned(),
-                        args: Arc::new(json!({"of": id})),
+                        args: Arc::new(args),
                     }));
                 }
                 Act::Spend(spent) => usage = Some(spent),
@@ -135,6 +186,7 @@ impl Toy {
                         wait,
                     })
                     .await;
+                    *self.failed.lock().unwrap() += 1;
                     tokio::time::sleep(wait).await;
                 }
                 Act::Wait(signal) => signal.notified().await,
@@ -167,12 +219,26 @@ impl Model for Toy {
         out: DeltaSender,
     ) -> BoxFuture<'_, Result<Response, ModelFault>> {
         let acts = self.script.lock().unwrap().pop_front().unwrap_or_default();
+        let answered = (request.session_id.clone(), purpose(&request));
         self.requests.lock().unwrap().push(request);
         *self.alive.lock().unwrap() += 1;
-        let alive = Alive(Arc::clone(&self.alive));
+        let alive = Alive {
+            alive: Arc::clone(&self.alive),
+            failed: Arc::clone(&self.failed),
+            has_answered: false,
+        };
         Box::pin(async move {
-            let _alive = alive;
-            self.act(acts, out).await
+            let end = self.act(acts, out).await;
+            if let Ok(response) = &end {
+                alive.answers();
+                self.answered.lock().unwrap().push(Answered {
+                    session_id: answered.0,
+                    source: answered.1,
+                    model: self.info.name.to_string(),
+                    usage: response.usage,
+                });
+            }
+            end
         })
     }
 }
@@ -181,10 +247,15 @@ impl Model for Toy {
 pub(crate) struct ToyTool {
     spec: ToolSpec,
     ran: Arc<Mutex<Vec<String>>>,
+    /// What all children that were hired have spent.
+    hired: Arc<Mutex<Usage>>,
 }
 
 impl ToyTool {
-    pub(crate) fn all(ran: &Arc<Mutex<Vec<String>>>) -> Vec<Arc<dyn Tool>> {
+    pub(crate) fn all(
+        ran: &Arc<Mutex<Vec<String>>>,
+        hired: &Arc<Mutex<Usage>>,
+    ) -> Vec<Arc<dyn Tool>> {
         let make = |name: &str| -> Arc<dyn Tool> {
             Arc::new(Self {
                 spec: ToolSpec {
@@ -193,6 +264,7 @@ impl ToyTool {
                     schema: json!({"type": "object"}).into(),
                 },
                 ran: Arc::clone(ran),
+                hired: Arc::clone(hired),
             })
         };
         [
@@ -203,19 +275,21 @@ impl ToyTool {
     }
 }
 
-/// A child session of two turns.
-async fn hire(cx: &ToolCx) -> ToolEnvelope {
+/// A child session of two turns, one that nobody else has.
+async fn hire(number: usize, hired: &Mutex<Usage>, cx: &ToolCx) -> ToolEnvelope {
     for (iteration, n, sum) in [(0, 3, 3), (1, 4, 7)] {
         let child = ChildUsage {
-            session_id: format!("kid-{}", cx.call_id).into(),
+            session_id: format!("kid-{number}").into(),
             source: source::SUBAGENT.to_owned(),
             model: "toy/kid".to_owned(),
             iteration,
             usage: Some(spent(n)),
             cumulative: spent(sum),
         };
-        let _ = cx.progress.send(Progress::Spent(child)).await;
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        if cx.progress.send(Progress::Spent(child)).await.is_ok() {
+            *hired.lock().unwrap() += spent(n);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     ToolEnvelope::text("hired")
 }
@@ -250,7 +324,11 @@ impl Tool for ToyTool {
     }
 
     fn run<'a>(&'a self, _args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        self.ran.lock().unwrap().push(self.spec.name.clone());
+        let number = {
+            let mut ran = self.ran.lock().unwrap();
+            ran.push(self.spec.name.clone());
+            ran.len()
+        };
         Box::pin(async move {
             match &*self.spec.name {
                 "fail" => ToolEnvelope::failed(FailureKind::ExecutionError, "it broke"),
@@ -260,7 +338,7 @@ impl Tool for ToyTool {
                 }
                 "rate" => deciding(ToolControl::Finish(json!({"rating": 3}))),
                 "submit" => deciding(ToolControl::Submit(json!(["a", "b"]))),
-                "hire" => hire(cx).await,
+                "hire" => hire(number, &self.hired, cx).await,
                 "switch" => deciding(ToolControl::SwitchFrame {
                     task: "do the rest".to_owned(),
                 }),

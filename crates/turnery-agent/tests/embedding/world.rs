@@ -8,9 +8,9 @@ use std::{
 };
 use turnery_agent::{
     ActivitySink, Agent, Item, ModelCall, OpenRequest, Outbox, Ports, PromptOutput, Session,
-    Settings, Silent, TraceSink, TurnActivity, TurnEvent, TurnInput,
+    Settings, Silent, SubAgents, TraceSink, TurnActivity, TurnEvent, TurnInput,
 };
-use turnery_engine::LoopRecord;
+use turnery_engine::{LoopRecord, SessionId, Usage};
 use turnery_models::Catalogue;
 use turnery_store::{
     MemoryStore, Store,
@@ -48,9 +48,12 @@ impl Outbox for Watched {
 pub(crate) struct World {
     pub(crate) agent: Agent,
     pub(crate) toy: Arc<Toy>,
+    pub(crate) second: Arc<Toy>,
     pub(crate) store: Arc<dyn Store>,
     traced: Arc<Traced>,
     pub(crate) ran: Arc<Mutex<Vec<String>>>,
+    /// What all children that were hired have spent.
+    pub(crate) hired: Arc<Mutex<Usage>>,
     folder: tempfile::TempDir,
     guard: Guard,
 }
@@ -66,26 +69,58 @@ impl World {
         script: Vec<Vec<Act>>,
         second: Vec<Vec<Act>>,
     ) -> Self {
-        let toy = Toy::new("one", script);
+        let toys = [Toy::new("one", script), Toy::new("two", second)];
+        Self::made(store, toys, |_| {}, |tools| tools)
+    }
+
+    /// With sub-agents, and with models that have little room: history is summarised soon.
+    pub(crate) fn tight(
+        store: Arc<dyn Store>,
+        script: Vec<Vec<Act>>,
+        second: Vec<Vec<Act>>,
+    ) -> Self {
+        const WINDOW: Option<u32> = Some(20_000);
+        let toys = [
+            Toy::with_window("one", WINDOW, script),
+            Toy::with_window("two", WINDOW, second),
+        ];
+        let set = |settings: &mut Settings| {
+            settings.compact_at = 50;
+            settings.compaction.first_turns = 0;
+            settings.compaction.recent_turns = 1;
+        };
+        Self::made(store, toys, set, |tools| tools.and(SubAgents::new()))
+    }
+
+    fn made(
+        store: Arc<dyn Store>,
+        [toy, second]: [Arc<Toy>; 2],
+        set: impl FnOnce(&mut Settings),
+        and: impl FnOnce(Toolbox) -> Toolbox,
+    ) -> Self {
         let ran: Arc<Mutex<Vec<String>>> = Arc::default();
+        let hired: Arc<Mutex<Usage>> = Arc::default();
         let traced: Arc<Traced> = Arc::default();
-        let settings = Settings::new("toy/one".parse().unwrap(), "be good");
+        let mut settings = Settings::new("toy/one".parse().unwrap(), "be good");
+        set(&mut settings);
         let models = Catalogue::new(Vec::new())
             .with_model(toy.clone())
-            .with_model(Toy::new("two", second));
+            .with_model(second.clone());
         let agent = Agent::new(
             Arc::clone(&store),
             Arc::new(models),
-            Toolbox::new(ToyTool::all(&ran)),
+            and(Toolbox::new(ToyTool::all(&ran, &hired))),
             Arc::new(settings),
         );
         Self {
             agent: agent.with_trace(traced.clone()),
             toy,
             guard: Guard::over(Arc::clone(&store)),
+            second,
             store,
             traced,
             ran,
+            hired,
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -109,10 +144,13 @@ impl World {
 
     /// The same session, opened apart.
     pub(crate) async fn again(&self, session: &Session) -> Session {
+        self.open(session.id()).await
+    }
+
+    /// A session that there is.
+    pub(crate) async fn open(&self, id: &SessionId) -> Session {
         let ports = self.ports();
-        let opened = self
-            .agent
-            .open(session.id(), self.request(), false, |_| ports);
+        let opened = self.agent.open(id, self.request(), false, |_| ports);
         opened.await.unwrap()
     }
 

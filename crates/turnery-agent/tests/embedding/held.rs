@@ -1,0 +1,83 @@
+//! A store whose work takes no time on the paused clock: a database at work on a thread of its own would
+//! otherwise look like a session that has nothing to do, and time would run on.
+
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, mpsc};
+use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
+use turnery_store::{
+    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch, Store,
+    StoreError,
+};
+
+/// That store.
+pub(crate) struct Held<S>(pub(crate) S);
+
+/// The clock stands still while a blocking task runs.
+fn held<T: Send + 'static>(work: BoxFuture<'_, T>) -> BoxFuture<'_, T> {
+    Box::pin(async move {
+        let (done, wait) = mpsc::channel::<()>();
+        let holding = tokio::task::spawn_blocking(move || wait.recv().is_err());
+        let end = work.await;
+        drop(done);
+        holding.await.unwrap();
+        end
+    })
+}
+
+impl<S: Store> Store for Held<S> {
+    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        held(self.0.create(new))
+    }
+
+    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        held(self.0.info(id))
+    }
+
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
+        held(self.0.list(query))
+    }
+
+    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        held(self.0.delete(id))
+    }
+
+    fn loops(
+        &self,
+        id: &SessionId,
+        after: u64,
+    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        held(self.0.loops(id, after))
+    }
+
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        held(self.0.history(id))
+    }
+
+    fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
+        held(self.0.claim(id, owner))
+    }
+
+    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        held(self.0.renew(lane))
+    }
+
+    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        held(self.0.release(lane))
+    }
+
+    fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
+        self.0.append(lane, loop_id, events);
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
+        held(self.0.commit(commit))
+    }
+
+    fn patch(
+        &self,
+        id: &SessionId,
+        patch: SessionPatch,
+    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        held(self.0.patch(id, patch))
+    }
+}
