@@ -5,6 +5,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Output, Stdio},
+    sync::Arc,
     time::Duration,
 };
 use tempfile::TempDir;
@@ -12,12 +13,16 @@ use tokio::{
     io::AsyncWriteExt as _,
     process::{Child, Command},
 };
+use turnery_store::{ListQuery, SqliteStore, Store as _, oracle::Guard};
 
 /// Nothing here takes long; a test that hangs fails.
 const BOUND: Duration = Duration::from_secs(30);
 
 /// Where one test lives.
 pub(crate) struct Home {
+    /// Whatever the test is about, in the end all that is stored must keep the grammar.
+    _guard: Guard,
+    store: Arc<SqliteStore>,
     folder: TempDir,
 }
 
@@ -33,7 +38,13 @@ impl Home {
     pub(crate) fn new() -> Self {
         let folder = TempDir::new().expect("a temporary folder");
         fs::create_dir(folder.path().join("project")).expect("project");
-        Self { folder }
+        let sessions = folder.path().join("turnery").join("sessions.db");
+        let store = Arc::new(SqliteStore::open(sessions));
+        Self {
+            _guard: Guard::over(store.clone()),
+            store,
+            folder,
+        }
     }
 
     /// The working directory of all commands.
@@ -124,4 +135,12 @@ impl Done {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
+}
+
+#[tokio::test]
+async fn what_a_command_stores_is_what_the_guard_looks_at() {
+    let home = Home::new();
+    home.run(&["run", "--model", "offline", "hi"]).await;
+    let listed = home.store.list(ListQuery::default()).await.expect("read");
+    assert_eq!(listed.sessions.len(), 1);
 }
