@@ -6,6 +6,7 @@ mod commands;
 mod negotiating;
 mod prompting;
 mod sessions;
+mod wrong;
 
 use serde_json::Value;
 

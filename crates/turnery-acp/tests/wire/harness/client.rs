@@ -1,9 +1,9 @@
 //! Client: the other end of the pipes.
 
-use super::{Oracle, schema, schema_v2};
+use super::{Oracle, grammar_v2::Grammar, schema, schema_v2};
 use serde_json::{Value, json};
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe},
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
@@ -15,12 +15,18 @@ use turnery_agent::Agent;
 /// No test waits longer than this for a line; none is known to need a hundredth of it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Set to run every test with the draft of the second version switched on.
+pub(crate) const WITH_V2: &str = "TURNERY_WIRE_WITH_V2";
+
 /// A client, and the agent that it talks to.
 pub(crate) struct Client {
     input: Option<PipeWriter>,
     lines: Option<mpsc::Receiver<String>>,
     output: Option<PipeReader>,
     asked: HashMap<String, String>,
+    /// Requests that no client of the second version would send: none may get a result.
+    wrong: HashSet<String>,
+    grammar: Grammar,
     seen: VecDeque<Value>,
     /// What the agent offered as commands: beside everything else, so that tests need not count it.
     offers: Vec<Value>,
@@ -42,7 +48,8 @@ impl Client {
     }
 
     /// Connect, and read nothing until [`Self::listen`].
-    pub(crate) fn connect_deaf(agent: Arc<Agent>, options: ServeOptions) -> Self {
+    pub(crate) fn connect_deaf(agent: Arc<Agent>, mut options: ServeOptions) -> Self {
+        options.v2 |= std::env::var_os(WITH_V2).is_some();
         let (agent_input, input) = pipe().expect("a pipe");
         let (output, agent_output) = pipe().expect("a pipe");
         let (clock, mut times) = tokio::sync::mpsc::channel::<(Duration, mpsc::Sender<()>)>(1);
@@ -68,6 +75,8 @@ impl Client {
             lines: None,
             output: Some(output),
             asked: HashMap::new(),
+            wrong: HashSet::new(),
+            grammar: Grammar::default(),
             seen: VecDeque::new(),
             offers: Vec::new(),
             next_id: 0,
@@ -114,6 +123,12 @@ impl Client {
         self.oracle.told(message);
         if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
             self.asked.insert(id.to_string(), method.to_owned());
+            self.grammar.asks(id, method, &message["params"]);
+            let known = self.version == 2 || message["params"]["protocolVersion"] == 2;
+            match known && !schema_v2::may_ask(method, &message["params"]) {
+                true => self.wrong.insert(id.to_string()),
+                false => self.wrong.remove(&id.to_string()),
+            };
         }
     }
 
@@ -133,6 +148,9 @@ impl Client {
 
     /// Send a notification.
     pub(crate) fn tell(&mut self, method: &str, params: Value) {
+        if self.version == 2 {
+            schema_v2::check_told(method, &params);
+        }
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
@@ -154,6 +172,14 @@ impl Client {
 
     /// Answer a request of the agent.
     pub(crate) fn reply(&mut self, asked: &Value, result: Value) {
+        if self.version == 2 {
+            schema_v2::check_reply(asked, &result);
+        }
+        self.reply_anything(asked, result);
+    }
+
+    /// Answer a request of the agent with what no client would say.
+    pub(crate) fn reply_anything(&mut self, asked: &Value, result: Value) {
         self.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
     }
 
@@ -206,13 +232,20 @@ impl Client {
             2 => schema_v2::CHECKS,
             _ => schema::CHECKS,
         };
+        if self.version == 2
+            && let Err(law) = self.grammar.said(&message)
+        {
+            panic!("{law}: {message} after {:?}", self.seen);
+        }
         if let Some(method) = message["method"].as_str() {
             check_call(method, &message["params"]);
         } else if let Some(error) = message.get("error") {
             assert!(message.get("result").is_none());
             check_error(error);
         } else {
-            let method = self.asked.get(&message["id"].to_string());
+            let id = message["id"].to_string();
+            assert!(!self.wrong.contains(&id), "taken, though wrong: {message}");
+            let method = self.asked.get(&id);
             check_result(method.expect("asked"), &message["result"]);
         }
         Some(message)

@@ -3,12 +3,14 @@
 //! shown to an oracle that knows the rules.
 
 mod client;
+mod grammar_v2;
 mod oracle;
 mod schema;
 mod schema_v2;
 mod tools;
 mod world;
 
-pub(crate) use client::{Client, error_of, result_of};
+pub(crate) use client::{Client, WITH_V2, error_of, result_of};
+pub(crate) use grammar_v2::Grammar;
 pub(crate) use oracle::Oracle;
 pub(crate) use world::{World, prompt};

@@ -7,10 +7,12 @@
 
 use super::schema::{Checks, same};
 use agent_client_protocol_schema::v2::{
-    CancelRequestNotification, CloseSessionResponse, DeleteSessionResponse, Error,
-    InitializeResponse, ListSessionsResponse, NewSessionResponse, PromptResponse,
-    RequestPermissionRequest, ResumeSessionResponse, SetSessionConfigOptionResponse,
-    UpdateSessionNotification,
+    CancelRequestNotification, CancelSessionNotification, CloseSessionRequest,
+    CloseSessionResponse, DeleteSessionRequest, DeleteSessionResponse, Error, InitializeRequest,
+    InitializeResponse, ListSessionsRequest, ListSessionsResponse, NewSessionRequest,
+    NewSessionResponse, PromptRequest, PromptResponse, RequestPermissionRequest,
+    RequestPermissionResponse, ResumeSessionRequest, ResumeSessionResponse,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, UpdateSessionNotification,
 };
 use jsonschema::Validator;
 use schemars::JsonSchema;
@@ -48,13 +50,52 @@ fn validator<T: JsonSchema>() -> &'static Validator {
     })
 }
 
-fn valid<T: JsonSchema + Serialize + DeserializeOwned>(value: &Value) {
-    let faults: Vec<String> = validator::<T>()
-        .iter_errors(value)
-        .map(|fault| format!("{fault} at {}", fault.instance_path()))
-        .collect();
+fn faults<T: JsonSchema>(value: &Value) -> Vec<String> {
+    let faults = validator::<T>().iter_errors(value);
+    let faults = faults.map(|fault| format!("{fault} at {}", fault.instance_path()));
+    faults.collect()
+}
+
+fn fits<T: JsonSchema>(value: &Value) {
+    let faults = faults::<T>(value);
     assert!(faults.is_empty(), "{faults:?}: {value}");
+}
+
+fn valid<T: JsonSchema + Serialize + DeserializeOwned>(value: &Value) {
+    fits::<T>(value);
     same::<T>(value);
+}
+
+/// Whether a client of the second version may ask this. Of methods that do not exist anything goes.
+pub(super) fn may_ask(method: &str, params: &Value) -> bool {
+    let faults = match method {
+        "initialize" => faults::<InitializeRequest>(params),
+        "session/new" => faults::<NewSessionRequest>(params),
+        "session/resume" => faults::<ResumeSessionRequest>(params),
+        "session/list" if params.is_null() => Vec::new(),
+        "session/list" => faults::<ListSessionsRequest>(params),
+        "session/close" => faults::<CloseSessionRequest>(params),
+        "session/delete" => faults::<DeleteSessionRequest>(params),
+        "session/prompt" => faults::<PromptRequest>(params),
+        "session/set_config_option" => faults::<SetSessionConfigOptionRequest>(params),
+        _ => Vec::new(),
+    };
+    faults.is_empty()
+}
+
+/// What the client tells.
+pub(super) fn check_told(method: &str, params: &Value) {
+    match method {
+        "session/cancel" => fits::<CancelSessionNotification>(params),
+        "$/cancel_request" => fits::<CancelRequestNotification>(params),
+        other => panic!("the client told {other}, which no v2 agent knows"),
+    }
+}
+
+/// What the client answers.
+pub(super) fn check_reply(asked: &Value, result: &Value) {
+    assert_eq!(asked["method"], "session/request_permission");
+    fits::<RequestPermissionResponse>(result);
 }
 
 fn check_call(method: &str, params: &Value) {

@@ -1,7 +1,8 @@
 //! Which version is spoken, and what comes first.
 
-use crate::harness::{Client, World, error_of, prompt, result_of};
+use crate::harness::{Client, WITH_V2, World, error_of, prompt, result_of};
 use serde_json::{Value, json};
+use std::{env, process::Command};
 
 fn initialize(client: &mut Client, version: u64) -> Value {
     let info = json!({"name": "test", "version": "1"});
@@ -73,6 +74,27 @@ fn a_client_of_the_first_version_sees_nothing_of_the_second() {
             .iter()
             .any(|line| line.to_string().contains("state_update"))
     );
+}
+
+// proves: V2-1
+/// All tests of the first version, once more with the second one switched on. What differs is which
+/// version is chosen, and nothing else.
+#[test]
+fn the_first_version_is_the_same_with_the_switch_on() {
+    let tests = env::current_exe().expect("a path");
+    let run = Command::new(tests)
+        .args(["--skip", "v2::", "--skip", "rpc::initialize_negotiates"])
+        .env(WITH_V2, "1")
+        .output()
+        .expect("runs");
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{said}");
+    for test in [
+        "prompts::text_survives_as_it_was",
+        "tools::always_is_remembered",
+    ] {
+        assert!(said.contains(&format!("test {test} ... ok")), "{said}");
+    }
 }
 
 // proves: V2-2

@@ -1,0 +1,146 @@
+//! Wrong traffic: lines that no agent may say, each caught by the grammar that all tests run under.
+
+use crate::harness::Grammar;
+use serde_json::{Value, json};
+
+fn update(update: Value) -> Value {
+    json!({"method": "session/update", "params": {"sessionId": "s1", "update": update}})
+}
+
+fn state(state: &str) -> Value {
+    update(json!({"sessionUpdate": "state_update", "state": state}))
+}
+
+fn ends() -> Value {
+    update(json!({"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"}))
+}
+
+fn call(status: &str) -> Value {
+    update(
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "c1", "title": "t", "status": status}),
+    )
+}
+
+fn echo() -> Value {
+    update(json!({"sessionUpdate": "user_message", "messageId": "m1"}))
+}
+
+fn terminal() -> Value {
+    update(json!({"sessionUpdate": "terminal_update", "terminalId": "t1"}))
+}
+
+fn printed() -> Value {
+    update(json!({"sessionUpdate": "terminal_output_chunk", "terminalId": "t1"}))
+}
+
+fn said() -> Value {
+    update(json!({"sessionUpdate": "agent_message_chunk", "messageId": "m2"}))
+}
+
+fn compacts(status: &str) -> Value {
+    update(json!({"sessionUpdate": "compaction_update", "compactionId": "k1", "status": status}))
+}
+
+fn options(current: &str, values: &[&str]) -> Value {
+    let values: Vec<Value> = values.iter().map(|value| json!({"value": value})).collect();
+    let option = json!({"configId": "mode", "currentValue": current, "options": values});
+    update(json!({"sessionUpdate": "config_option_update", "configOptions": [option]}))
+}
+
+fn fault(lines: &[Value]) -> Option<String> {
+    let mut grammar = Grammar::default();
+    for (id, method) in [
+        (1, "session/prompt"),
+        (2, "session/close"),
+        (3, "session/list"),
+    ] {
+        grammar.asks(&json!(id), method, &json!({"sessionId": "s1"}));
+    }
+    lines.iter().find_map(|line| grammar.said(line).err())
+}
+
+#[test]
+fn a_right_connection_is_right() {
+    let exits = json!({"sessionUpdate": "terminal_update", "terminalId": "t1", "exitStatus": {}});
+    let lines = [
+        json!({"id": 1, "result": {"messageId": "m1"}}),
+        state("running"),
+        echo(),
+        said(),
+        call("pending"),
+        state("requires_action"),
+        state("running"),
+        call("in_progress"),
+        terminal(),
+        printed(),
+        update(exits),
+        call("completed"),
+        compacts("in_progress"),
+        compacts("completed"),
+        options("a", &["a", "b"]),
+        ends(),
+        state("running"),
+        ends(),
+        json!({"id": 2, "result": {}}),
+    ];
+    assert_eq!(fault(&lines), None);
+}
+
+#[test]
+fn each_wrong_line_is_caught() {
+    let answer = |id: u64, result: Value| json!({"id": id, "result": result});
+    let background = json!({"sessionUpdate": "state_update", "state": "running", "background": []});
+    let question = json!({"method": "session/request_permission",
+        "params": {"options": [{"optionId": "a"}, {"optionId": "a"}]}});
+    let refers = json!({"sessionUpdate": "tool_call_update", "toolCallId": "c1", "title": "t",
+        "status": "pending", "content": [{"type": "terminal", "terminalId": "t1"}]});
+    let untitled =
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "pending"});
+    let run = || state("running");
+    for (lines, law) in [
+        (vec![said()], "nothing is done while idle"),
+        (
+            vec![run(), ends(), call("pending")],
+            "nothing is done while idle",
+        ),
+        (vec![run(), run()], "a state is news"),
+        (vec![run(), state("idle")], "work ends for a reason"),
+        (vec![update(background)], "no background is told"),
+        (vec![run(), echo(), echo()], "a message is echoed once"),
+        (
+            vec![run(), answer(1, json!({"messageId": "m1"})), ends()],
+            "what was answered is echoed",
+        ),
+        (vec![run(), call("in_progress")], "a call begins pending"),
+        (vec![run(), update(untitled)], "a call begins with a title"),
+        (
+            vec![run(), call("pending"), call("failed"), call("completed")],
+            "a call ends once",
+        ),
+        (vec![run(), call("pending"), ends()], "all ends before idle"),
+        (vec![run(), terminal(), ends()], "all ends before idle"),
+        (
+            vec![run(), update(refers)],
+            "a terminal is told of before it is shown",
+        ),
+        (vec![run(), printed()], "an open terminal prints"),
+        (vec![run(), compacts("completed")], "a compaction begins"),
+        (
+            vec![options("c", &["a", "b"])],
+            "an option's value is among its values",
+        ),
+        (vec![options("a", &["a", "a"])], "names differ"),
+        (vec![options("a", &[])], "names differ"),
+        (vec![question], "names differ"),
+        (
+            vec![run(), answer(2, json!({}))],
+            "a session is idle before it is closed",
+        ),
+        (
+            vec![answer(2, json!({})), options("a", &["a"])],
+            "a closed session is silent",
+        ),
+    ] {
+        assert_eq!(fault(&lines).as_deref(), Some(law), "{lines:?}");
+    }
+}
