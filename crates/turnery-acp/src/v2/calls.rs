@@ -74,7 +74,7 @@ impl Calls {
         let before = std::mem::replace(&mut call.detail, detail.clone());
         let mut update = patch(id);
         if before.title != detail.title {
-            update = update.title(detail.title.clone());
+            update = update.title(call.title());
         }
         if before.kind != detail.kind {
             update = update.kind(shown::kind(detail.kind));
@@ -159,14 +159,18 @@ impl Calls {
 }
 
 impl Call {
-    fn announced(&self) -> ToolCallUpdate {
-        let title = match self.detail.title.as_str() {
+    /// What it is called: if nothing better is known, by its tool.
+    fn title(&self) -> String {
+        match self.detail.title.as_str() {
             "" => self.asked.name.clone(),
             title => title.to_owned(),
-        };
+        }
+    }
+
+    fn announced(&self) -> ToolCallUpdate {
         let mut update = patch(&self.asked.call_id)
             .name(self.asked.name.clone())
-            .title(title)
+            .title(self.title())
             .kind(shown::kind(self.detail.kind));
         let content = shown::artifacts(&self.detail.artifacts);
         if !content.is_empty() {

@@ -2,6 +2,9 @@
 
 mod calls;
 mod diff;
+#[path = "../../tests/wire/harness/fold_v2.rs"]
+mod fold;
+mod laws;
 mod state;
 mod translate;
 

@@ -1,10 +1,12 @@
 //! v2: the draft of the second version, over a real connection. Every line is checked by its schema.
 
+mod abilities;
 mod calls;
 mod cancelling;
 mod commands;
 mod negotiating;
 mod prompting;
+mod replaying;
 mod sessions;
 mod wrong;
 

@@ -1,6 +1,6 @@
 //! Wrong traffic: lines that no agent may say, each caught by the grammar that all tests run under.
 
-use crate::harness::Grammar;
+use crate::harness::{Grammar, Known};
 use serde_json::{Value, json};
 
 fn update(update: Value) -> Value {
@@ -143,4 +143,59 @@ fn each_wrong_line_is_caught() {
     ] {
         assert_eq!(fault(&lines).as_deref(), Some(law), "{lines:?}");
     }
+}
+
+/// The fold that replays are held by tells states apart that are not the same, and those that are not.
+#[test]
+fn a_fold_knows_three_states() {
+    let call = |fields: Value| {
+        let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": "c1"});
+        for (key, value) in fields.as_object().expect("an object") {
+            update[key] = value.clone();
+        }
+        update
+    };
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let first = call(json!({"title": "a", "locations": [1], "_meta": {"x": {"p": 1}, "y": 1}}));
+    let same = |one: &[Value], other: &[Value]| Known::after(one) == Known::after(other);
+    let then = |later: Value| [first.clone(), call(later)];
+    // Not said is kept, null and an empty list clear, metadata is patched.
+    assert!(same(&then(json!({})), std::slice::from_ref(&first)));
+    assert!(!same(
+        &then(json!({"title": null})),
+        std::slice::from_ref(&first)
+    ));
+    assert!(!same(
+        &then(json!({"title": "b"})),
+        std::slice::from_ref(&first)
+    ));
+    for cleared in [json!([]), json!(null)] {
+        let told = then(json!({"locations": cleared, "_meta": {"y": null}}));
+        let known = call(json!({"title": "a", "_meta": {"x": {"p": 1}}}));
+        assert!(same(&told, &[known]));
+    }
+    // Chunks append, a whole message replaces.
+    let whole = |id: &str, words: &str| json!({"sessionUpdate": "agent_message", "messageId": id, "content": text(words)});
+    let chunk = |words: &str| json!({"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": text(words)[0]});
+    assert!(same(&[chunk("a"), chunk("b")], &[whole("m", "ab")]));
+    assert!(same(&[chunk("a"), whole("m", "b")], &[whole("m", "b")]));
+    assert!(!same(&[chunk("a"), chunk("b")], &[whole("m", "a")]));
+    assert!(!same(
+        &[whole("m", "a"), whole("n", "b")],
+        &[whole("n", "b"), whole("m", "a")]
+    ));
+    // A refused prompt takes with it what came of it.
+    let state = |state: &str, reason: Value| json!({"sessionUpdate": "state_update", "state": state, "stopReason": reason});
+    let told = [
+        whole("m", "a"),
+        state("running", json!(null)),
+        whole("n", "b"),
+        state("idle", json!("refusal")),
+    ];
+    assert!(same(&told, &[whole("m", "a")]));
+    let other = [
+        state("running", json!(null)),
+        state("idle", json!("end_turn")),
+    ];
+    assert!(same(&other, &[]));
 }

@@ -1,0 +1,156 @@
+//! Fold of v2 updates: what a client knows after all of them, by the rules of the draft alone. Fields that
+//! are not said stay, `null` and empty lists clear, chunks append.
+
+use serde_json::{Map, Value, json};
+
+/// Everything that stays: messages, calls, terminals, plans and summaries in the order in which they
+/// appeared, and what there is one of.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Known {
+    entries: Vec<(String, Value)>,
+    session: Map<String, Value>,
+    /// How many entries there were when the latest prompt began.
+    before: usize,
+}
+
+impl Known {
+    /// What is known after these updates.
+    pub(crate) fn after(updates: &[Value]) -> Self {
+        let mut known = Self::default();
+        known.session.insert("state".to_owned(), json!("idle"));
+        for update in updates {
+            known.take(update);
+        }
+        known.settle();
+        known
+    }
+
+    /// What is known after these, and what a replay says of it. A call that shows its terminal shows in a
+    /// replay what it gave, so of those only the rest is compared.
+    pub(crate) fn both(live: &[Value], replayed: &[Value]) -> (Self, Self) {
+        let (mut live, mut replayed) = (Self::after(live), Self::after(replayed));
+        let prints = |entry: &Value| {
+            let mut content = entry["content"].as_array().into_iter().flatten();
+            content.any(|shown| shown["type"] == "terminal")
+        };
+        let printed: Vec<String> = live
+            .entries
+            .iter()
+            .filter(|(_, entry)| prints(entry))
+            .map(|(key, _)| key.clone())
+            .collect();
+        assert!(!replayed.entries.iter().any(|(_, entry)| prints(entry)));
+        for (key, entry) in live.entries.iter_mut().chain(&mut replayed.entries) {
+            if printed.contains(key) {
+                let content = entry.as_object_mut().and_then(|it| it.remove("content"));
+                assert!(content.is_some(), "{key} shows nothing");
+            }
+        }
+        (live, replayed)
+    }
+
+    fn take(&mut self, update: &Value) {
+        let sort = update["sessionUpdate"].as_str().expect("a sort");
+        match sort {
+            "user_message" | "agent_message" | "agent_thought" => {
+                self.patch(sort, "messageId", update);
+            }
+            "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
+                let sort = sort.trim_end_matches("_chunk");
+                self.append(sort, "messageId", "content", update);
+            }
+            "tool_call_update" => self.patch("call", "toolCallId", update),
+            "tool_call_content_chunk" => self.append("call", "toolCallId", "content", update),
+            "terminal_update" => self.patch("terminal", "terminalId", update),
+            "terminal_output_chunk" => self.append("terminal", "terminalId", "data", update),
+            "plan_update" => self.patch("plan", "planId", &update["plan"]),
+            "compaction_update" => self.patch("compaction", "compactionId", update),
+            "usage_update" | "config_option_update" | "available_commands_update" => {
+                self.session.insert(sort.to_owned(), update.clone());
+            }
+            "session_info_update" => patch(&mut self.session, update),
+            "state_update" => {
+                match (update["state"].as_str(), update["stopReason"].as_str()) {
+                    (Some("running"), _) if self.session["state"] == "idle" => {
+                        self.before = self.entries.len();
+                    }
+                    // Nothing of a refused prompt is part of the conversation.
+                    (_, Some("refusal")) => self.entries.truncate(self.before),
+                    _ => {}
+                }
+                let state = update["state"].clone();
+                self.session.insert("state".to_owned(), state);
+            }
+            // For whoever is there to see it.
+            "notice" => {}
+            other => panic!("{other} is no update of this agent"),
+        }
+    }
+
+    fn known(&mut self, sort: &str, key: &str, update: &Value) -> &mut Map<String, Value> {
+        let id = format!("{sort} {}", update[key].as_str().expect("an id"));
+        let found = self.entries.iter().position(|(known, _)| *known == id);
+        let at = found.unwrap_or_else(|| {
+            self.entries.push((id, json!({})));
+            self.entries.len() - 1
+        });
+        self.entries[at].1.as_object_mut().expect("an object")
+    }
+
+    fn patch(&mut self, sort: &str, key: &str, update: &Value) {
+        patch(self.known(sort, key, update), update);
+    }
+
+    fn append(&mut self, sort: &str, key: &str, field: &str, update: &Value) {
+        let entry = self.known(sort, key, update);
+        let list = entry.entry(field).or_insert_with(|| json!([]));
+        let list = list.as_array_mut().expect("a list");
+        list.push(update[field].clone());
+    }
+
+    /// The parts that are only there while it happens: a terminal (later its text is in the result), a
+    /// compaction that came to nothing, the times. Texts in a row are one.
+    fn settle(&mut self) {
+        self.before = 0;
+        self.session.remove("updatedAt");
+        // Comes with the list of sessions, from which one is chosen.
+        self.session.remove("title");
+        self.entries
+            .retain(|(key, entry)| match key.split_once(' ') {
+                Some(("terminal", _)) => false,
+                Some(("compaction", _)) => entry["status"] == "completed",
+                _ => true,
+            });
+        for (_, entry) in &mut self.entries {
+            if let Some(content) = entry.get_mut("content").and_then(Value::as_array_mut) {
+                content.dedup_by(|later, text| join(text, later));
+            }
+        }
+    }
+}
+
+/// Adds a text to the one before it.
+fn join(text: &mut Value, later: &Value) -> bool {
+    let (Some(first), Some(second)) = (text["text"].as_str(), later["text"].as_str()) else {
+        return false;
+    };
+    text["text"] = json!(format!("{first}{second}"));
+    true
+}
+
+/// Three states: not said, cleared, said. Metadata is patched key by key.
+fn patch(entry: &mut Map<String, Value>, update: &Value) {
+    for (key, value) in update.as_object().expect("an object") {
+        let empty = value.as_array().is_some_and(Vec::is_empty);
+        if matches!(key.as_str(), "sessionUpdate" | "messageId") {
+            // Known already: the entry is found by them.
+        } else if value.is_null() || empty {
+            entry.remove(key);
+        } else if key == "_meta" {
+            let meta = entry.entry("_meta").or_insert_with(|| json!({}));
+            patch(meta.as_object_mut().expect("an object"), value);
+        } else {
+            entry.insert(key.clone(), value.clone());
+        }
+    }
+}
