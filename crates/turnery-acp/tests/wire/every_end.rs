@@ -92,11 +92,14 @@ fn finished(mut client: Client, asked: &Value) -> (Value, Vec<Value>) {
     (answer, said)
 }
 
+/// What the model does, and the message that tells that it does it.
+type Stage = (Value, fn(&Value) -> bool);
+
 /// Ends that the client brings about: while the model talks, while a tool works, while a person is asked.
 // proves: PROMPT-4, TOOL-4, CANCEL-3, CANCEL-4, CANCEL-5, CANCEL-7, CANCEL-10, G-3, THEME-5
 #[test]
 fn a_prompt_that_is_ended_is_answered_once() {
-    let stages: [(Value, fn(&Value) -> bool); 3] = [
+    let stages: [Stage; 3] = [
         (
             json!([{"steps": [{"text": "wait"}, {"wait_for_cancel": true}]}]),
             |it| it["params"]["update"]["content"]["text"] == "wait",
