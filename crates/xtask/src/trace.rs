@@ -1,6 +1,7 @@
 //! trace: which test proves which requirement. The ids are in `docs/requirements.toml` and
 //! `docs/requirements-acp.toml`; tests name what they prove in comments (see [`marks`]).
 
+mod kit;
 mod marks;
 mod modules;
 mod table;
@@ -9,6 +10,7 @@ mod tests;
 
 use crate::steps::root;
 use anyhow::{Context, Result, bail, ensure};
+use kit::Kit;
 use marks::{Fault, Proof};
 use modules::Modules;
 use std::{
@@ -22,9 +24,13 @@ use table::{GROUPS, Id, Requirement, Table};
 /// The files of the table.
 const FILES: [&str; 2] = ["docs/requirements.toml", "docs/requirements-acp.toml"];
 
+/// The official test kit's own requirements.
+const KIT: &str = "docs/acp-kit.toml";
+
 /// The table with the tests that prove each id.
 struct Trace {
     table: Table,
+    kit: Kit,
     proofs: BTreeMap<Id, Vec<Proof>>,
 }
 
@@ -57,6 +63,10 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
         return Ok(());
     }
     for text in wanted {
+        if trace.kit.contains_key(text) {
+            print!("{}", trace.show_asked(text));
+            continue;
+        }
         let known = Id::parse(text).filter(|id| trace.table.contains_key(id));
         let id = known.with_context(|| format!("there is no requirement {text:?}"))?;
         print!("{}", trace.show(&id));
@@ -75,6 +85,8 @@ fn read() -> Result<Trace> {
             table.insert(id, requirement);
         }
     }
+    let text = fs::read_to_string(root().join(KIT)).context(KIT)?;
+    let kit = kit::parse(&text, &table).with_context(|| format!("failed to read {KIT}"))?;
     let mut proofs = Vec::new();
     let mut faults = Vec::new();
     let mut modules = Modules::default();
@@ -93,11 +105,11 @@ fn read() -> Result<Trace> {
     }
     let never_run = proofs.iter().filter(|proof| !modules.reach(&proof.file));
     faults.extend(never_run.map(|proof| proof.fault("nothing runs this file".to_owned())));
-    join(table, proofs, faults)
+    join(table, kit, proofs, faults)
 }
 
 /// Lay the marks beside the table.
-fn join(table: Table, found: Vec<Proof>, mut faults: Vec<Fault>) -> Result<Trace> {
+fn join(table: Table, kit: Kit, found: Vec<Proof>, mut faults: Vec<Fault>) -> Result<Trace> {
     let mut proofs: BTreeMap<Id, Vec<Proof>> = BTreeMap::new();
     for proof in found {
         match table.get(&proof.id) {
@@ -112,7 +124,7 @@ fn join(table: Table, found: Vec<Proof>, mut faults: Vec<Fault>) -> Result<Trace
         }
     }
     if faults.is_empty() {
-        return Ok(Trace { table, proofs });
+        return Ok(Trace { table, kit, proofs });
     }
     let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     bail!("marks that are wrong:\n{}", lines.join("\n"))
@@ -176,6 +188,25 @@ impl Trace {
         text
     }
 
+    /// One requirement of the kit: what it asks, and the rules that it comes down to.
+    fn show_asked(&self, id: &str) -> String {
+        let asked = &self.kit[id];
+        let tier = format!("{:?}", asked.tier).to_lowercase();
+        let mut text = format!("{id} ({tier}): {}\n", asked.asks);
+        text.extend(asked.rules.iter().map(|rule| self.show(rule)));
+        text
+    }
+
+    /// The requirements of the kit of which some rule is not proved.
+    fn kit_open(&self) -> Vec<&str> {
+        let proved = |rule| self.stands(rule) == Standing::Proved;
+        let open = self
+            .kit
+            .iter()
+            .filter(|(_, asked)| !asked.rules.iter().all(proved));
+        open.map(|(id, _)| id.as_str()).collect()
+    }
+
     /// Numbers for each group.
     fn summary(&self) -> String {
         let mut text = String::from("\ngroup    ids  proved  missing  waived  later\n");
@@ -200,6 +231,12 @@ impl Trace {
             line(group, &ids);
         }
         line("all", &self.table.keys().collect::<Vec<_>>());
+        let open = self.kit_open();
+        let (all, left) = (self.kit.len(), open.len());
+        let _ = writeln!(text, "\nkit   {all:7} {:7}", all - left);
+        if left > 0 {
+            let _ = writeln!(text, "of the kit not proved: {}", open.join(", "));
+        }
         let proved = self.standing(Standing::Proved);
         let stale: Vec<String> = proved
             .filter(|id| self.table[id].later.is_some())

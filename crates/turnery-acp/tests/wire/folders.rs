@@ -1,6 +1,6 @@
 //! Sessions side by side: each in its own folder, and each with its own words (SESS-3, SESS-5).
 
-use crate::harness::{World, prompt, result_of};
+use crate::harness::{Client, World, prompt, result_of};
 use serde_json::{Value, json};
 
 /// What the session's model and tools have said.
@@ -13,6 +13,15 @@ fn texts(seen: &[Value], session: &str) -> Vec<String> {
         })
         .filter_map(|text| text.as_str().map(str::to_owned))
         .collect()
+}
+
+/// All that is said until both are answered, in whatever order.
+fn both(client: &mut Client, asked: &[Value; 2]) -> Vec<Value> {
+    for _ in asked {
+        let answer = client.wait(|message| asked.contains(&message["id"]));
+        assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    }
+    client.seen()
 }
 
 /// Wherever the process was started: in neither folder.
@@ -35,10 +44,7 @@ fn each_session_works_in_its_own_folder() {
         .expect("an id")
         .to_owned();
     let asked = [&id, &other].map(|id| client.ask("session/prompt", prompt(id, "look")));
-    for asked in &asked {
-        assert_eq!(result_of(&client.answer(asked))["stopReason"], "end_turn");
-    }
-    let seen = client.seen();
+    let seen = both(&mut client, &asked);
     assert_eq!(texts(&seen, &id), ["first", "one"]);
     assert_eq!(texts(&seen, &other), ["second", "two"]);
     assert_eq!(world.ran.all(), ["look", "look"]);
@@ -65,10 +71,7 @@ fn sessions_that_talk_at_once_are_told_apart() {
         client.ask("session/prompt", prompt(&left, "left")),
         client.ask("session/prompt", prompt(&right, "right")),
     ];
-    for asked in &asked {
-        assert_eq!(result_of(&client.answer(asked))["stopReason"], "end_turn");
-    }
-    let seen = client.seen();
+    let seen = both(&mut client, &asked);
     let of = |session: &str| texts(&seen, session).concat();
     assert_eq!(of(&left), "left".repeat(10));
     assert_eq!(of(&right), "right".repeat(10));

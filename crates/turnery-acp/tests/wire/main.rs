@@ -9,6 +9,7 @@ mod harness;
 mod kit;
 mod one_prompt;
 mod prompts;
+mod real_tools;
 mod refusal;
 mod reruns;
 mod rpc;

@@ -1,7 +1,9 @@
 //! The table and the marks: whole ones, broken ones, and those of this repository.
 
 use super::{
-    Standing, join, marks,
+    Standing, join,
+    kit::{self, Kit, Tier},
+    marks,
     modules::Modules,
     table::{self, Id},
 };
@@ -253,7 +255,7 @@ fn marked(ids: &str) -> Vec<marks::Proof> {
 #[test]
 fn every_id_has_its_standing() {
     let table = table::parse(SMALL).expect("a table");
-    let trace = join(table, marked("R1"), Vec::new()).expect("a trace");
+    let trace = join(table, Kit::new(), marked("R1"), Vec::new()).expect("a trace");
     let stands = |text: &str| trace.stands(&Id::parse(text).expect(text));
     assert_eq!(stands("R1"), Standing::Proved);
     assert_eq!(stands("R2"), Standing::Waived);
@@ -271,7 +273,7 @@ fn every_id_has_its_standing() {
     );
     let summary = trace.summary();
     assert!(
-        summary.ends_with("all        4       1        1       1      1\n"),
+        summary.contains("\nall        4       1        1       1      1\n"),
         "{summary}"
     );
 }
@@ -279,7 +281,7 @@ fn every_id_has_its_standing() {
 #[test]
 fn what_is_proved_is_not_for_later() {
     let table = table::parse(SMALL).expect("a table");
-    let trace = join(table, marked("R3"), Vec::new()).expect("a trace");
+    let trace = join(table, Kit::new(), marked("R3"), Vec::new()).expect("a trace");
     let id = Id::parse("R3").expect("an id");
     assert_eq!(trace.stands(&id), Standing::Proved);
     assert_eq!(
@@ -294,13 +296,69 @@ fn what_is_proved_is_not_for_later() {
 }
 
 #[test]
+fn the_kit_comes_down_to_rules() {
+    let text = "
+        ACP-INFO-PARSE-001 = { tier = \"informational\", asks = \"a\", rules = [\"R1\", \"R4\"] }
+        ACP-LOAD-001 = { tier = \"capability\", asks = \"b\", rules = [\"R1\"] }
+        ACP-LOAD-002 = { tier = \"mandatory\", asks = \"c\", rules = [\"R2\"] }";
+    let table = table::parse(SMALL).expect("a table");
+    let kit = kit::parse(text, &table).expect("a kit");
+    assert_eq!(kit["ACP-LOAD-002"].tier, Tier::Mandatory);
+    let trace = join(table, kit, marked("R1"), Vec::new()).expect("a trace");
+    assert_eq!(trace.kit_open(), ["ACP-INFO-PARSE-001", "ACP-LOAD-002"]);
+    assert_eq!(
+        trace.show_asked("ACP-LOAD-001"),
+        "ACP-LOAD-001 (capability): b\nR1: one\n    b.case\n"
+    );
+}
+
+#[test]
+fn a_broken_kit_says_what_is_wrong() {
+    let line = |id: &str, asks: &str, rules: &str| {
+        format!("{id} = {{ tier = \"advisory\", asks = \"{asks}\", rules = [{rules}] }}")
+    };
+    for (line, what) in [
+        (line("LOAD-001", "a", "\"R1\""), "\"LOAD-001\" is no id"),
+        (line("ACP-LOAD-1", "a", "\"R1\""), "is no id of the kit"),
+        (line("ACP-001", "a", "\"R1\""), "is no id of the kit"),
+        (
+            line("ACP-LOAD-002", "a", "\"R1\""),
+            "hole ahead of ACP-LOAD-002",
+        ),
+        (
+            line("ACP-LOAD-001", " ", "\"R1\""),
+            "ACP-LOAD-001 asks nothing",
+        ),
+        (line("ACP-LOAD-001", "a", ""), "comes down to no rule"),
+        (
+            line("ACP-LOAD-001", "a", "\"R9\""),
+            "there is no requirement \"R9\"",
+        ),
+        (
+            line("ACP-LOAD-001", "a", "\"R1\", \"R1\""),
+            "names R1 twice",
+        ),
+        (
+            "ACP-LOAD-001 = { asks = \"a\" }".to_owned(),
+            "missing field",
+        ),
+    ] {
+        let table = table::parse(SMALL).expect("a table");
+        let error = kit::parse(&line, &table).expect_err(&line);
+        assert!(format!("{error:#}").contains(what), "{error:#}");
+    }
+}
+
+#[test]
 fn a_mark_must_fit_the_table() {
     for (ids, what) in [
         ("R5", "b.case:1: there is no requirement R5"),
         ("R2", "b.case:1: R2 is waived and proved here"),
     ] {
         let table = table::parse(SMALL).expect("a table");
-        let error = join(table, marked(ids), Vec::new()).err().expect(ids);
+        let error = join(table, Kit::new(), marked(ids), Vec::new())
+            .err()
+            .expect(ids);
         assert!(error.to_string().contains(what), "{error}");
     }
 }
@@ -392,6 +450,21 @@ fn this_repository_is_well_formed() {
             ("THEME", 20)
         ]
     );
+    assert_eq!(trace.kit.len(), 56, "the kit's requirements for version 1");
+    let tiers = [
+        Tier::Mandatory,
+        Tier::Capability,
+        Tier::Advisory,
+        Tier::Informational,
+    ];
+    let of = |tier| {
+        trace
+            .kit
+            .values()
+            .filter(|asked| asked.tier == tier)
+            .count()
+    };
+    assert_eq!(tiers.map(of), [21, 19, 12, 4]);
     let protocol = &table::GROUPS[11..];
     let unlike = |(id, line): &(&Id, &table::Requirement)| {
         line.level.is_some() != protocol.contains(&id.group())

@@ -55,7 +55,7 @@ impl Client {
         let (clock, mut times) = tokio::sync::mpsc::channel::<(Duration, mpsc::Sender<()>)>(1);
         let served = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_time()
+                .enable_all()
                 .build()
                 .expect("a runtime");
             runtime.spawn(async move {
@@ -261,11 +261,13 @@ impl Client {
     /// All that the agent says by itself in this time, which passes on its clock and not on ours.
     pub(crate) fn silence(&mut self, time: Duration) -> Vec<Value> {
         self.offers.clear();
+        let before = self.seen.len();
+        // Lines keep their order: once this is answered, all that we sent was read.
+        self.call("session/list", json!({}));
         let (passed, told) = mpsc::channel();
         self.clock.blocking_send((time, passed)).expect("it lives");
         told.recv_timeout(PATIENCE).expect("time passes");
-        // Lines keep their order: what was said by then comes before this answer.
-        let before = self.seen.len();
+        // And what was said by then comes before this answer.
         self.call("session/list", json!({}));
         let said = self.seen.split_off(before);
         said.into_iter().chain(self.offers()).collect()

@@ -11,6 +11,7 @@ use turnery_acp::ServeOptions;
 use turnery_agent::{Agent, Projects, Settings, SettingsError};
 use turnery_models::{Catalogue, Model, ModelName};
 use turnery_store::{MemoryStore, Store, oracle::Guard};
+use turnery_tools::Toolbox;
 
 /// What connections have in common.
 pub(crate) struct World {
@@ -80,6 +81,16 @@ impl World {
             Arc::new(Catalogue::new(Vec::new())),
             toolbox(&self.ran),
             projects,
+        ))
+    }
+
+    /// An agent with other tools.
+    pub(crate) fn agent_with_tools(&self, tools: Toolbox) -> Arc<Agent> {
+        Arc::new(Agent::new(
+            Arc::clone(&self.store),
+            Arc::new(Catalogue::new(Vec::new())),
+            tools,
+            Arc::new(Fixed(self.scenario.clone())),
         ))
     }
 

@@ -1,0 +1,75 @@
+//! The official test kit: its requirements, and the rules of ours that each comes down to.
+
+use super::table::{Id, Table};
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// How much hangs on a requirement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Tier {
+    Mandatory,
+    Capability,
+    Advisory,
+    Informational,
+}
+
+/// A line of the kit's table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    tier: Tier,
+    asks: String,
+    rules: Vec<String>,
+}
+
+/// A requirement of the kit.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) tier: Tier,
+    /// What it asks.
+    pub(super) asks: String,
+    /// What it comes down to.
+    pub(super) rules: Vec<Id>,
+}
+
+pub(super) type Kit = BTreeMap<String, Asked>;
+
+/// Read the kit's table. Each of its groups counts from 001 without holes.
+pub(super) fn parse(text: &str, table: &Table) -> Result<Kit> {
+    let lines: BTreeMap<String, Line> = toml::from_str(text)?;
+    let mut kit = Kit::new();
+    let mut last: BTreeMap<String, u32> = BTreeMap::new();
+    for (id, line) in lines {
+        let (group, number) = split(&id).with_context(|| format!("{id:?} is no id of the kit"))?;
+        let expected = last.get(group).map_or(1, |last| last + 1);
+        ensure!(number == expected, "{group} has a hole ahead of {id}");
+        last.insert(group.to_owned(), number);
+        ensure!(!line.asks.trim().is_empty(), "{id} asks nothing");
+        ensure!(!line.rules.is_empty(), "{id} comes down to no rule");
+        let mut rules = Vec::new();
+        for rule in &line.rules {
+            let known = Id::parse(rule).filter(|rule| table.contains_key(rule));
+            let rule = known.with_context(|| format!("{id}: there is no requirement {rule:?}"))?;
+            ensure!(!rules.contains(&rule), "{id} names {rule} twice");
+            rules.push(rule);
+        }
+        let asked = Asked {
+            tier: line.tier,
+            asks: line.asks,
+            rules,
+        };
+        kit.insert(id, asked);
+    }
+    Ok(kit)
+}
+
+/// `ACP-LOAD-002` as `ACP-LOAD` and 2.
+fn split(id: &str) -> Option<(&str, u32)> {
+    let (group, number) = id.rsplit_once('-')?;
+    let mut words = group.strip_prefix("ACP-")?.split('-');
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_uppercase());
+    let digits = number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit());
+    (digits && words.all(is_word)).then_some((group, number.parse().ok()?))
+}
