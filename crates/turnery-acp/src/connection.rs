@@ -1,19 +1,27 @@
 //! Connection: what is known of the client, and the sessions that are open on it.
 
-use crate::{barrier::Barrier, dialect::Dialect, fault::Fault, news::Takes, peer::Peer};
+use crate::{
+    barrier::Barrier,
+    dialect::Dialect,
+    fault::Fault,
+    login::{Login, LogsIn},
+    news::Takes,
+    peer::Peer,
+};
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 use tokio_util::sync::CancellationToken;
-use turnery_agent::{Agent, Session};
+use turnery_agent::{Agent, OpenError, OpenRequest, Session};
 
 /// One connection. Shared by the handlers of its methods; no lock is held across an await.
 pub(crate) struct Connection {
     pub(crate) agent: Arc<Agent>,
     pub(crate) peer: Arc<Peer>,
     pub(crate) barrier: Barrier,
+    login: Option<Login>,
     state: Mutex<State>,
 }
 
@@ -24,6 +32,10 @@ struct State {
     /// A request besides `initialize` has been taken: the dialect stays what it is (INIT-15).
     settled: bool,
     sessions: HashMap<String, Session>,
+    /// The client has logged out, and not in again.
+    logged_out: bool,
+    /// Where a session could not begin, for want of a key.
+    refused: Option<OpenRequest>,
 }
 
 /// What the client can do. All that it did not say is no (INIT-7).
@@ -32,6 +44,8 @@ pub(crate) struct Abilities {
     pub(crate) read_files: bool,
     pub(crate) write_files: bool,
     pub(crate) terminals: bool,
+    /// What it can do for a login.
+    pub(crate) logs_in: LogsIn,
     /// Updates that only some clients take.
     pub(crate) takes: Takes,
 }
@@ -42,6 +56,7 @@ impl From<ClientCapabilities> for Abilities {
             read_files: said.fs.read_text_file,
             write_files: said.fs.write_text_file,
             terminals: said.terminal,
+            logs_in: LogsIn::from(&said),
             takes: said.session.map_or_else(Takes::default, |session| Takes {
                 notices: session.notices.is_some(),
                 compaction: session.compaction.is_some(),
@@ -77,8 +92,56 @@ impl Connection {
             agent,
             peer,
             barrier,
+            login: None,
             state: Mutex::default(),
         }
+    }
+
+    /// The same, where a person can log in.
+    pub(crate) fn with_login(self, login: Option<Login>) -> Self {
+        Self { login, ..self }
+    }
+
+    /// How a person logs in.
+    pub(crate) fn login(&self) -> Option<&Login> {
+        self.login.as_ref()
+    }
+
+    /// No session begins any more.
+    pub(crate) fn log_out(&self) {
+        self.state().logged_out = true;
+    }
+
+    /// Sessions may begin again, if there is the key that they need: where one was refused for want of
+    /// it, else where this process was started.
+    pub(crate) fn log_in(&self) -> Result<(), Fault> {
+        let refused = self.state().refused.clone();
+        let here = || std::env::current_dir().ok().map(OpenRequest::folder);
+        if let Some(request) = refused.or_else(here) {
+            self.agent.ready(&request)?;
+        }
+        let mut state = self.state();
+        state.logged_out = false;
+        state.refused = None;
+        Ok(())
+    }
+
+    /// Whether sessions may begin.
+    pub(crate) fn logged_in(&self) -> Result<(), Fault> {
+        match self.state().logged_out {
+            true => Err(Fault::login(
+                "You have logged out. Authenticate to go on with the keys that are there.",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// A session that could not be opened.
+    pub(crate) fn refused(&self, request: OpenRequest, error: OpenError) -> Fault {
+        if let OpenError::Key(_) = &error {
+            self.state().refused = Some(request);
+        }
+        error.into()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use turnery_agent::OpenError;
 use turnery_agent::SetError;
+use turnery_models::MissingKey;
 use turnery_store::StoreError;
 
 pub(crate) const PARSE: i32 = -32700;
@@ -41,6 +42,11 @@ impl Fault {
     pub(crate) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.data.insert(key.to_owned(), value.into());
         self
+    }
+
+    /// Somebody has to log in first (AUTH-6).
+    pub(crate) fn login(details: impl Into<String>) -> Self {
+        Self::new(AUTH_REQUIRED, "Authentication required", details)
     }
 
     /// The parameters do not fit (RPC-10).
@@ -117,6 +123,12 @@ impl From<OpenError> for Fault {
             )
             .with("kind", "model")
             .with("retryable", false),
+            OpenError::Key(MissingKey { provider, hint }) => Self::login(format!(
+                "There is no key for {provider}: run `turnery login {provider}` in a terminal or set \
+                 {hint}, or choose another model."
+            ))
+            .with("provider", provider)
+            .with("variable", hint),
             OpenError::Store(error) => Self::store(&error),
         }
     }

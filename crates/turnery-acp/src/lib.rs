@@ -15,6 +15,7 @@ mod dispatch;
 mod envelope;
 mod fault;
 mod files;
+mod login;
 mod methods;
 mod news;
 mod options;
@@ -36,6 +37,7 @@ mod writer;
 
 pub use agent_client_protocol_schema::v1::StopReason;
 pub use bounds::LINE_LIMIT;
+pub use login::Login;
 pub use serve::{ExitReason, ServeOptions, serve};
 pub use stdio::{Input, Output, Stdio};
 pub use stop::stop_reason;

@@ -3,6 +3,7 @@
 mod authenticate;
 mod cancel;
 mod initialize;
+mod logout;
 pub(crate) mod session_close;
 pub(crate) mod session_delete;
 mod session_fork;
@@ -56,6 +57,7 @@ pub(crate) fn table(connection: Arc<Connection>) -> Methods {
     let mut table = RpcModule::from_arc(connection);
     add(&mut table, names.initialize, initialize::answer);
     add(&mut table, names.authenticate, authenticate::answer);
+    add(&mut table, names.logout, logout::answer);
     add(&mut table, names.session_new, session_new::answer);
     add(&mut table, names.session_load, session_load::answer);
     add(&mut table, names.session_resume, session_resume::answer);

@@ -11,6 +11,7 @@ use crate::{
     dispatch::{Dispatch, error_line},
     envelope::{Envelope, Request, RequestId, classify},
     fault::{Fault, INTERNAL, INVALID_REQUEST},
+    login::Login,
     methods,
     peer::Peer,
     reader::{self, Block},
@@ -41,6 +42,8 @@ pub struct ServeOptions {
     /// Speak the draft of the protocol's second version with clients that ask for it. All others get the
     /// first one, and that one is the same as without.
     pub v2: bool,
+    /// How a person logs in, if the process that serves offers it.
+    pub login: Option<Login>,
     /// Fire it to end the connection as the end of input does. For signals.
     pub stop: CancellationToken,
 }
@@ -68,7 +71,8 @@ pub async fn serve(
     let writer = writer::spawn(output.into())?;
     let peer = Peer::new(writer.sender.clone());
     let (barrier, waiting) = Barrier::new();
-    let connection = Arc::new(Connection::new(agent, peer, barrier));
+    let connection = Connection::new(agent, peer, barrier).with_login(options.login.clone());
+    let connection = Arc::new(connection);
     let mut serving = Serving {
         dispatch: Dispatch::new(Arc::clone(&connection), options.v2),
         connection,

@@ -167,8 +167,8 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
             "Wait a little, then prompt again, or choose another model.",
         ),
         FaultKind::Auth => (
-            "The model's provider wants a valid key",
-            "Set a valid key, or choose another model.",
+            "Authentication required",
+            "`turnery login` in a terminal takes a new key; or choose another model.",
         ),
         FaultKind::ContextOverflow => (
             "The conversation is too long for the model",

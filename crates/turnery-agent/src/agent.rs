@@ -67,6 +67,9 @@ pub enum OpenError {
     /// The configured model does not exist.
     #[error(transparent)]
     Model(#[from] turnery_models::UnknownModel),
+    /// The model that is to be used needs a key, and there is none (AUTH-6).
+    #[error(transparent)]
+    Key(#[from] turnery_models::MissingKey),
     /// The store says no.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -117,6 +120,7 @@ impl Agent {
     ) -> Result<Session, OpenError> {
         let (roots, settings) = self.settings(&request)?;
         let model = self.models.model(&settings.model)?;
+        self.models.ready(&settings.model)?;
         let id = SessionId::from(uuid::Uuid::now_v7().to_string());
         let ports = ports(&id);
         let workspace = workspace(&request, &ports)?;
@@ -156,9 +160,17 @@ impl Agent {
         // A model may be gone since the session was last open: then the configured one takes over.
         let known = info.model.parse().and_then(|name| self.models.model(&name));
         let model = match known {
-            Ok(model) => model,
+            // Without a key it can be looked at, and another model chosen, if there is one to choose.
+            Ok(model) => match self.models.ready(&model.info().name) {
+                Ok(()) => model,
+                Err(missing) => self
+                    .models
+                    .ready(&settings.model)
+                    .map_or(Err(missing), |()| Ok(model))?,
+            },
             Err(gone) => {
                 tracing::warn!("{gone}; using {} instead", settings.model);
+                self.models.ready(&settings.model)?;
                 self.models.model(&settings.model)?
             }
         };
@@ -192,6 +204,12 @@ impl Agent {
             self.store.history(id).await?
         };
         Ok(self.spawn(info, mode, &chain, settings, model, (ports, workspace)))
+    }
+
+    /// Whether the model that a new session would begin with has the key that it needs.
+    pub fn ready(&self, request: &OpenRequest) -> Result<(), OpenError> {
+        let (_, settings) = self.settings(request)?;
+        Ok(self.models.ready(&settings.model)?)
     }
 
     fn settings(&self, request: &OpenRequest) -> Result<(Vec<PathBuf>, Settings), OpenError> {

@@ -2,12 +2,13 @@
 
 use crate::{
     args::{AcpArgs, Global},
+    config::environment,
     logs,
     parts::{Parts, runtime},
 };
 use std::{process::ExitCode, sync::Arc, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
-use turnery_acp::{ServeOptions, Stdio, serve as serve_client};
+use turnery_acp::{Login, ServeOptions, Stdio, serve as serve_client};
 use turnery_agent::CancellationToken;
 
 /// How long a thread that still runs may take to end once the connection has (TR-6: 2 s in all).
@@ -18,7 +19,9 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
     // First of all: from here on nothing else can write to the editor's pipe (TR-3).
     let stdio = Stdio::take()?;
     logs::never_wait()?;
-    let agent = Arc::new(Parts::read(global, args.choice.into()).agent()?);
+    let parts = Parts::read(global, args.choice.into());
+    let login = login(&parts);
+    let agent = Arc::new(parts.agent()?);
     let runtime = runtime()?;
     let served = runtime.block_on(async {
         let stop = CancellationToken::new();
@@ -27,6 +30,7 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
             stop,
             v2: args.acp_v2,
             drain: args.drain,
+            login,
         };
         let (input, output) = stdio.ends();
         serve_client(agent, input, output, options).await
@@ -34,6 +38,24 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
     runtime.shutdown_timeout(GOODBYE);
     tracing::debug!("served until {:?}", served?);
     Ok(ExitCode::SUCCESS)
+}
+
+/// How a person logs in, if this program can be found to be started for that.
+fn login(parts: &Parts) -> Option<Login> {
+    let reach = Arc::clone(&parts.reach);
+    let home = environment::process("TURNERY_HOME").and_then(|home| {
+        let home = std::path::absolute(home).ok()?;
+        Some(home.to_str()?.to_owned())
+    });
+    Some(Login {
+        program: std::env::current_exe().ok()?,
+        args: vec!["login".to_owned()],
+        env: home
+            .map(|home| ("TURNERY_HOME".to_owned(), home))
+            .into_iter()
+            .collect(),
+        forget: Arc::new(move || reach.forget()),
+    })
 }
 
 fn stop_on_signals(stop: &CancellationToken) -> std::io::Result<()> {

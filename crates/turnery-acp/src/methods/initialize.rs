@@ -8,22 +8,21 @@ use crate::{
     connection::Abilities,
     dialect::Dialect,
     fault::{Fault, parse},
+    login,
     news::meta,
 };
 use agent_client_protocol_schema::{
     ProtocolVersion,
     v1::{
-        AgentCapabilities, AuthMethod, AuthMethodAgent, ClientCapabilities, Implementation,
-        InitializeResponse, PromptCapabilities, SessionAdditionalDirectoriesCapabilities,
-        SessionCapabilities, SessionCloseCapabilities, SessionDeleteCapabilities,
-        SessionForkCapabilities, SessionListCapabilities, SessionResumeCapabilities,
+        AgentAuthCapabilities, AgentCapabilities, ClientCapabilities, Implementation,
+        InitializeResponse, LogoutCapabilities, PromptCapabilities,
+        SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities,
+        SessionDeleteCapabilities, SessionForkCapabilities, SessionListCapabilities,
+        SessionResumeCapabilities,
     },
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-/// The login that needs none: editors and the registry want to see at least one (AUTH-3, AUTH-11).
-pub(super) const NO_LOGIN: &str = "none";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -47,14 +46,7 @@ pub(super) async fn answer(call: Call) -> Result<InitializeResponse, Fault> {
     Ok(InitializeResponse::new(ProtocolVersion::V1)
         .agent_info(agent.title("turnery".to_owned()))
         .agent_capabilities(capabilities())
-        .auth_methods(vec![AuthMethod::Agent(no_login())]))
-}
-
-fn no_login() -> AuthMethodAgent {
-    AuthMethodAgent::new(NO_LOGIN, "No login").description(
-        "Keys come from the environment or the configuration; without one the offline model answers"
-            .to_owned(),
-    )
+        .auth_methods(login::methods(call.connection.login(), abilities.logs_in)))
 }
 
 /// Only what works (INIT-11).
@@ -70,5 +62,6 @@ fn capabilities() -> AgentCapabilities {
         .load_session(true)
         .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
         .session_capabilities(sessions)
+        .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()))
         .meta(meta(json!({"steer": STEER, "followUp": FOLLOW_UP})))
 }

@@ -47,11 +47,12 @@ impl Setup {
 
     /// Make a session.
     pub(crate) async fn create(self, call: &Call) -> Result<Session, Fault> {
-        let made = call
-            .connection
-            .agent
-            .create(self.folders, |id| ports(call, id, false))
-            .await?;
+        call.connection.logged_in()?;
+        let agent = &call.connection.agent;
+        let made = agent
+            .create(self.folders.clone(), |id| ports(call, id, false))
+            .await
+            .map_err(|error| call.connection.refused(self.folders, error))?;
         Ok(keep(call, made, &self.servers, false).await)
     }
 
@@ -59,6 +60,7 @@ impl Setup {
     /// is open already is closed first, and opened again from what is stored; but only if it can be
     /// opened so: a request that is refused ends nobody's prompt.
     pub(crate) async fn open(self, call: &Call, id: &str, replay: bool) -> Result<Session, Fault> {
+        call.connection.logged_in()?;
         let agent = &call.connection.agent;
         let session_id = SessionId::from(id);
         if call.connection.session(id).is_ok() {
@@ -68,21 +70,23 @@ impl Setup {
         }
         close_if_open(&call.connection, id).await;
         let opened = agent
-            .open(&session_id, self.folders, replay, |id| {
+            .open(&session_id, self.folders.clone(), replay, |id| {
                 ports(call, id, replay)
             })
-            .await?;
+            .await
+            .map_err(|error| call.connection.refused(self.folders, error))?;
         Ok(keep(call, opened, &self.servers, true).await)
     }
 
     /// Make a session with a copy of another's history.
     pub(super) async fn fork(self, call: &Call, id: &str) -> Result<Session, Fault> {
         let source = SessionId::from(id);
-        let made = call
-            .connection
-            .agent
-            .fork(&source, self.folders, |id| ports(call, id, false))
-            .await?;
+        call.connection.logged_in()?;
+        let agent = &call.connection.agent;
+        let made = agent
+            .fork(&source, self.folders.clone(), |id| ports(call, id, false))
+            .await
+            .map_err(|error| call.connection.refused(self.folders, error))?;
         Ok(keep(call, made, &self.servers, false).await)
     }
 }

@@ -7,6 +7,7 @@ mod folders;
 mod forks;
 mod harness;
 mod kit;
+mod login;
 mod one_prompt;
 mod prompts;
 mod real_tools;

@@ -171,7 +171,6 @@ fn methods_that_are_not_there() {
         "nope/nope",
         "session/set_model",
         "session/archive",
-        "logout",
         "_x/y",
         "providers/list",
         "",
@@ -251,7 +250,7 @@ fn only_what_works_is_advertised() {
             "mcpCapabilities": {"http": false, "sse": false},
             "sessionCapabilities":
                 {"list": {}, "delete": {}, "additionalDirectories": {}, "fork": {}, "resume": {}, "close": {}},
-            "auth": {},
+            "auth": {"logout": {}},
             "_meta": {"turnery": {
                 "steer": "_turnery/session/steer",
                 "followUp": "_turnery/session/follow_up",
@@ -259,8 +258,8 @@ fn only_what_works_is_advertised() {
         },
         "authMethods": [{
             "id": "none",
-            "name": "No login",
-            "description": "Keys come from the environment or the configuration; without one the offline model answers",
+            "name": "Keys that are there already",
+            "description": "From the environment, the configuration or turnery login; without any the offline model answers",
         }],
         "agentInfo": {"name": "turnery", "title": "turnery", "version": env!("CARGO_PKG_VERSION")},
     });

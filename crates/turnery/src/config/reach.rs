@@ -98,6 +98,17 @@ impl Reach {
     }
 }
 
+impl Reach {
+    /// Forget all keys that were kept.
+    pub(crate) fn forget(&self) -> Result<(), String> {
+        let Some(keys) = &self.keys else {
+            return Ok(());
+        };
+        let forgotten = keys.write(&AllKept::new());
+        forgotten.map_err(|error| error.to_string())
+    }
+}
+
 impl Providers for Reach {
     fn now(&self) -> Arc<[ProviderConfig]> {
         Arc::clone(&self.state().now)

@@ -6,7 +6,7 @@ use crate::{
 };
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpListener,
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
@@ -15,7 +15,11 @@ use std::{
     thread,
 };
 
-const KEY: &str = "sk-right-0123456789";
+pub(crate) const KEY: &str = "sk-right-0123456789";
+
+const MODELS: &str = r#"{"data":[{"id":"small"},{"id":"large"}]}"#;
+const REFUSED: &str = r#"{"error":{"message":"no such key","code":"invalid_api_key"}}"#;
+const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 /// A provider that takes one key. Gives its address, and the requests that it got.
 pub(crate) fn provider() -> (String, Arc<Mutex<Vec<String>>>) {
@@ -26,21 +30,22 @@ pub(crate) fn provider() -> (String, Arc<Mutex<Vec<String>>>) {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
-            let lines = BufReader::new(stream.try_clone().expect("a copy")).lines();
-            let head: Vec<String> = lines
-                .map_while(Result::ok)
-                .take_while(|line| !line.is_empty())
-                .collect();
+            let mut reader = BufReader::new(stream.try_clone().expect("a copy"));
+            let lines = reader.by_ref().lines().map_while(Result::ok);
+            let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            let length = head
+                .iter()
+                .find_map(|line| line.strip_prefix("content-length: "));
+            let mut body = vec![0; length.map_or(0, |text| text.parse().expect("a number"))];
+            let _ = reader.read_exact(&mut body);
             let is_right = head.iter().any(|line| line.ends_with(KEY));
-            let (status, body) = match is_right {
-                true => ("200 OK", r#"{"data":[{"id":"small"},{"id":"large"}]}"#),
-                false => (
-                    "401 Unauthorized",
-                    r#"{"error":{"message":"no such key","code":"invalid_api_key"}}"#,
-                ),
+            let (status, kind, body) = match is_right {
+                true if head[0].starts_with("POST") => ("200 OK", "text/event-stream", ANSWER),
+                true => ("200 OK", "application/json", MODELS),
+                false => ("401 Unauthorized", "application/json", REFUSED),
             };
             let answer = format!(
-                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
             );
             let _ = stream.write_all(answer.as_bytes());

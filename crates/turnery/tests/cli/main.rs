@@ -10,6 +10,7 @@ mod ending;
 mod home;
 mod hooks;
 mod login;
+mod login_acp;
 mod outcomes;
 mod permission;
 mod pipes;

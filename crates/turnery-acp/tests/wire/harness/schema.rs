@@ -3,7 +3,7 @@
 use agent_client_protocol_schema::v1::{
     AuthenticateResponse, CancelRequestNotification, CloseSessionResponse, CreateTerminalRequest,
     DeleteSessionResponse, Error, ForkSessionResponse, InitializeResponse, KillTerminalRequest,
-    ListSessionsResponse, LoadSessionResponse, NewSessionResponse, PromptResponse,
+    ListSessionsResponse, LoadSessionResponse, LogoutResponse, NewSessionResponse, PromptResponse,
     ReadTextFileRequest, ReleaseTerminalRequest, RequestPermissionRequest, ResumeSessionResponse,
     SessionNotification, SetSessionConfigOptionResponse, SetSessionModeResponse,
     TerminalOutputRequest, WaitForTerminalExitRequest, WriteTextFileRequest,
@@ -46,6 +46,7 @@ fn check_result(method: &str, result: &Value) {
     match method {
         "initialize" => same::<InitializeResponse>(result),
         "authenticate" => same::<AuthenticateResponse>(result),
+        "logout" => same::<LogoutResponse>(result),
         "session/new" => same::<NewSessionResponse>(result),
         "session/fork" => same::<ForkSessionResponse>(result),
         "session/load" => same::<LoadSessionResponse>(result),

@@ -1,0 +1,116 @@
+//! Logging in beside a running agent, and what an agent that was never set up says first.
+
+use crate::{
+    editor::Editor,
+    home::{Home, end},
+    login::{KEY, provider},
+};
+use serde_json::{Value, json};
+use std::process::Stdio;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+/// The editor is refused for want of a key; somebody logs in in a terminal; the same process goes on, and
+/// forgets the key when the editor says so. The key is in nothing that it writes.
+// proves: AUTH-4, AUTH-6, AUTH-7, ELIC-7, G-11, THEME-20
+#[tokio::test]
+async fn a_running_agent_uses_the_key_that_was_given_meanwhile() {
+    let home = Home::new();
+    let (address, _) = provider();
+    home.write(
+        "turnery/config.toml",
+        &format!(
+            "model = \"desk/m\"\n[providers.desk]\napi = \"openai\"\nbase_url = \"{address}\"\n\
+             key_env = \"DESK_KEY\"\n"
+        ),
+    );
+    let mut editor = Editor::open(&home, &["acp"], &[("TURNERY_LOG", "trace")]);
+    editor.initialize().await;
+    let new = json!({"cwd": home.project(), "mcpServers": []});
+    let answer = editor.request(1, "session/new", new.clone()).await;
+    assert_eq!(answer["error"]["code"], -32000, "{answer}");
+    assert_eq!(
+        answer["error"]["data"]["details"],
+        "There is no key for desk: run `turnery login desk` in a terminal or set DESK_KEY, or choose \
+         another model."
+    );
+    let login = ["login", "desk", "--with-key"];
+    let done = home.run_with(&login, KEY).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let none = json!({"methodId": "none"});
+    let answer = editor.request(2, "authenticate", none).await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+    let answer = editor.request(3, "session/new", new.clone()).await;
+    let id = answer["result"]["sessionId"].clone();
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "x"}]});
+    let answer = editor.request(4, "session/prompt", prompt.clone()).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+
+    let answer = editor.request(5, "logout", json!({})).await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+    for (n, method, params) in [
+        (6, "session/new", new),
+        (7, "session/prompt", prompt.clone()),
+    ] {
+        let answer = editor.request(n, method, params).await;
+        assert_eq!(answer["error"]["code"], -32000, "{answer}");
+    }
+    // In the same session, without a word to the agent.
+    home.run_with(&login, KEY).await;
+    let answer = editor.request(8, "session/prompt", prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let done = editor.leave().await;
+    assert!(!done.stderr.contains("sk-"), "{done:?}");
+    assert!(done.stderr.contains("DEBUG"), "logs are loud: {done:?}");
+}
+
+/// As the registry's check does it: no home to speak of, no network, one line read.
+// proves: INIT-14, AUTH-3, AUTH-11, G-27
+#[tokio::test]
+async fn in_an_empty_home_the_first_line_is_the_answer() {
+    let home = TempDir::new().expect("a folder");
+    let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_turnery"))
+        .arg("acp")
+        .env_clear()
+        .env("HOME", home.path())
+        .env("TERM", "dumb")
+        .env("http_proxy", "http://127.0.0.1:9")
+        .env("https_proxy", "http://127.0.0.1:9")
+        .current_dir(home.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("started");
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": 1,
+        "clientInfo": {"name": "registry", "version": "1"},
+        "clientCapabilities": {
+            "fs": {"readTextFile": true, "writeTextFile": true},
+            "terminal": true,
+            "_meta": {"terminal_output": true, "terminal-auth": true},
+        },
+    }});
+    let mut input = child.stdin.take().expect("piped");
+    input
+        .write_all(format!("{initialize}\n").as_bytes())
+        .await
+        .expect("sent");
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().expect("piped"));
+    output.read_line(&mut line).await.expect("a line");
+    let answer: Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(answer["id"], 1);
+    let methods = answer["result"]["authMethods"].as_array().expect("methods");
+    let is_agent = |it: &Value| it.get("type").is_none_or(|kind| kind == "agent");
+    assert!(methods.iter().any(is_agent), "{answer}");
+    let command = &methods[1]["_meta"]["terminal-auth"];
+    assert_eq!(command["args"], json!(["login"]), "{answer}");
+    assert_eq!(command["command"], env!("CARGO_BIN_EXE_turnery"));
+    drop(input);
+    let done = end(child).await;
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
+    let left = std::fs::read_dir(home.path()).expect("read").count();
+    assert_eq!(left, 0, "nothing is made");
+}
