@@ -3,6 +3,7 @@
 //! A command arrives as an ordinary prompt and is answered like one (CMD-2). A word that is not in the
 //! table is nobody's command: the model gets it, since a person may write a path.
 
+mod aside;
 mod branch;
 mod compact;
 mod cost;
@@ -24,6 +25,7 @@ use agent_client_protocol_schema::v1::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, PromptResponse,
     SessionUpdate, StopReason, UnstructuredCommandInput,
 };
+pub(crate) use aside::{Aside, message_id};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use turnery_agent::{PromptError, PromptResult, Session, Ticket};
@@ -59,6 +61,8 @@ pub(crate) struct Typed {
     pub(crate) args: String,
     /// What came with it in the same prompt.
     pub(crate) rest: Vec<Content>,
+    /// The whole prompt.
+    pub(crate) whole: Vec<Content>,
     pub(crate) session: Session,
     pub(crate) connection: Arc<Connection>,
     pub(crate) scope: RequestScope,
@@ -132,9 +136,9 @@ impl Command {
 
     /// Run it, and answer the prompt that it came in.
     pub(crate) async fn answer(&self, typed: Typed) -> Result<PromptResponse, Fault> {
-        let session_id = typed.session.id().clone();
+        let session = typed.session.clone();
         let connection = Arc::clone(&typed.connection);
-        let id = message_id(session_id.as_str());
+        let aside = Aside::typed(&message_id(&session), typed.whole.clone());
         let (text, answer) = match self.run(typed).await? {
             Reply::Said(text) => (Some(text), end_turn()),
             Reply::Runs(ticket, closing) => match ticket.result().await {
@@ -153,17 +157,14 @@ impl Command {
             },
         };
         if let Some(text) = text {
-            let mut writer = UpdateWriter::new(session_id.as_str());
+            let id = message_id(&session);
+            aside.answered(&id, &text, &session).await;
+            let mut writer = UpdateWriter::new(session.id().as_str());
             writer.text(Voice::Agent, &id, &text);
             send(connection.peer.out(), writer.lines).await;
         }
         answer
     }
-}
-
-/// The id of a message of a command: no other has it, on this connection or any other (MSG-2).
-pub(crate) fn message_id(session_id: &str) -> String {
-    format!("{session_id}.command.{}", uuid::Uuid::now_v7())
 }
 
 fn end_turn() -> Result<PromptResponse, Fault> {

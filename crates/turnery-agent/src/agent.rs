@@ -9,12 +9,17 @@ use crate::{
     sink::Tap,
     trace_sink::Tracing,
 };
-use std::{collections::VecDeque, future::poll_fn, path::PathBuf, sync::Arc};
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tokio::sync::{mpsc, watch};
-use turnery_engine::{LoopRecord, SessionId, compaction::text_tokens};
-use turnery_models::{Catalogue, Model};
+use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, compaction::text_tokens};
+use turnery_models::{Catalogue, Model, Thinking};
 use turnery_store::{
-    ListPage, ListQuery, NewSession, Owner, SessionInfo, SessionPatch, Store, StoreError,
+    ListPage, ListQuery, NewSession, Owner, Remark, SessionInfo, SessionPatch, Store, StoreError,
 };
 use turnery_tools::{Mode, PathRefused, Policy, Toolbox, Workspace};
 
@@ -126,7 +131,8 @@ impl Agent {
         let workspace = workspace(&request, &ports)?;
         let new = NewSession {
             id,
-            cwd: roots[0].clone(),
+            cwd: plain(&roots[0]),
+            folder: Some(workspace.cwd().to_owned()),
             roots: roots[1..].to_vec(),
             model: settings.model.to_string(),
             mode: settings.mode.as_str().to_owned(),
@@ -148,7 +154,10 @@ impl Agent {
         ports: impl FnOnce(&SessionId) -> Ports + Send,
     ) -> Result<Session, OpenError> {
         let info = self.store.info(id).await?;
-        let (roots, settings) = self.settings(&request)?;
+        let (roots, mut settings) = self.settings(&request)?;
+        if let Some(thinking) = info.thinking.as_deref() {
+            settings.thinking = known_level(thinking).unwrap_or(settings.thinking);
+        }
         let mut ports = ports(id);
         let workspace = workspace(&request, &ports)?;
         if info.cwd != request.cwd && info.cwd != workspace.cwd() {
@@ -198,7 +207,8 @@ impl Agent {
         let chain = if replay {
             let loops = self.store.loops(id, 0).await?;
             let chain = chain(&loops, info.tip_loop_id.as_ref());
-            show(&chain, &mut *ports.outbox).await;
+            let remarks = self.store.remarks(id).await?;
+            show(id, &chain, remarks, &mut *ports.outbox).await;
             chain
         } else {
             self.store.history(id).await?
@@ -245,8 +255,13 @@ impl Agent {
         })
     }
 
-    /// The sessions of the store.
-    pub async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError> {
+    /// The sessions of the store. A folder may be named in any way that leads to it (LIST-2).
+    pub async fn list(&self, mut query: ListQuery) -> Result<ListPage, StoreError> {
+        if let Some(cwd) = query.cwd {
+            let found = tokio::task::spawn_blocking(move || folder(&cwd)).await;
+            let found = found.map_err(|error| StoreError::Broken(error.to_string()))?;
+            query.cwd = Some(found);
+        }
         self.store.list(query).await
     }
 
@@ -332,7 +347,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         words: VecDeque::new(),
         lost: 0,
         closing: Vec::new(),
-        shown_as: known.unwrap_or_else(|| Known::new(info.id.clone())),
+        shown_as: known.unwrap_or_else(|| Known::of(&info)),
         depth,
         info,
     };
@@ -367,11 +382,56 @@ fn overhead(toolbox: &Toolbox, system: &str) -> u64 {
     text_tokens(system) + tools.sum::<u64>()
 }
 
-/// Show a stored conversation, in order, as fast as the client takes it.
-async fn show(chain: &[Arc<LoopRecord>], outbox: &mut dyn Outbox) {
+/// A path without what says nothing: a slash at its end, a dot.
+fn plain(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+/// A folder with its links resolved. One that is gone is called as it is.
+fn folder(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| plain(path))
+}
+
+fn known_level(word: &str) -> Option<Thinking> {
+    serde_json::from_value(word.into()).ok()
+}
+
+/// Show a stored conversation, in order, as fast as the client takes it; and what was said beside it, at
+/// the time when it was (LOAD-1).
+async fn show(
+    id: &SessionId,
+    chain: &[Arc<LoopRecord>],
+    remarks: Vec<Remark>,
+    outbox: &mut dyn Outbox,
+) {
+    let mut remarks = remarks.into_iter().map(|it| event_of(id, it)).peekable();
     let events = chain.iter().flat_map(|record| &record.events);
     for event in events.filter(|event| !event.kind.is_streaming()) {
-        poll_fn(|cx| outbox.poll_room(cx)).await;
-        outbox.push(Item::Replay(event));
+        while let Some(remark) = remarks.next_if(|remark| remark.at < event.at) {
+            replay(&remark, outbox).await;
+        }
+        replay(event, outbox).await;
+    }
+    for remark in remarks {
+        replay(&remark, outbox).await;
+    }
+}
+
+async fn replay(event: &Event, outbox: &mut dyn Outbox) {
+    poll_fn(|cx| outbox.poll_room(cx)).await;
+    outbox.push(Item::Replay(event));
+}
+
+/// A remark as what it is for a client: a settled message. It is of no loop.
+fn event_of(id: &SessionId, remark: Remark) -> Event {
+    Event {
+        session_id: id.clone(),
+        loop_id: LoopId::from(format!("{id}.command")),
+        seq: 0,
+        turn_index: None,
+        at: remark.at,
+        kind: EventKind::MessageEnd {
+            message: Arc::new(remark.message),
+        },
     }
 }

@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, sync::Arc};
-use turnery_engine::{CallId, Event, LoopId, LoopRecord, SessionId, Timestamp};
+use turnery_engine::{CallId, Event, LlmMessage, LoopId, LoopRecord, SessionId, Timestamp};
 
 /// A store of sessions. Cheap to clone behind an `Arc`; all methods may be called at once.
 pub trait Store: Send + Sync + 'static {
@@ -56,6 +56,33 @@ pub trait Store: Send + Sync + 'static {
         id: &SessionId,
         patch: SessionPatch,
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>>;
+
+    /// Keep what was said beside the conversation. Needs no lane, and changes no version.
+    fn remark(&self, id: &SessionId, said: Vec<Remark>) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// All that was said beside the conversation, in the order in which it was kept.
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Remark>, StoreError>>;
+}
+
+/// Something said beside the conversation: a command that a person typed, or what answered it. It is shown
+/// when the session is, by its time; no model sees it, and it is in no loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Remark {
+    /// When.
+    pub at: Timestamp,
+    /// What, and by whom.
+    pub message: LlmMessage,
+}
+
+/// What a person has answered for good, for calls that a rule fits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Always {
+    /// They may run.
+    Allow(String),
+    /// They may not.
+    Reject(String),
 }
 
 /// A session to be made.
@@ -65,6 +92,8 @@ pub struct NewSession {
     pub id: SessionId,
     /// Absolute.
     pub cwd: PathBuf,
+    /// The same folder with its links resolved, if that is another path: it is what a list goes by.
+    pub folder: Option<PathBuf>,
     /// Further roots, absolute.
     pub roots: Vec<PathBuf>,
     /// `provider/model`.
@@ -119,12 +148,19 @@ pub struct SessionInfo {
     /// The call that made it; none if a person did. Such a session goes with its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawned_by: Option<SpawnRef>,
+    /// How much the model is to think, once somebody has said so in this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// What the person has answered for good (PERM-6). In no document: a permission is not passed on, and
+    /// nobody brings one along.
+    #[serde(skip)]
+    pub always: Vec<Always>,
 }
 
 /// Which sessions to list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ListQuery {
-    /// Only those of exactly this folder.
+    /// Only those of exactly this folder, which is named with its links resolved.
     pub cwd: Option<PathBuf>,
     /// Also those that calls of tools made.
     pub spawned: bool,
@@ -156,6 +192,10 @@ pub struct SessionPatch {
     pub roots: Option<Vec<PathBuf>>,
     /// When it was last prompted.
     pub updated_at: Option<Timestamp>,
+    /// How much the model is to think.
+    pub thinking: Option<String>,
+    /// One more answer for good; one that is known already changes nothing.
+    pub always: Option<Always>,
 }
 
 /// Who claims a lane.

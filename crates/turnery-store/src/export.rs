@@ -2,9 +2,9 @@
 
 mod rename;
 
-use crate::{Commit, NewSession, Owner, SessionInfo, SessionPatch, Store, StoreError};
+use crate::{Commit, NewSession, Owner, Remark, SessionInfo, SessionPatch, Store, StoreError};
 use serde::{Deserialize, Serialize};
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, fs, sync::Arc};
 use turnery_engine::{LoopId, LoopRecord, SessionId};
 
 /// The version of the form. It rises when an older turnery would misread a document; what it would only
@@ -22,6 +22,9 @@ pub struct Document {
     pub session: SessionInfo,
     /// Its loops, in the order of their commits, so that parents come before their children.
     pub loops: Vec<Arc<LoopRecord>>,
+    /// What was said beside the conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
 }
 
 /// Why a document cannot be imported.
@@ -60,6 +63,7 @@ pub async fn export(store: &dyn Store, id: &SessionId) -> Result<Document, Store
     let mut session = store.info(id).await?;
     loop {
         let loops = store.loops(id, 0).await?;
+        let remarks = store.remarks(id).await?;
         let now = store.info(id).await?;
         // Else somebody has been at work in it meanwhile, and the two would not fit.
         if now == session {
@@ -67,6 +71,7 @@ pub async fn export(store: &dyn Store, id: &SessionId) -> Result<Document, Store
                 format: FORMAT,
                 session,
                 loops,
+                remarks,
             });
         }
         session = now;
@@ -144,11 +149,17 @@ fn check_id(id: &SessionId) -> Result<(), ImportError> {
 /// Make the session of a document, under the id that it says. All its loops are there, or it is not.
 pub async fn import(store: &dyn Store, document: Document) -> Result<SessionInfo, ImportError> {
     document.check()?;
-    let Document { session, loops, .. } = document;
+    let Document {
+        session,
+        loops,
+        remarks,
+        format: _,
+    } = document;
     let id = session.id.clone();
     let made = NewSession {
         id: session.id.clone(),
         cwd: session.cwd.clone(),
+        folder: fs::canonicalize(&session.cwd).ok(),
         roots: session.roots.clone(),
         model: session.model.clone(),
         mode: session.mode.clone(),
@@ -156,7 +167,7 @@ pub async fn import(store: &dyn Store, document: Document) -> Result<SessionInfo
         spawned_by: session.spawned_by.clone(),
     };
     store.create(made).await?;
-    match fill(store, session, loops).await {
+    match fill(store, session, loops, remarks).await {
         Ok(info) => Ok(info),
         Err(error) => {
             store.delete(&id).await?;
@@ -169,6 +180,7 @@ async fn fill(
     store: &dyn Store,
     session: SessionInfo,
     loops: Vec<Arc<LoopRecord>>,
+    remarks: Vec<Remark>,
 ) -> Result<SessionInfo, StoreError> {
     if !loops.is_empty() {
         let opened = store.claim(&session.id, &Owner::this_process()).await?;
@@ -184,8 +196,12 @@ async fn fill(
         };
         store.commit(commit).await?;
     }
+    if !remarks.is_empty() {
+        store.remark(&session.id, remarks).await?;
+    }
     let patch = SessionPatch {
         title: Some(session.title),
+        thinking: session.thinking,
         updated_at: Some(session.updated_at),
         ..SessionPatch::default()
     };
@@ -195,7 +211,7 @@ async fn fill(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, path::Path};
+    use std::path::Path;
 
     #[test]
     fn the_schema_file_is_up_to_date() {

@@ -14,8 +14,8 @@ pub mod sqlite;
 
 pub use clock::Clock;
 pub use contract::{
-    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch,
-    SpawnRef, Store, StoreError,
+    Always, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark, SessionInfo,
+    SessionPatch, SpawnRef, Store, StoreError,
 };
 pub use export::{Document, ImportError};
 pub use memory::MemoryStore;

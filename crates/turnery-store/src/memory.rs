@@ -2,7 +2,7 @@
 
 use crate::{
     Clock, Commit, LANE_TIME, Lane, ListPage, ListQuery, NewSession, Opened, Owner, PAGE_SIZE,
-    SessionInfo, SessionPatch, Store, StoreError,
+    Remark, SessionInfo, SessionPatch, Store, StoreError,
     cursor::{Cursor, last_active, time_text},
     owner::{Life, describe, life},
     recovery,
@@ -10,6 +10,7 @@ use crate::{
 use futures_util::future::{BoxFuture, ready};
 use std::{
     collections::HashMap,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp};
@@ -24,6 +25,9 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct Held {
     info: SessionInfo,
+    /// What a list goes by.
+    folder: PathBuf,
+    remarks: Vec<Remark>,
     /// With the versions that their commits made.
     loops: Vec<(u64, Arc<LoopRecord>)>,
     fence: u64,
@@ -208,6 +212,7 @@ impl Held {
 
 impl Store for MemoryStore {
     fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        let folder = new.folder.unwrap_or_else(|| new.cwd.clone());
         let info = SessionInfo {
             id: new.id.clone(),
             cwd: new.cwd,
@@ -220,6 +225,8 @@ impl Store for MemoryStore {
             head_version: 0,
             tip_loop_id: None,
             spawned_by: new.spawned_by,
+            thinking: None,
+            always: Vec::new(),
         };
         Box::pin(ready(self.all(|sessions| {
             if sessions.contains_key(&new.id) {
@@ -227,6 +234,8 @@ impl Store for MemoryStore {
             }
             let held = Held {
                 info: info.clone(),
+                folder,
+                remarks: Vec::new(),
                 loops: Vec::new(),
                 fence: 0,
                 holder: None,
@@ -322,6 +331,17 @@ impl Store for MemoryStore {
             Ok(held.info.clone())
         })
     }
+
+    fn remark(&self, id: &SessionId, said: Vec<Remark>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.with(id, |held| {
+            held.remarks.extend(said);
+            Ok(())
+        })
+    }
+
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Remark>, StoreError>> {
+        self.with(id, |held| Ok(held.remarks.clone()))
+    }
 }
 
 /// Parents first, so that a circle of them has an end.
@@ -350,10 +370,10 @@ fn page(
         0 => PAGE_SIZE,
         limit => limit,
     };
-    let infos = sessions.values().map(|held| &held.info);
+    let here = |held: &&Held| query.cwd.as_ref().is_none_or(|cwd| held.folder == *cwd);
+    let infos = sessions.values().filter(here).map(|held| &held.info);
     let mut found: Vec<(String, &SessionInfo)> = infos
         .filter(|info| query.spawned || info.spawned_by.is_none())
-        .filter(|info| query.cwd.as_ref().is_none_or(|cwd| info.cwd == *cwd))
         .map(|info| (time_text(info.updated_at), info))
         .filter(|(at, info)| {
             start.is_none_or(|start| (at, &info.id) < (&start.updated_at, &start.id))

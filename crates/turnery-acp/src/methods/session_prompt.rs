@@ -22,6 +22,7 @@ pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
         let typed = Typed {
             args: found.args,
             rest: found.rest,
+            whole: input,
             session,
             connection: call.connection,
             scope: call.scope,

@@ -3,7 +3,7 @@
 
 use super::{shown, state};
 use crate::{
-    commands::{Command, Reply, Typed, message_id},
+    commands::{Aside, Command, Reply, Typed, message_id},
     connection::Connection,
     fault::Fault,
     update::UpdateWriter,
@@ -14,26 +14,24 @@ use agent_client_protocol_schema::v2::{
 };
 use std::sync::Arc;
 use turnery_agent::{PromptResult, Session, Ticket};
-use turnery_engine::Content;
 
 /// Run a command. It is answered once it has a place: when it did all it does, or is queued.
-pub(super) async fn run(
-    command: &Command,
-    typed: Typed,
-    echo: &[Content],
-) -> Result<MessageId, Fault> {
+pub(super) async fn run(command: &Command, typed: Typed) -> Result<MessageId, Fault> {
     let session = typed.session.clone();
     let connection = Arc::clone(&typed.connection);
-    let echo: Vec<ContentBlock> = echo.iter().filter_map(shown::block).collect();
+    let echo = typed.whole.iter().filter_map(shown::block);
+    let echo: Vec<ContentBlock> = echo.collect();
+    let id = message_id(&session);
+    let aside = Aside::typed(&id, typed.whole.clone());
     let reply = command.run(typed).await?;
-    let id = MessageId::from(message_id(session.id().as_str()));
+    let id = MessageId::from(id);
     let asked = SessionUpdate::UserMessage(UserMessage::new(id.clone()).content(echo));
     match reply {
-        Reply::Said(text) => say(&connection, &session, Some(&asked), text).await,
+        Reply::Said(text) => say(&connection, &session, aside, Some(&asked), text).await,
         Reply::Runs(ticket, closing) => {
             let line = crate::update::line(session.id().as_str(), &asked);
             crate::serve::send(connection.peer.out(), line).await;
-            tokio::spawn(close(connection, session, ticket, closing));
+            tokio::spawn(close(connection, session, aside, ticket, closing));
         }
     }
     Ok(id)
@@ -43,6 +41,7 @@ pub(super) async fn run(
 async fn close(
     connection: Arc<Connection>,
     session: Session,
+    aside: Aside,
     ticket: Ticket,
     closing: fn(&PromptResult) -> Option<String>,
 ) {
@@ -54,7 +53,7 @@ async fn close(
     if let Some(text) = text
         && open
     {
-        say(&connection, &session, None, text).await;
+        say(&connection, &session, aside, None, text).await;
     }
 }
 
@@ -63,10 +62,12 @@ async fn close(
 async fn say(
     connection: &Connection,
     session: &Session,
+    aside: Aside,
     asked: Option<&SessionUpdate>,
     text: String,
 ) {
-    let id = message_id(session.id().as_str());
+    let id = message_id(session);
+    aside.answered(&id, &text, session).await;
     let said = AgentMessage::new(id).content(vec![shown::text_block(text)]);
     let said = SessionUpdate::AgentMessage(said);
     // Whether it is at work is asked with the place in the queue in hand: nothing comes between.

@@ -12,6 +12,7 @@ mod one_prompt;
 mod prompts;
 mod real_tools;
 mod refusal;
+mod replayed;
 mod reruns;
 mod rpc;
 mod sessions;

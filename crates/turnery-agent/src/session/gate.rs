@@ -9,6 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 use turnery_engine::{CallDetail, CallId, SessionId, ToolCall, ToolFailure, Verdict};
+use turnery_store::Store;
 use turnery_tools::{Judgement, Policy, Prepared, Rule, ToolCx, Toolbox, Workspace};
 
 /// A call that waits for its verdict.
@@ -21,6 +22,25 @@ pub(crate) struct Gate {
 pub(crate) struct Question {
     pub(crate) ask: Ask,
     pub(crate) always: Option<Rule>,
+}
+
+impl Question {
+    fn chosen(&self, id: &str) -> Option<&AskOption> {
+        self.ask.options.iter().find(|option| option.id == id)
+    }
+
+    /// What an answer says for good.
+    fn always(&self, answer: &Answer) -> Option<Always> {
+        let Answer::Chose(id) = answer else {
+            return None;
+        };
+        let rule = self.always.clone()?;
+        match self.chosen(id)?.kind {
+            OptionKind::AllowAlways => Some(Always::Allow(rule)),
+            OptionKind::RejectAlways => Some(Always::Reject(rule)),
+            OptionKind::AllowOnce | OptionKind::RejectOnce => None,
+        }
+    }
 }
 
 /// What a gate has found out.
@@ -43,8 +63,13 @@ impl Gate {
         }
     }
 
-    /// Ask the person.
-    pub(crate) fn ask(question: Box<Question>, client: Arc<dyn Client>) -> Self {
+    /// Ask the person. What they say for good is remembered (PERM-6).
+    pub(crate) fn ask(
+        question: Box<Question>,
+        client: Arc<dyn Client>,
+        known: Known,
+        store: Arc<dyn Store>,
+    ) -> Self {
         Self {
             call_id: question.ask.call_id.clone(),
             found: Box::pin(async move {
@@ -53,6 +78,9 @@ impl Gate {
                 let answer = answered.unwrap_or_else(|_| {
                     Answer::NoAnswer("the client broke when it was asked".to_owned())
                 });
+                if let Some(always) = question.always(&answer) {
+                    known.remember(always, &*store).await;
+                }
                 Found::Answered(question, answer)
             }),
         }
@@ -132,9 +160,8 @@ fn ask(session_id: &SessionId, call: &ToolCall, detail: CallDetail, always: Opti
     }
 }
 
-/// What an answer means. Only an option that was offered and means allow allows (PERM-3); an
-/// "always" is remembered (PERM-6).
-pub(crate) fn settle(known: &Known, question: &Question, answer: Answer) -> Verdict {
+/// What an answer means. Only an option that was offered and means allow allows (PERM-3).
+pub(crate) fn settle(question: &Question, answer: Answer) -> Verdict {
     let id = match answer {
         Answer::Chose(id) => id,
         Answer::Cancelled => return Verdict::Cancelled,
@@ -142,24 +169,15 @@ pub(crate) fn settle(known: &Known, question: &Question, answer: Answer) -> Verd
             return Verdict::Deny(format!("the call was not allowed: {why}"));
         }
     };
-    let Some(chosen) = question.ask.options.iter().find(|option| option.id == id) else {
+    let Some(chosen) = question.chosen(&id) else {
         return Verdict::Deny(format!(
             "the call was not allowed: the client answered {id:?}, which was not offered"
         ));
     };
     match chosen.kind {
-        OptionKind::AllowOnce => Verdict::Allow,
-        OptionKind::AllowAlways => {
-            if let Some(rule) = &question.always {
-                known.remember(Always::Allow(rule.clone()));
-            }
-            Verdict::Allow
-        }
+        OptionKind::AllowOnce | OptionKind::AllowAlways => Verdict::Allow,
         OptionKind::RejectOnce => Verdict::Deny("the user rejected this call".to_owned()),
         OptionKind::RejectAlways => {
-            if let Some(rule) = &question.always {
-                known.remember(Always::Reject(rule.clone()));
-            }
             Verdict::Deny("the user rejected this call and all like it".to_owned())
         }
     }

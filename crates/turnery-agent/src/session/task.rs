@@ -140,6 +140,11 @@ impl Task {
                 });
             }
             Set::Thinking(thinking) => {
+                let patch = SessionPatch {
+                    thinking: Some(thinking.as_str().to_owned()),
+                    ..SessionPatch::default()
+                };
+                self.store.patch(&self.info.id, patch).await?;
                 self.settings.thinking = thinking;
                 self.options
                     .send_modify(|options| options.thinking = thinking);

@@ -76,6 +76,7 @@ impl Parent {
         let new = NewSession {
             id: SessionId::from(uuid::Uuid::now_v7().to_string()),
             cwd: self.workspace.cwd().to_owned(),
+            folder: None,
             roots: self.workspace.roots().iter().skip(1).cloned().collect(),
             model: self.model.info().name.to_string(),
             mode: policy.mode.as_str().to_owned(),

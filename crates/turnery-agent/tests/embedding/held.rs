@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 use std::sync::{Arc, mpsc};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch, Store,
-    StoreError,
+    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark, SessionInfo,
+    SessionPatch, Store, StoreError,
 };
 
 /// That store.
@@ -79,5 +79,13 @@ impl<S: Store> Store for Held<S> {
         patch: SessionPatch,
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         held(self.0.patch(id, patch))
+    }
+
+    fn remark(&self, id: &SessionId, said: Vec<Remark>) -> BoxFuture<'_, Result<(), StoreError>> {
+        held(self.0.remark(id, said))
+    }
+
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Remark>, StoreError>> {
+        held(self.0.remarks(id))
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, MemoryStore, NewSession, Opened, Owner, SessionInfo,
+    Commit, Lane, ListPage, ListQuery, MemoryStore, NewSession, Opened, Owner, Remark, SessionInfo,
     SessionPatch, Store, StoreError,
 };
 
@@ -116,5 +116,13 @@ impl Store for FailingStore {
         patch: SessionPatch,
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         fails(&self.patch).unwrap_or_else(|| self.inner.patch(id, patch))
+    }
+
+    fn remark(&self, id: &SessionId, said: Vec<Remark>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.remark(id, said)
+    }
+
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Remark>, StoreError>> {
+        self.inner.remarks(id)
     }
 }

@@ -170,6 +170,7 @@ async fn a_session_without_turns_is_gone_on_with() {
     let new = NewSession {
         id: id.clone(),
         cwd: world.request().cwd,
+        folder: None,
         roots: Vec::new(),
         model: "puppet/one".to_owned(),
         mode: "ask".to_owned(),

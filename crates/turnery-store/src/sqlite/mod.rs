@@ -14,13 +14,14 @@ mod lanes;
 mod loops;
 mod open;
 mod queue;
+mod remarks;
 mod rows;
 mod sessions;
 mod worker;
 
 use crate::{
-    Clock, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch,
-    Store, StoreError,
+    Clock, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark, SessionInfo,
+    SessionPatch, Store, StoreError,
 };
 use flush::Flush;
 use futures_util::future::BoxFuture;
@@ -156,6 +157,20 @@ impl Store for SqliteStore {
         let id = id.clone();
         self.writer.call(Flush::Later, Settles::new(), move |db| {
             sessions::patch(&mut db.sql, &id, patch)
+        })
+    }
+
+    fn remark(&self, id: &SessionId, said: Vec<Remark>) -> BoxFuture<'_, Result<(), StoreError>> {
+        let id = id.clone();
+        self.writer.call(Flush::Later, Settles::new(), move |db| {
+            remarks::add(&mut db.sql, &id, &said)
+        })
+    }
+
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Remark>, StoreError>> {
+        let id = id.clone();
+        self.reader.call(Flush::Later, Settles::new(), move |db| {
+            remarks::all(&mut db.sql, &id)
         })
     }
 }

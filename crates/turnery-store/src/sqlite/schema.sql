@@ -8,10 +8,13 @@ CREATE TABLE sessions (
     updated_at   TEXT NOT NULL,
     spawned_by   TEXT,                       -- JSON: the call that made it; NULL: a person did
     cwd          TEXT NOT NULL,
+    folder       TEXT NOT NULL,              -- the same with its links resolved
     roots        TEXT NOT NULL,              -- JSON array of paths
     title        TEXT,
     model        TEXT NOT NULL,
     mode         TEXT NOT NULL,
+    thinking     TEXT,                       -- NULL: as configured
+    always       TEXT NOT NULL DEFAULT '[]', -- JSON array: what the person has answered for good
     created_at   TEXT NOT NULL,
     head_version INTEGER NOT NULL DEFAULT 0, -- rises by one with each commit
     loop_count   INTEGER NOT NULL DEFAULT 0,
@@ -21,6 +24,15 @@ CREATE TABLE sessions (
     process      TEXT,
     expires_at   TEXT
 ) STRICT, WITHOUT ROWID;
+
+-- Commands that a person typed, and what answered them: shown by their time, seen by no model.
+CREATE TABLE remarks (
+    remark     INTEGER PRIMARY KEY,          -- in the order in which they were kept
+    session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    body       TEXT NOT NULL                 -- JSON: at, message
+) STRICT;
+
+CREATE INDEX remarks_of ON remarks (session_id);
 
 -- A loop is one row, so that a commit touches few pages. What is long comes last: whoever looks for a
 -- loop does not read it. Read it through the views below.

@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 use turnery_engine::SessionId;
 
 pub(super) const COLUMNS: &str = "session_id, cwd, roots, title, model, mode, created_at, updated_at, head_version, tip_loop_id, \
-     spawned_by";
+     spawned_by, thinking, always";
 
 /// How many columns that are.
-pub(super) const WIDTH: usize = 11;
+pub(super) const WIDTH: usize = 13;
 
 pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo, Fault> {
     let at = time_text(new.at);
     let spawned_by = new.spawned_by.as_ref().map(serde_json::to_string);
     let spawned_by = spawned_by.transpose()?;
     let mut insert = db.prepare_cached(
-        "INSERT INTO sessions (session_id, cwd, roots, model, mode, created_at, updated_at, spawned_by) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (session_id) DO NOTHING",
+        "INSERT INTO sessions (session_id, cwd, folder, roots, model, mode, created_at, updated_at, spawned_by) \
+         VALUES (?1, ?2, ?8, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (session_id) DO NOTHING",
     )?;
     let made = insert.execute(params![
         new.id.as_str(),
@@ -33,7 +33,8 @@ pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo
         new.model,
         new.mode,
         at,
-        spawned_by
+        spawned_by,
+        path_text(new.folder.as_ref().unwrap_or(&new.cwd))?
     ])?;
     if made == 0 {
         return Err(StoreError::Exists(new.id).into());
@@ -50,6 +51,8 @@ pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo
         head_version: 0,
         tip_loop_id: None,
         spawned_by: new.spawned_by,
+        thinking: None,
+        always: Vec::new(),
     })
 }
 
@@ -88,7 +91,7 @@ pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, F
         None => None,
     };
     let folder = if here.is_some() {
-        "cwd = ?4"
+        "folder = ?4"
     } else {
         "?4 IS NULL"
     };
@@ -146,7 +149,8 @@ pub(super) fn patch(
     let mut info = get(&db, id)?;
     patch.apply(&mut info);
     let mut update = db.prepare_cached(
-        "UPDATE sessions SET title = ?2, model = ?3, mode = ?4, roots = ?5, updated_at = ?6 \
+        "UPDATE sessions SET title = ?2, model = ?3, mode = ?4, roots = ?5, updated_at = ?6, \
+         thinking = ?7, always = ?8 \
          WHERE session_id = ?1",
     )?;
     update.execute(params![
@@ -155,7 +159,9 @@ pub(super) fn patch(
         info.model,
         info.mode,
         serde_json::to_string(&info.roots)?,
-        time_text(info.updated_at)
+        time_text(info.updated_at),
+        info.thinking,
+        serde_json::to_string(&info.always)?
     ])?;
     drop(update);
     db.commit()?;
@@ -180,6 +186,14 @@ impl SessionPatch {
         if let Some(updated_at) = self.updated_at {
             info.updated_at = updated_at;
         }
+        if let Some(thinking) = self.thinking {
+            info.thinking = Some(thinking);
+        }
+        if let Some(always) = self.always
+            && !info.always.contains(&always)
+        {
+            info.always.push(always);
+        }
     }
 }
 
@@ -197,6 +211,8 @@ pub(super) fn session(row: &Row<'_>) -> Result<SessionInfo, Fault> {
         head_version: row.get(8)?,
         tip_loop_id: maybe(row, 9)?.map(Into::into),
         spawned_by: maybe(row, 10)?.map(serde_json::from_str).transpose()?,
+        thinking: row.get(11)?,
+        always: serde_json::from_str(text(row, 12)?)?,
     })
 }
 

@@ -10,8 +10,8 @@ use std::{
 };
 use turnery_engine::{Event, LoopId, LoopRecord, LoopStatus, SessionId};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch, Store,
-    StoreError,
+    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark, SessionInfo,
+    SessionPatch, Store, StoreError,
 };
 
 /// What is wrong with a store.
@@ -246,6 +246,14 @@ impl Store for Flawed {
         patch: SessionPatch,
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         self.sound.patch(id, patch)
+    }
+
+    fn remark(&self, id: &SessionId, said: Vec<Remark>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.sound.remark(id, said)
+    }
+
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Remark>, StoreError>> {
+        self.sound.remarks(id)
     }
 }
 

@@ -7,6 +7,7 @@ mod commits;
 mod export;
 mod files;
 mod ids;
+mod kept;
 mod lanes;
 mod laws;
 mod lineage;

@@ -19,6 +19,7 @@ pub(crate) fn new_session(id: &str) -> NewSession {
     NewSession {
         id: id.into(),
         cwd: "/home/ann/project".into(),
+        folder: None,
         roots: vec!["/home/ann/library".into()],
         model: "offline/echo".into(),
         mode: "ask".into(),

@@ -41,6 +41,8 @@ async fn a_session_is_found_as_it_was_made(world: &World) {
         head_version: 0,
         tip_loop_id: None,
         spawned_by: None,
+        thinking: None,
+        always: Vec::new(),
     };
     assert_eq!(made, Ok(expected.clone()));
     assert_eq!(world.store.info(&"s1".into()).await, Ok(expected));

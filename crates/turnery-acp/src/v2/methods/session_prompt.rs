@@ -22,11 +22,12 @@ pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
         let typed = Typed {
             args: found.args,
             rest: found.rest,
+            whole: input,
             session,
             connection: call.connection,
             scope: call.scope,
         };
-        let run = Box::pin(command::run(found.command, typed, &input));
+        let run = Box::pin(command::run(found.command, typed));
         return Ok(PromptResponse::new(run.await?));
     }
     let options = PromptOptions {

@@ -9,8 +9,8 @@ use tokio::sync::{mpsc, oneshot, watch::channel};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_models::{Model, Thinking};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, SessionInfo, SessionPatch, Store,
-    StoreError,
+    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark, SessionInfo,
+    SessionPatch, Store, StoreError,
 };
 use turnery_tools::Mode;
 
@@ -174,5 +174,13 @@ impl Store for GroupStore {
         patch: SessionPatch,
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         self.store.patch(id, patch)
+    }
+
+    fn remark(&self, id: &SessionId, said: Vec<Remark>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.store.remark(id, said)
+    }
+
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Remark>, StoreError>> {
+        self.store.remarks(id)
     }
 }

@@ -38,7 +38,8 @@ impl Run<'_> {
             }
             Step::Ask(question) => {
                 let client = Arc::clone(&self.task.ports.client);
-                self.gate = Some(Gate::ask(question, client));
+                let (known, store) = (self.task.shown_as.clone(), Arc::clone(&self.task.store));
+                self.gate = Some(Gate::ask(question, client, known, store));
                 self.asked_since = Some(Instant::now());
             }
             Step::Run(call) => {
@@ -107,7 +108,7 @@ impl Run<'_> {
                     let later = deadline.deadline() + since.elapsed();
                     deadline.as_mut().reset(later);
                 }
-                let verdict = gate::settle(&self.task.shown_as, &question, answer);
+                let verdict = gate::settle(&question, answer);
                 let call_id = question.ask.call_id;
                 self.feed(Input::Verdict { call_id, verdict });
             }

@@ -1,0 +1,184 @@
+//! What is kept of a session besides its loops: how it is set, what was answered for good, and commands.
+
+use crate::{World, battery, samples::*};
+use turnery_engine::{Content, LlmMessage, Message};
+use turnery_store::{
+    Always, ListQuery, NewSession, Remark, SessionPatch, SqliteStore, Store, StoreError,
+    export::{export, import},
+};
+
+battery!(
+    answers_for_good_are_added_once_and_go_with_the_session,
+    remarks_come_back_in_order_and_go_with_the_session,
+    a_document_has_remarks_and_settings_and_no_permission,
+    a_list_goes_by_the_folder_with_its_links_resolved,
+);
+
+pub(crate) fn remark(seconds: u64, id: &str, text: &str) -> Remark {
+    Remark {
+        at: at(seconds),
+        message: LlmMessage {
+            message_id: id.into(),
+            turn_id: None,
+            message: Message::User {
+                content: vec![Content::text(text)],
+            },
+        },
+    }
+}
+
+fn said(always: Always) -> SessionPatch {
+    SessionPatch {
+        always: Some(always),
+        ..SessionPatch::default()
+    }
+}
+
+/// PERM-6.
+async fn answers_for_good_are_added_once_and_go_with_the_session(world: &World) {
+    let store = &world.store;
+    let id = "s1".into();
+    store.create(new_session("s1")).await.unwrap();
+    let allow = || Always::Allow("shell(cargo test:*)".to_owned());
+    let reject = || Always::Reject("edit".to_owned());
+    for always in [allow(), reject(), allow()] {
+        store.patch(&id, said(always)).await.unwrap();
+    }
+    let thinks = SessionPatch {
+        thinking: Some("high".to_owned()),
+        ..SessionPatch::default()
+    };
+    store.patch(&id, thinks).await.unwrap();
+    let info = store.info(&id).await.unwrap();
+    assert_eq!(info.always, [allow(), reject()]);
+    assert_eq!(info.thinking.as_deref(), Some("high"));
+    let claimed = store.claim(&id, &owner("a")).await.unwrap().info;
+    assert_eq!(claimed, info);
+    let page = store.list(ListQuery::default()).await.unwrap();
+    assert_eq!(page.sessions, [info]);
+
+    store.delete(&id).await.unwrap();
+    let anew = store.create(new_session("s1")).await.unwrap();
+    assert_eq!((anew.always, anew.thinking), (Vec::new(), None));
+}
+
+/// LOAD-1: by the order in which they were kept, whatever their times.
+async fn remarks_come_back_in_order_and_go_with_the_session(world: &World) {
+    let store = &world.store;
+    let id = "s1".into();
+    assert_eq!(
+        store.remark(&id, vec![remark(1, "m1", "x")]).await,
+        Err(StoreError::NotFound(id.clone()))
+    );
+    assert_eq!(
+        store.remarks(&id).await,
+        Err(StoreError::NotFound(id.clone()))
+    );
+    let before = store.create(new_session("s1")).await.unwrap();
+    store.create(new_session("s2")).await.unwrap();
+    assert_eq!(store.remarks(&id).await, Ok(Vec::new()));
+    let one = vec![remark(5, "m1", "/help"), remark(6, "m2", "All of it")];
+    let two = vec![remark(4, "m3", "/cost")];
+    store.remark(&id, one.clone()).await.unwrap();
+    let other = vec![remark(5, "m9", "elsewhere")];
+    store.remark(&"s2".into(), other.clone()).await.unwrap();
+    store.remark(&id, two.clone()).await.unwrap();
+    assert_eq!(store.remarks(&id).await, Ok([one, two].concat()));
+    assert_eq!(store.remarks(&"s2".into()).await, Ok(other));
+    // No commit, no prompt: the session is what it was.
+    assert_eq!(store.info(&id).await, Ok(before));
+
+    store.delete(&id).await.unwrap();
+    store.create(new_session("s1")).await.unwrap();
+    assert_eq!(store.remarks(&id).await, Ok(Vec::new()));
+}
+
+/// LOAD-1, PERM-6: whoever hands a session on hands on no permission, and nobody brings one along.
+async fn a_document_has_remarks_and_settings_and_no_permission(world: &World) {
+    let source = World::memory();
+    let id = "s1".into();
+    source.store.create(new_session("s1")).await.unwrap();
+    let patch = SessionPatch {
+        thinking: Some("low".to_owned()),
+        ..said(Always::Allow("shell".to_owned()))
+    };
+    source.store.patch(&id, patch).await.unwrap();
+    let said = vec![remark(1, "s1.command.1", "/help me, s1.command.1")];
+    source.store.remark(&id, said).await.unwrap();
+    let document = export(&*source.store, &id).await.unwrap();
+    let mut text = serde_json::to_value(&document).unwrap();
+    assert_eq!(text["session"].get("always"), None);
+    text["session"]["always"] = serde_json::json!([{"allow": "shell"}]);
+    let forged: turnery_store::Document = serde_json::from_value(text).unwrap();
+
+    let copy = forged.renamed(&"s2".into()).unwrap();
+    for document in [forged, copy, document] {
+        let id = document.session.id.clone();
+        if id == "s1".into() {
+            let _ = world.store.delete(&id).await;
+        }
+        let made = import(&*world.store, document).await.unwrap();
+        assert_eq!(made.always, []);
+        assert_eq!(made.thinking.as_deref(), Some("low"));
+        let message = format!("{id}.command.1");
+        let expected = vec![remark(1, &message, "/help me, s1.command.1")];
+        assert_eq!(world.store.remarks(&id).await, Ok(expected));
+    }
+}
+
+/// LIST-2.
+async fn a_list_goes_by_the_folder_with_its_links_resolved(world: &World) {
+    let new = |id: &str, cwd: &str, folder: Option<&str>| NewSession {
+        cwd: cwd.into(),
+        folder: folder.map(Into::into),
+        ..new_session(id)
+    };
+    for new in [
+        new("s1", "/link", Some("/real")),
+        new("s2", "/real", None),
+        new("s3", "/real/below", None),
+    ] {
+        world.store.create(new).await.unwrap();
+    }
+    let query = ListQuery {
+        cwd: Some("/real".into()),
+        ..ListQuery::default()
+    };
+    let page = world.store.list(query).await.unwrap();
+    let found = page.sessions.iter().map(|info| info.cwd.to_str().unwrap());
+    assert_eq!(found.collect::<Vec<_>>(), ["/real", "/link"]);
+}
+
+/// A file of the version before is read, and holds what is new from then on.
+#[tokio::test]
+async fn the_version_before_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open(path.clone());
+    store.create(new_session("s1")).await.unwrap();
+    let before = store.info(&"s1".into()).await.unwrap();
+    drop(store);
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(
+        "DROP TABLE remarks; ALTER TABLE sessions DROP COLUMN folder; \
+         ALTER TABLE sessions DROP COLUMN thinking; ALTER TABLE sessions DROP COLUMN always; \
+         PRAGMA user_version = 2",
+    )
+    .unwrap();
+    drop(db);
+
+    let store = SqliteStore::open(path);
+    let id = "s1".into();
+    assert_eq!(store.info(&id).await, Ok(before.clone()));
+    let query = ListQuery {
+        cwd: Some(before.cwd),
+        ..ListQuery::default()
+    };
+    assert_eq!(store.list(query).await.unwrap().sessions.len(), 1);
+    let always = Always::Reject("edit".to_owned());
+    let after = store.patch(&id, said(always.clone())).await.unwrap();
+    assert_eq!(after.always, [always]);
+    let kept = vec![remark(1, "m1", "/help")];
+    store.remark(&id, kept.clone()).await.unwrap();
+    assert_eq!(store.remarks(&id).await, Ok(kept));
+}
