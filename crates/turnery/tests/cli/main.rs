@@ -7,6 +7,7 @@ mod commands;
 mod costs;
 mod editor;
 mod ending;
+mod examples;
 mod home;
 mod hooks;
 mod login;

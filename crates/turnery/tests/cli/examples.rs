@@ -1,0 +1,315 @@
+//! The examples for editors: each file can be read, and what it starts is there and speaks the protocol.
+
+use crate::{editor::Editor, home::Home};
+use serde_json::Value;
+use std::{fs, path::PathBuf};
+
+/// Reads a file in its language; gives all its strings, in order.
+type Reader = fn(&str) -> Result<Vec<String>, String>;
+
+/// All of them, by hand: a new file wants a line here.
+const FILES: [(&str, Reader); 10] = [
+    ("acpx.json", json),
+    ("acpx.sh", shell),
+    ("agent-shell.el", lisp),
+    ("agentic.lua", lua),
+    ("avante.lua", lua),
+    ("codecompanion.lua", lua),
+    ("jetbrains.json", json),
+    ("toad.sh", shell),
+    ("vscode.jsonc", jsonc),
+    ("zed.jsonc", jsonc),
+];
+
+fn folder() -> PathBuf {
+    PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/editors"
+    ))
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(folder().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn json(text: &str) -> Result<Vec<String>, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut strings = Vec::new();
+    collect(&value, &mut strings);
+    Ok(strings)
+}
+
+fn collect(value: &Value, strings: &mut Vec<String>) {
+    match value {
+        Value::String(text) => strings.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, strings)),
+        Value::Object(members) => {
+            // The command comes ahead of its arguments, in whatever order they are kept.
+            let first = ["command", "args"];
+            let known = first.iter().filter_map(|name| members.get(*name));
+            known.for_each(|value| collect(value, strings));
+            let others = members
+                .iter()
+                .filter(|(name, _)| !first.contains(&name.as_str()));
+            others.for_each(|(_, value)| collect(value, strings));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// JSON with comments, which have lines of their own here.
+fn jsonc(text: &str) -> Result<Vec<String>, String> {
+    let lines = text.lines().filter(|line| !line.trim().starts_with("//"));
+    json(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// What a shell would run: its words in double quotes.
+fn shell(text: &str) -> Result<Vec<String>, String> {
+    let mut checked = std::process::Command::new("sh");
+    let status = checked.args(["-n", "-c", text]).status();
+    if !status.map_err(|error| error.to_string())?.success() {
+        return Err("the shell cannot read it".to_owned());
+    }
+    let code = text.lines().filter(|line| !line.starts_with('#'));
+    let code = code.collect::<Vec<_>>().join("\n");
+    Ok(code
+        .split('"')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect())
+}
+
+/// A token of Lua or of Emacs Lisp.
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Word(String),
+    Text(String),
+    Sign(char),
+}
+
+/// The tokens of a text in which a comment begins like this and goes to the end of its line.
+fn tokens(text: &str, comment: &str, is_word: fn(char) -> bool) -> Result<Vec<Token>, String> {
+    let mut all = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let after = &rest[first.len_utf8()..];
+        if first.is_whitespace() {
+            rest = after;
+        } else if rest.starts_with(comment) {
+            rest = rest.find('\n').map_or("", |end| &rest[end..]);
+        } else if first == '"' {
+            let end = after.find('"').ok_or("a string does not end")?;
+            let inside = &after[..end];
+            if inside.contains(['\\', '\n']) {
+                return Err(format!("{inside:?} is more than this reader knows"));
+            }
+            all.push(Token::Text(inside.to_owned()));
+            rest = &after[end + 1..];
+        } else if is_word(first) {
+            let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+            all.push(Token::Word(rest[..end].to_owned()));
+            rest = &rest[end..];
+        } else {
+            all.push(Token::Sign(first));
+            rest = after;
+        }
+    }
+    Ok(all)
+}
+
+/// Lists, symbols, strings, and quotes in front of them.
+fn lisp(text: &str) -> Result<Vec<String>, String> {
+    let is_word = |c: char| c.is_alphanumeric() || "-:+*/<>=!?&".contains(c);
+    let mut depth = 0_usize;
+    let mut strings = Vec::new();
+    for token in tokens(text, ";", is_word)? {
+        match token {
+            Token::Sign('(') => depth += 1,
+            Token::Sign(')') => depth = depth.checked_sub(1).ok_or("a ) too many")?,
+            Token::Sign('\'') => {}
+            Token::Sign(other) => return Err(format!("{other:?} means nothing here")),
+            Token::Text(text) => strings.push(text),
+            Token::Word(word) if depth == 0 => return Err(format!("{word} stands alone")),
+            Token::Word(_) => {}
+        }
+    }
+    match depth {
+        0 => Ok(strings),
+        open => Err(format!("{open} lists do not end")),
+    }
+}
+
+/// Calls with tables, which is all that a configuration in Lua needs.
+fn lua(text: &str) -> Result<Vec<String>, String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut lua = Lua {
+        tokens: tokens(text, "--", is_word)?,
+        at: 0,
+        strings: Vec::new(),
+    };
+    while lua.at < lua.tokens.len() {
+        lua.call()?;
+    }
+    Ok(lua.strings)
+}
+
+struct Lua {
+    tokens: Vec<Token>,
+    at: usize,
+    strings: Vec<String>,
+}
+
+impl Lua {
+    fn next(&mut self) -> Result<Token, String> {
+        let token = self.tokens.get(self.at).cloned();
+        self.at += 1;
+        token.ok_or_else(|| "it ends too soon".to_owned())
+    }
+
+    fn sees(&self, sign: char) -> bool {
+        self.tokens.get(self.at) == Some(&Token::Sign(sign))
+    }
+
+    fn takes(&mut self, sign: char) -> bool {
+        let sees = self.sees(sign);
+        self.at += usize::from(sees);
+        sees
+    }
+
+    fn must(&mut self, sign: char) -> Result<(), String> {
+        match self.next()? {
+            Token::Sign(found) if found == sign => Ok(()),
+            found => Err(format!("{found:?} instead of {sign:?}")),
+        }
+    }
+
+    /// `name(...).name(...)`, with one call at least.
+    fn call(&mut self) -> Result<(), String> {
+        self.name()?;
+        let mut called = false;
+        loop {
+            if self.takes('.') {
+                self.name()?;
+            } else if self.takes('(') {
+                self.list(')')?;
+                called = true;
+            } else if called {
+                return Ok(());
+            } else {
+                return Err("a name that nothing is done with".to_owned());
+            }
+        }
+    }
+
+    fn name(&mut self) -> Result<(), String> {
+        match self.next()? {
+            Token::Word(word) if !word.starts_with(|c: char| c.is_ascii_digit()) => Ok(()),
+            other => Err(format!("{other:?} is no name")),
+        }
+    }
+
+    /// Values, with names or without, up to this sign.
+    fn list(&mut self, end: char) -> Result<(), String> {
+        while !self.takes(end) {
+            if matches!(self.tokens.get(self.at + 1), Some(Token::Sign('='))) && end == '}' {
+                self.name()?;
+                self.must('=')?;
+            }
+            self.value()?;
+            if !self.takes(',') && !self.sees(end) {
+                return Err(format!("a comma is missing ahead of {:?}", self.next()?));
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self) -> Result<(), String> {
+        match self.next()? {
+            Token::Text(text) => self.strings.push(text),
+            Token::Sign('{') => self.list('}')?,
+            Token::Word(word) => {
+                let number = word.bytes().all(|byte| byte.is_ascii_digit());
+                if !number && !["true", "false", "nil"].contains(&&*word) {
+                    return Err(format!("{word} is no value"));
+                }
+            }
+            Token::Sign(sign) => return Err(format!("{sign:?} is no value")),
+        }
+        Ok(())
+    }
+}
+
+/// The arguments of `turnery` in a file: the words after it that are no string of another setting.
+fn arguments(strings: &[String]) -> Option<Vec<String>> {
+    let words: Vec<&str> = strings.iter().flat_map(|text| text.split(' ')).collect();
+    let pairs = words
+        .windows(2)
+        .find(|two| two[0] == "turnery" && two[1] == "acp");
+    pairs.map(|two| vec![two[1].to_owned()])
+}
+
+#[tokio::test]
+async fn what_the_examples_start_is_there_and_answers() {
+    let home = Home::new();
+    let help = home.run(&["--help"]).await.stdout;
+    for (name, read) in FILES {
+        let strings = read(&text(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let arguments = arguments(&strings);
+        let arguments = arguments.unwrap_or_else(|| panic!("{name} starts no agent: {strings:?}"));
+        let command = format!("\n  {} ", arguments[0]);
+        assert!(help.contains(&command), "{name}: {help}");
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut editor = Editor::open(&home, &arguments, &[]);
+        let answer = editor.initialize().await;
+        assert_eq!(answer["result"]["protocolVersion"], 1, "{name}");
+        assert_eq!(editor.leave().await.code, Some(0), "{name}");
+    }
+}
+
+#[test]
+fn every_example_is_listed_and_says_what_it_runs() {
+    let entries = fs::read_dir(folder()).expect("a folder");
+    let names = entries.map(|entry| entry.expect("a file").file_name().display().to_string());
+    let mut names: Vec<String> = names.filter(|name| name != "README.md").collect();
+    names.sort();
+    assert_eq!(names, FILES.map(|(name, _)| name));
+    let readme = text("README.md");
+    for name in names {
+        assert!(readme.contains(&format!("[{name}]({name})")), "{name}");
+        // Plain JSON has no comments; the table says it for those.
+        assert!(
+            name.ends_with(".json") || text(&name).contains("turnery acp"),
+            "{name}"
+        );
+    }
+}
+
+/// The readers would see a mistake: a bracket, a quote or a comma too few.
+#[test]
+fn a_broken_example_is_not_read() {
+    for (name, read) in FILES {
+        let whole = text(name);
+        let signs: &[char] = match name.rsplit_once('.') {
+            Some((_, "el")) => &[')', '"'],
+            Some((_, "lua")) => &[')', '}', '"', ','],
+            Some((_, "sh")) => &['"'],
+            _ => &['}', ']', '"', ':'],
+        };
+        for sign in signs {
+            let Some(place) = whole.rfind(*sign) else {
+                continue;
+            };
+            // A comma behind the last value of a table may be left out.
+            let place = match sign {
+                ',' => whole.find(", ").expect("one between two values"),
+                _ => place,
+            };
+            let broken = format!("{}{}", &whole[..place], &whole[place + 1..]);
+            assert!(read(&broken).is_err(), "{name} without {sign}");
+        }
+    }
+    assert!(lua("f({ a = 1 b = 2 })").is_err());
+    assert!(lua("f({ a = })").is_err());
+    assert!(lisp("(a))").is_err());
+}
