@@ -139,11 +139,12 @@ impl Command {
         let session = typed.session.clone();
         let connection = Arc::clone(&typed.connection);
         let aside = Aside::typed(&message_id(&session), typed.whole.clone());
+        let known = connection.abilities().prompt_usage;
         let (text, answer) = match self.run(typed).await? {
             Reply::Said(text) => (Some(text), end_turn()),
             Reply::Runs(ticket, closing) => match ticket.result().await {
                 Ok(result) => {
-                    let (text, answer) = (closing(&result), stop::to_wire(&result));
+                    let (text, answer) = (closing(&result), stop::to_wire(&result, known));
                     match text.is_some() {
                         // What is explained in words is no error as well.
                         true => (text, answer.or_else(|_| end_turn())),

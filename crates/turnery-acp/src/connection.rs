@@ -7,6 +7,7 @@ use crate::{
     login::{Login, LogsIn},
     news::Takes,
     peer::Peer,
+    prompt_usage,
 };
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use std::{
@@ -46,6 +47,8 @@ pub(crate) struct Abilities {
     pub(crate) terminals: bool,
     /// What it can do for a login.
     pub(crate) logs_in: LogsIn,
+    /// It knows the usage in the answer to a prompt.
+    pub(crate) prompt_usage: bool,
     /// Updates that only some clients take.
     pub(crate) takes: Takes,
 }
@@ -57,6 +60,7 @@ impl From<ClientCapabilities> for Abilities {
             write_files: said.fs.write_text_file,
             terminals: said.terminal,
             logs_in: LogsIn::from(&said),
+            prompt_usage: prompt_usage::is_known(said.meta.as_ref()),
             takes: said.session.map_or_else(Takes::default, |session| Takes {
                 notices: session.notices.is_some(),
                 compaction: session.compaction.is_some(),

@@ -23,6 +23,7 @@ mod outbox;
 mod peer;
 mod permission;
 mod preview;
+mod prompt_usage;
 mod reader;
 mod serve;
 mod shown;

@@ -15,6 +15,8 @@ mod session_resume;
 mod session_say;
 mod session_set_config_option;
 mod session_set_mode;
+mod session_set_title;
+mod session_status;
 pub(crate) mod setup;
 
 use crate::{
@@ -72,6 +74,12 @@ pub(crate) fn table(connection: Arc<Connection>) -> Methods {
         names.session_set_config_option,
         session_set_config_option::answer,
     );
+    add(
+        &mut table,
+        names.session_set_title,
+        session_set_title::answer,
+    );
+    add(&mut table, names.session_status, session_status::answer);
     add(&mut table, session_say::STEER, session_say::steer);
     add(&mut table, session_say::FOLLOW_UP, session_say::follow_up);
     table.into()

@@ -3,6 +3,7 @@
 use crate::{
     fault::{AUTH_REQUIRED, Fault},
     news::meta,
+    prompt_usage,
 };
 use agent_client_protocol_schema::v1::{Meta, PromptResponse, StopReason};
 use serde_json::json;
@@ -12,11 +13,17 @@ use turnery_engine::{
 };
 
 /// The answer to a prompt. Five words for the ends there are; the exact one is in `_meta.turnery`,
-/// which an error carries in its `data`.
-pub(crate) fn to_wire(result: &PromptResult) -> Result<PromptResponse, Fault> {
+/// which an error carries in its `data`. `usage`: whether the client knows it.
+pub(crate) fn to_wire(result: &PromptResult, usage: bool) -> Result<PromptResponse, Fault> {
     let meta = exactly(result);
     match reason(&result.outcome, result.detail.as_ref()) {
-        Ok(reason) => Ok(PromptResponse::new(reason).meta(meta)),
+        Ok(reason) => {
+            let answer = PromptResponse::new(reason).meta(meta);
+            Ok(match usage {
+                true => prompt_usage::with_usage(answer, result),
+                false => answer,
+            })
+        }
         Err(fault) => Err(fault.with("_meta", meta)),
     }
 }

@@ -265,6 +265,20 @@ impl Agent {
         self.store.list(query).await
     }
 
+    /// A session of the store, without its history.
+    pub async fn info(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {
+        self.store.info(id).await
+    }
+
+    /// Name a session that is not open here; one that is has [`Session::set_title`].
+    pub async fn set_title(&self, id: &SessionId, title: &str) -> Result<(), StoreError> {
+        let patch = SessionPatch {
+            title: Some(Some(title.to_owned())),
+            ..SessionPatch::default()
+        };
+        self.store.patch(id, patch).await.map(|_| ())
+    }
+
     /// Remove a session from the store. True if there was one. Close it first if it is open.
     pub async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {
         self.store.delete(id).await

@@ -373,6 +373,11 @@ impl Session {
         self.set(Set::Thinking(thinking)).await
     }
 
+    /// Name the session, for good: no prompt gives it another title.
+    pub async fn set_title(&self, title: &str) -> Result<(), SetError> {
+        self.set(Set::Title(title.to_owned())).await
+    }
+
     async fn set(&self, what: Set) -> Result<(), SetError> {
         let (reply, result) = oneshot::channel();
         let sent = self.shared.mailbox.send(Mail::Set { what, reply }).await;

@@ -18,7 +18,7 @@ use agent_client_protocol_schema::{
         InitializeResponse, LogoutCapabilities, PromptCapabilities,
         SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities,
         SessionDeleteCapabilities, SessionForkCapabilities, SessionListCapabilities,
-        SessionResumeCapabilities,
+        SessionResumeCapabilities, SessionStatusCapabilities, SessionTitleCapabilities,
     },
 };
 use serde::Deserialize;
@@ -57,6 +57,8 @@ fn capabilities() -> AgentCapabilities {
         .close(SessionCloseCapabilities::new())
         .delete(SessionDeleteCapabilities::new())
         .fork(SessionForkCapabilities::new())
+        .status(SessionStatusCapabilities::new())
+        .title(SessionTitleCapabilities::new())
         .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
     AgentCapabilities::new()
         .load_session(true)

@@ -29,11 +29,12 @@ pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
         };
         return Box::pin(found.command.answer(typed)).await;
     }
+    let known = call.connection.abilities().prompt_usage;
     let ticket = session
         .start(input, call.scope.cancel)
         .map_err(|error| refused(&session, error))?;
     match ticket.result().await {
-        Ok(result) => stop::to_wire(&result),
+        Ok(result) => stop::to_wire(&result, known),
         Err(fault) => Err(stop::not_stored(&fault)),
     }
 }

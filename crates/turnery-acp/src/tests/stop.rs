@@ -17,7 +17,7 @@ fn result(outcome: Outcome, detail: Option<Detail>) -> PromptResult {
 
 /// The stop reason, or the error's code, kind and whether it may be tried again; and what `_meta` says.
 fn answer(outcome: &Outcome, detail: Option<&Detail>) -> (String, Value) {
-    match to_wire(&result(outcome.clone(), detail.cloned())) {
+    match to_wire(&result(outcome.clone(), detail.cloned()), false) {
         Ok(response) => {
             let answer = json!(response);
             let reason = answer["stopReason"].as_str().unwrap().to_owned();
@@ -244,7 +244,7 @@ fn what_was_not_stored_is_an_error() {
 fn the_exact_outcome_is_in_meta() {
     let mut result = result(stopped(TurnStop::MaxTurns), limit(LimitKind::Turns));
     result.usage.input = 7;
-    let response = json!(to_wire(&result).unwrap());
+    let response = json!(to_wire(&result, false).unwrap());
     let expected = json!({
         "stopReason": "max_turn_requests",
         "_meta": {"turnery": {
@@ -286,7 +286,7 @@ fn what_a_prompt_spent_is_in_meta() {
     let mut result = result(finished(prose()), None);
     result.usage = spent(7);
     result.loops = vec![Arc::new(record)];
-    let response = json!(to_wire(&result).unwrap());
+    let response = json!(to_wire(&result, false).unwrap());
     let tokens = |n: u64| json!({"input": n, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0});
     assert_eq!(
         response["_meta"]["turnery"],

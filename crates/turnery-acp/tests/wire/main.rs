@@ -20,5 +20,6 @@ mod steering;
 mod tools;
 mod transcripts;
 mod tries;
+mod unstable;
 mod v2;
 mod values;

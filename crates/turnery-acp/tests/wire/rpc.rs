@@ -249,7 +249,8 @@ fn only_what_works_is_advertised() {
             "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
             "mcpCapabilities": {"http": false, "sse": false},
             "sessionCapabilities":
-                {"list": {}, "delete": {}, "additionalDirectories": {}, "fork": {}, "resume": {}, "close": {}},
+                {"list": {}, "delete": {}, "additionalDirectories": {}, "fork": {}, "resume": {}, "close": {},
+                 "status": {}, "title": {}},
             "auth": {"logout": {}},
             "_meta": {"turnery": {
                 "steer": "_turnery/session/steer",

@@ -311,7 +311,8 @@ impl Task {
         for entrant in others {
             self.history.remember(&entrant.task.history);
         }
-        if title.is_some() {
+        // One that was given meanwhile stays.
+        if self.info.title.is_none() {
             self.info.title = title;
         }
     }

@@ -34,6 +34,7 @@ pub(crate) enum Set {
     Mode(Mode),
     Model(ModelName),
     Thinking(Thinking),
+    Title(String),
 }
 
 /// A prompt on its way.

@@ -139,6 +139,14 @@ impl Task {
                     options.models = models;
                 });
             }
+            Set::Title(title) => {
+                let patch = SessionPatch {
+                    title: Some(Some(title.clone())),
+                    ..SessionPatch::default()
+                };
+                self.store.patch(&self.info.id, patch).await?;
+                self.info.title = Some(title);
+            }
             Set::Thinking(thinking) => {
                 let patch = SessionPatch {
                     thinking: Some(thinking.as_str().to_owned()),

@@ -5,8 +5,9 @@ use agent_client_protocol_schema::v1::{
     DeleteSessionResponse, Error, ForkSessionResponse, InitializeResponse, KillTerminalRequest,
     ListSessionsResponse, LoadSessionResponse, LogoutResponse, NewSessionResponse, PromptResponse,
     ReadTextFileRequest, ReleaseTerminalRequest, RequestPermissionRequest, ResumeSessionResponse,
-    SessionNotification, SetSessionConfigOptionResponse, SetSessionModeResponse,
-    TerminalOutputRequest, WaitForTerminalExitRequest, WriteTextFileRequest,
+    SessionNotification, SessionStatusResponse, SetSessionConfigOptionResponse,
+    SetSessionModeResponse, SetSessionTitleResponse, TerminalOutputRequest,
+    WaitForTerminalExitRequest, WriteTextFileRequest,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -49,6 +50,8 @@ fn check_result(method: &str, result: &Value) {
         "logout" => same::<LogoutResponse>(result),
         "session/new" => same::<NewSessionResponse>(result),
         "session/fork" => same::<ForkSessionResponse>(result),
+        "session/set_title" => same::<SetSessionTitleResponse>(result),
+        "session/status" => same::<SessionStatusResponse>(result),
         "session/load" => same::<LoadSessionResponse>(result),
         "session/resume" => same::<ResumeSessionResponse>(result),
         "session/list" => same::<ListSessionsResponse>(result),
