@@ -30,6 +30,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use turnery_agent::{PromptError, PromptResult, Session, Ticket};
 use turnery_engine::Content;
+use turnery_tools::mcp::McpPrompt;
 
 /// A command.
 pub(crate) struct Command {
@@ -92,29 +93,38 @@ pub(crate) struct Found {
     pub(crate) rest: Vec<Content>,
 }
 
-/// The command that a prompt is, if it is one: a text block of it begins with one (CMD-2). `is_text` says
-/// which blocks are texts, as opposed to what was made of a file.
+/// The command that a prompt is, if it is one (CMD-2).
+pub(crate) fn find(input: &[Content], is_text: &[bool]) -> Option<Found> {
+    let ((command, args), rest) = among(input, is_text, split)?;
+    Some(Found {
+        command,
+        args: args.to_owned(),
+        rest,
+    })
+}
+
+/// What `split` finds at the beginning of a text block, and what came with it. `is_text` says which blocks
+/// are texts, as opposed to what was made of a file.
 ///
 /// The last such block counts. Mentions may stand before it and between texts, as editors split them. Of
 /// texts side by side only the last is looked at: one editor repeats what it sent before a cancel in
 /// front, and nobody typed that now.
-pub(crate) fn find(input: &[Content], is_text: &[bool]) -> Option<Found> {
+pub(crate) fn among<'i, T>(
+    input: &'i [Content],
+    is_text: &[bool],
+    split: impl Fn(&'i str) -> Option<T>,
+) -> Option<(T, Vec<Content>)> {
     let repeated = is_text.windows(2).rposition(|pair| pair == [true, true]);
     let first = repeated.map_or(0, |at| at + 1);
-    let (place, (command, args)) = (first..input.len()).rev().find_map(|at| {
+    let (place, found) = (first..input.len()).rev().find_map(|at| {
         let Content::Text { text } = &input[at] else {
             return None;
         };
-        let found = is_text[at].then(|| split(text)).flatten()?;
-        Some((at, found))
+        Some((at, is_text[at].then(|| split(text)).flatten()?))
     })?;
     let comes_along = |at: &usize| *at > place || (*at >= first && !is_text[*at]);
     let rest = (0..input.len()).filter(comes_along);
-    Some(Found {
-        command,
-        args: args.to_owned(),
-        rest: rest.map(|at| input[at].clone()).collect(),
-    })
+    Some((found, rest.map(|at| input[at].clone()).collect()))
 }
 
 impl Command {
@@ -172,14 +182,17 @@ fn end_turn() -> Result<PromptResponse, Fault> {
     Ok(PromptResponse::new(StopReason::EndTurn))
 }
 
-/// All commands, for the client to offer (CMD-1).
-pub(crate) fn offer(session_id: &str) -> Vec<u8> {
-    let all = TABLE.iter().map(|command| {
-        let input = command
-            .hint
-            .map(|hint| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint)));
-        AvailableCommand::new(command.name, command.about).input(input)
+/// All commands, for the client to offer (CMD-1), those of MCP servers among them.
+pub(crate) fn offer(session_id: &str, of_servers: &[McpPrompt]) -> Vec<u8> {
+    let input =
+        |hint: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint));
+    let of_servers = of_servers.iter().map(|prompt| {
+        AvailableCommand::new(prompt.command.clone(), prompt.about.clone())
+            .input(prompt.hint.as_deref().map(input))
     });
-    let update = AvailableCommandsUpdate::new(all.collect());
+    let all = TABLE.iter().map(|command| {
+        AvailableCommand::new(command.name, command.about).input(command.hint.map(input))
+    });
+    let update = AvailableCommandsUpdate::new(all.chain(of_servers).collect());
     update::line(session_id, &SessionUpdate::AvailableCommandsUpdate(update))
 }

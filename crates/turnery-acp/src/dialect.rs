@@ -16,6 +16,7 @@ use crate::{
 use agent_client_protocol_schema::v1::NoticeSeverity;
 use std::sync::Arc;
 use turnery_agent::{Client, Item, Session};
+use turnery_tools::mcp::McpPrompt;
 
 /// A version of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,8 +41,16 @@ impl Dialect {
     /// The commands, behind the answer that opened a session. In v2 they are in that answer.
     pub(crate) fn offer(self, session_id: &str) -> Vec<u8> {
         match self {
-            Self::V1 => commands::offer(session_id),
+            Self::V1 => commands::offer(session_id, &[]),
             Self::V2 => Vec::new(),
+        }
+    }
+
+    /// The commands, with the prompts of MCP servers among them.
+    pub(crate) fn offer_with(self, session_id: &str, prompts: &[McpPrompt]) -> Vec<u8> {
+        match self {
+            Self::V1 => commands::offer(session_id, prompts),
+            Self::V2 => v2::offer(session_id, prompts),
         }
     }
 

@@ -26,6 +26,7 @@ mod preview;
 mod prompt_usage;
 mod reader;
 mod serve;
+mod servers;
 mod shown;
 mod spent;
 pub mod stdio;

@@ -19,6 +19,8 @@ mod session_set_title;
 mod session_status;
 pub(crate) mod setup;
 
+pub(crate) use setup::absolute;
+
 use crate::{
     connection::{Connection, RequestScope},
     envelope::RequestId,

@@ -142,6 +142,7 @@ pub(crate) fn not_stored(error: &PromptError) -> Fault {
             false,
         ),
         PromptError::Withdrawn => ("withdrawn", "The prompt was taken back", true),
+        PromptError::Server(_) => ("mcp_prompt", "The prompt could not be written", true),
     };
     Fault::internal(kind, what, error.to_string(), retryable)
 }

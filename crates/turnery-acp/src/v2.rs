@@ -21,7 +21,7 @@ mod terminal;
 mod translate;
 
 pub(crate) use news::{info, warning};
-pub(crate) use options::changed as options_changed;
+pub(crate) use options::{changed as options_changed, offer};
 pub(crate) use permission::Person;
 pub(crate) use translate::Translator;
 

@@ -100,6 +100,7 @@ async fn ask(folder: &Path, prompt: &str) -> Result<Vec<String>, Box<dyn Error>>
     let here = OpenRequest {
         cwd: folder.to_owned(),
         roots: Vec::new(),
+        mcp: Vec::new(),
     };
     let ports = Ports::local(Arc::new(Silent), Box::new(Silent));
     let session = agent.create(here, |_| ports).await?;

@@ -5,7 +5,7 @@ mod fork;
 use crate::{
     Item, Outbox, Ports, Projects, Session, SessionOptions, Settings, TraceSink,
     observe::observing,
-    session::{History, Known, MAILBOX, Task, chain, offered},
+    session::{History, Known, MAILBOX, Task, Tools, chain, offered},
     sink::Tap,
     trace_sink::Tracing,
 };
@@ -21,7 +21,9 @@ use turnery_models::{Catalogue, Model, Thinking};
 use turnery_store::{
     ListPage, ListQuery, NewSession, Owner, Remark, SessionInfo, SessionPatch, Store, StoreError,
 };
-use turnery_tools::{Mode, PathRefused, Policy, Toolbox, Workspace};
+use turnery_tools::{
+    McpServer, Mode, PathRefused, Policy, Servers, Toolbox, Workspace, mcp::Launch,
+};
 
 /// Opens sessions over one store, one catalogue of models and one toolbox.
 pub struct Agent {
@@ -30,15 +32,20 @@ pub struct Agent {
     toolbox: Toolbox,
     projects: Arc<dyn Projects>,
     tracing: Tracing,
+    /// Variables that no MCP server inherits.
+    hidden_env: Vec<String>,
 }
 
-/// Where a session works.
+/// Where a session works, and with which servers of its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRequest {
     /// Absolute, an existing folder.
     pub cwd: PathBuf,
     /// Further roots, absolute, existing folders.
     pub roots: Vec<PathBuf>,
+    /// MCP servers, to be connected for as long as the session is open (MCP-7). One of them hides one
+    /// of the same name in the settings.
+    pub mcp: Vec<McpServer>,
 }
 
 impl OpenRequest {
@@ -48,6 +55,7 @@ impl OpenRequest {
         Self {
             cwd,
             roots: Vec::new(),
+            mcp: Vec::new(),
         }
     }
 }
@@ -95,7 +103,16 @@ impl Agent {
             toolbox,
             projects,
             tracing: Tracing::default(),
+            hidden_env: Vec::new(),
         }
+    }
+
+    /// Let no MCP server inherit these environment variables; those of
+    /// [`HIDDEN_ENV`](turnery_tools::shell::HIDDEN_ENV) none ever does.
+    #[must_use]
+    pub fn hiding(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.hidden_env.extend(names);
+        self
     }
 
     /// Tell this sink of every call of a model, in all sessions opened from now on (LASH-99).
@@ -141,7 +158,9 @@ impl Agent {
         };
         let info = self.store.create(new).await?;
         let mode = settings.mode;
-        Ok(self.spawn(info, mode, &[], settings, model, (ports, workspace)))
+        let servers = self.servers(request.mcp, &settings, &workspace);
+        let given = (ports, workspace, servers);
+        Ok(self.spawn(info, mode, &[], settings, model, given))
     }
 
     /// Open a session that exists. With `replay`, its whole conversation goes to the outbox as
@@ -213,7 +232,27 @@ impl Agent {
         } else {
             self.store.history(id).await?
         };
-        Ok(self.spawn(info, mode, &chain, settings, model, (ports, workspace)))
+        let servers = self.servers(request.mcp, &settings, &workspace);
+        let given = (ports, workspace, servers);
+        Ok(self.spawn(info, mode, &chain, settings, model, given))
+    }
+
+    /// The servers of a session: those of its client, and those of its settings that these do not hide.
+    /// None of them is started yet.
+    fn servers(
+        &self,
+        mut mcp: Vec<McpServer>,
+        settings: &Settings,
+        workspace: &Workspace,
+    ) -> Option<Arc<Servers>> {
+        let hidden = |own: &&McpServer| mcp.iter().any(|given| given.name == own.name);
+        let (_, own): (Vec<_>, Vec<_>) = settings.mcp.iter().partition(hidden);
+        mcp.extend(own.into_iter().cloned());
+        let launch = Launch {
+            roots: workspace.roots().to_vec(),
+            hidden_env: self.hidden_env.clone(),
+        };
+        (!mcp.is_empty()).then(|| Arc::new(Servers::new(&mcp, &launch)))
     }
 
     /// Whether the model that a new session would begin with has the key that it needs.
@@ -236,12 +275,13 @@ impl Agent {
         chain: &[Arc<LoopRecord>],
         settings: Settings,
         model: Arc<dyn Model>,
-        (ports, workspace): (Ports, Workspace),
+        (ports, workspace, servers): (Ports, Workspace, Option<Arc<Servers>>),
     ) -> Session {
         spawn(Opening {
             store: Arc::clone(&self.store),
             models: Arc::clone(&self.models),
             toolbox: self.toolbox.clone(),
+            servers,
             workspace: Arc::new(workspace),
             ports,
             policy: Policy::new(mode, settings.allow.clone(), settings.deny.clone()),
@@ -290,6 +330,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) models: Arc<Catalogue>,
     pub(crate) toolbox: Toolbox,
+    /// Its MCP servers; a child uses its parent's.
+    pub(crate) servers: Option<Arc<Servers>>,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) ports: Ports,
     pub(crate) settings: Settings,
@@ -311,6 +353,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         store,
         models,
         toolbox,
+        servers,
         workspace,
         ports,
         settings,
@@ -337,11 +380,13 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         Arc::clone(&store),
         observable,
         seen,
+        servers.clone(),
     );
     let task = Task {
         overhead: overhead(&toolbox, &settings.system),
         store,
         models,
+        tools: Tools::new(toolbox.clone(), servers),
         toolbox,
         workspace,
         ports,
@@ -387,7 +432,7 @@ fn workspace(request: &OpenRequest, ports: &Ports) -> Result<Workspace, PathRefu
 }
 
 /// What of every request is no message. Unit: tokens.
-fn overhead(toolbox: &Toolbox, system: &str) -> u64 {
+pub(crate) fn overhead(toolbox: &Toolbox, system: &str) -> u64 {
     let specs = toolbox.specs();
     let tools = specs.iter().map(|spec| {
         let schema = text_tokens(&spec.schema.to_string());

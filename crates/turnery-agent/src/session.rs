@@ -15,6 +15,7 @@ mod result;
 mod run;
 mod steps;
 mod task;
+mod tools;
 mod watch;
 
 pub use options::{PromptOptions, SessionOptions};
@@ -24,6 +25,7 @@ pub(crate) use history::{History, chain};
 pub(crate) use known::Known;
 pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};
 pub(crate) use task::{Task, offered};
+pub(crate) use tools::Tools;
 
 use crate::{CancellationToken, Cursor, Observer, observe::Observable, sink::Listener};
 use mail::{Place, Tries, When, Word, Work};
@@ -35,7 +37,7 @@ use tokio::sync::{mpsc, oneshot, watch::Receiver};
 use turnery_engine::{Content, LoopId, SessionId};
 use turnery_models::{Thinking, UnknownModel};
 use turnery_store::{Store, StoreError};
-use turnery_tools::Mode;
+use turnery_tools::{Mode, Servers};
 
 /// Prompts that may wait in one session.
 pub const PROMPTS_WAITING: usize = 64;
@@ -58,6 +60,7 @@ struct Shared {
     store: Arc<dyn Store>,
     observable: Observable,
     options: Receiver<SessionOptions>,
+    servers: Option<Arc<Servers>>,
     /// Fires for every prompt started so far; a new one takes its place at each cancel.
     all: Mutex<CancellationToken>,
     /// Prompts started and not answered yet.
@@ -118,6 +121,7 @@ impl Session {
         store: Arc<dyn Store>,
         observable: Observable,
         options: Receiver<SessionOptions>,
+        servers: Option<Arc<Servers>>,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -126,6 +130,7 @@ impl Session {
                 store,
                 observable,
                 options,
+                servers,
                 all: Mutex::new(CancellationToken::new()),
                 open: Counter::default(),
                 words: Counter::default(),
@@ -156,6 +161,29 @@ impl Session {
         options: PromptOptions,
     ) -> Result<Ticket, StartError> {
         self.queue(Work::Say(input), options)
+    }
+
+    /// Queue a prompt that an MCP server writes: `command` is one of its prompts, `typed` its arguments,
+    /// and `rest` is said besides. If nothing comes of it, the ticket says why.
+    pub fn prompt_of_server(
+        &self,
+        command: String,
+        typed: String,
+        rest: Vec<Content>,
+        options: PromptOptions,
+    ) -> Result<Ticket, StartError> {
+        let work = Work::Server {
+            command,
+            typed,
+            rest,
+        };
+        self.queue(work, options)
+    }
+
+    /// Its MCP servers, if it has any.
+    #[must_use]
+    pub fn servers(&self) -> Option<&Servers> {
+        self.shared.servers.as_deref()
     }
 
     /// The same, with somebody who listens to just this prompt.

@@ -4,7 +4,7 @@ use crate::{HOOK_TIME, Hooks};
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 use turnery_engine::{CompactionSettings, Limits, Price, QueueMode};
 use turnery_models::{ModelName, Thinking};
-use turnery_tools::{Mode, Rule};
+use turnery_tools::{McpServer, Mode, Rule};
 
 /// What holds for one session.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub struct Settings {
     /// Keep the fragments of messages and of what calls print with each loop, for whoever wants to see
     /// how they came (LOOP-81). They are not shown again when the session is loaded.
     pub keep_streaming: bool,
+    /// MCP servers of every session.
+    pub mcp: Vec<McpServer>,
     /// Asked in every prompt, in this order.
     pub hooks: Vec<Arc<dyn Hooks>>,
     /// How long each of them may take to answer.
@@ -70,6 +72,7 @@ impl Settings {
             follow_ups: QueueMode::default(),
             price: None,
             keep_streaming: false,
+            mcp: Vec::new(),
             hooks: Vec::new(),
             hook_time: HOOK_TIME,
         }

@@ -120,6 +120,7 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
         .map_err(|error| failed(format!("{:?} could not begin: {error}", args.title)))?;
     let options = PromptOptions {
         spawned_by: Some(parent.loop_id.clone()),
+        trace: cx.trace.clone(),
         ..PromptOptions::cancelled_by(cancel.clone())
     };
     let result = match child.prompt(vec![Content::text(args.prompt)], options) {

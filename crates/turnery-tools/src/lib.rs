@@ -7,6 +7,7 @@ mod find_files;
 pub mod grace;
 mod line_ends;
 mod list_dir;
+pub mod mcp;
 mod near;
 mod normalise;
 pub mod observe;
@@ -17,6 +18,7 @@ pub mod shell;
 mod text;
 pub mod tool;
 pub mod toolbox;
+mod trace_context;
 mod update_plan;
 mod walk;
 pub mod workspace;
@@ -30,6 +32,7 @@ pub use execute::{
 };
 pub use find_files::FindFiles;
 pub use list_dir::ListDir;
+pub use mcp::{McpServer, Servers};
 pub use observe::Observe;
 pub use policy::{Hidden, Ignored, Judgement, Mode, Narrowing, Policy, Rule, RuleError};
 pub use read_file::ReadFile;
@@ -37,6 +40,7 @@ pub use search::Search;
 pub use shell::Shell;
 pub use tool::{Access, Prepared, Progress, Tool, ToolCx};
 pub use toolbox::Toolbox;
+pub use trace_context::TraceContext;
 pub use update_plan::UpdatePlan;
 pub use workspace::{
     FileError, Files, LocalFiles, PathRefused, TerminalFault, TerminalRun, Terminals, Workspace,

@@ -1,6 +1,6 @@
 //! The trait that every tool is behind.
 
-use crate::{Hidden, Origin, Workspace, walk::cancelled};
+use crate::{Hidden, Origin, TraceContext, Workspace, walk::cancelled};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::{any::Any, future::ready, path::PathBuf, sync::Arc, time::Duration};
@@ -83,6 +83,15 @@ pub enum Access {
         /// Where.
         cwd: PathBuf,
     },
+    /// Asks a server of somebody else's to do something: nobody here knows what that touches.
+    Server {
+        /// What stands for all tools of the server in a rule, for example `mcp__github`.
+        all: String,
+        /// The server says that this changes nothing.
+        reads_only: bool,
+        /// The server says that this may destroy.
+        destroys: bool,
+    },
 }
 
 /// What a running tool has at hand.
@@ -100,6 +109,8 @@ pub struct ToolCx {
     pub progress: mpsc::Sender<Progress>,
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,
+    /// Where the prompt stands in its client's traces.
+    pub trace: TraceContext,
     /// What a session lends to tools that its own crate brings along.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
 }

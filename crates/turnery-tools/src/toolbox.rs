@@ -122,6 +122,14 @@ impl Toolbox {
         self.with(tools)
     }
 
+    /// The same box with these tools besides; of one name with another, the later is left out.
+    #[must_use]
+    pub fn and_all(self, more: Vec<Arc<dyn Tool>>) -> Self {
+        let mut tools = self.tools.to_vec();
+        tools.extend(more);
+        self.with(tools)
+    }
+
     /// Where to subscribe to what the tools do.
     #[must_use]
     pub fn observe(&self) -> &Observe {

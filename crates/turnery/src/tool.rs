@@ -103,6 +103,7 @@ async fn call(
         hidden: Hidden::default(),
         progress,
         cancel: cancel.clone(),
+        trace: turnery_tools::TraceContext::default(),
         host: None,
     };
     let call = ToolCall {

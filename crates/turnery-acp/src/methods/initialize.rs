@@ -15,7 +15,7 @@ use agent_client_protocol_schema::{
     ProtocolVersion,
     v1::{
         AgentAuthCapabilities, AgentCapabilities, ClientCapabilities, Implementation,
-        InitializeResponse, LogoutCapabilities, PromptCapabilities,
+        InitializeResponse, LogoutCapabilities, McpCapabilities, PromptCapabilities,
         SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities,
         SessionDeleteCapabilities, SessionForkCapabilities, SessionListCapabilities,
         SessionResumeCapabilities, SessionStatusCapabilities, SessionTitleCapabilities,
@@ -63,6 +63,7 @@ fn capabilities() -> AgentCapabilities {
     AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
+        .mcp_capabilities(McpCapabilities::new().http(true))
         .session_capabilities(sessions)
         .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()))
         .meta(meta(json!({"steer": STEER, "followUp": FOLLOW_UP})))

@@ -6,9 +6,11 @@ use crate::{
     commands::{self, Typed},
     content,
     fault::{Fault, parse},
-    stop,
+    servers, stop,
 };
 use agent_client_protocol_schema::v1::{ContentBlock, PromptRequest, PromptResponse};
+use turnery_agent::PromptOptions;
+use turnery_tools::TraceContext;
 
 pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
     let request: PromptRequest = parse(&call.params)?;
@@ -18,6 +20,11 @@ pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
         .map(|it| matches!(it, ContentBlock::Text(_)))
         .collect();
     let input = content::from_wire(request.prompt)?;
+    let trace = request.meta.as_ref().map(TraceContext::of_meta);
+    let options = PromptOptions {
+        trace: trace.unwrap_or_default(),
+        ..PromptOptions::cancelled_by(call.scope.cancel.clone())
+    };
     if let Some(found) = commands::find(&input, &is_text) {
         let typed = Typed {
             args: found.args,
@@ -29,9 +36,14 @@ pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
         };
         return Box::pin(found.command.answer(typed)).await;
     }
+    if let Some(found) = servers::command(&input, &is_text, &session) {
+        let ticket = session.prompt_of_server(found.command, found.typed, found.rest, options);
+        let ticket = ticket.map_err(|error| refused(&session, error))?;
+        return Box::pin(servers::answer(ticket, input, &session, &call.connection)).await;
+    }
     let known = call.connection.abilities().prompt_usage;
     let ticket = session
-        .start(input, call.scope.cancel)
+        .prompt(input, options)
         .map_err(|error| refused(&session, error))?;
     match ticket.result().await {
         Ok(result) => stop::to_wire(&result, known),

@@ -2,14 +2,8 @@
 
 use super::Call;
 use crate::{
-    connection::Connection,
-    dialect::{Dialect, Encoder},
-    fault::Fault,
-    files::EditorFiles,
-    news::Takes,
-    outbox::WireOutbox,
-    serve::send,
-    terminals::ClientTerminals,
+    connection::Connection, dialect::Encoder, fault::Fault, files::EditorFiles, outbox::WireOutbox,
+    serve::send, servers, terminals::ClientTerminals,
 };
 use agent_client_protocol_schema::v1::McpServer;
 use std::{
@@ -22,14 +16,12 @@ use turnery_tools::{LocalFiles, Terminals};
 
 /// What a client gives for a session, checked before anything is made.
 pub(crate) struct Setup {
-    folders: OpenRequest,
-    /// Names of the MCP servers that were asked for and are not connected.
-    servers: Vec<String>,
+    request: OpenRequest,
 }
 
 impl Setup {
-    /// Folders are absolute (SESS-2, DIR-1). MCP servers over HTTP were not advertised and are
-    /// refused (MCP-4); those over stdio are a must of the protocol and accepted (MCP-5).
+    /// Folders are absolute (SESS-2, DIR-1). MCP servers that are reached in a way that was not
+    /// advertised are refused (MCP-4).
     pub(crate) fn check(
         cwd: PathBuf,
         roots: Vec<PathBuf>,
@@ -40,8 +32,14 @@ impl Setup {
             absolute("additionalDirectories", root)?;
         }
         Ok(Self {
-            folders: OpenRequest { cwd, roots },
-            servers: servers.iter().map(mcp_server).collect::<Result<_, _>>()?,
+            request: OpenRequest {
+                cwd,
+                roots,
+                mcp: servers
+                    .iter()
+                    .map(servers::from_wire)
+                    .collect::<Result<_, _>>()?,
+            },
         })
     }
 
@@ -50,10 +48,10 @@ impl Setup {
         call.connection.logged_in()?;
         let agent = &call.connection.agent;
         let made = agent
-            .create(self.folders.clone(), |id| ports(call, id, false))
+            .create(self.request.clone(), |id| ports(call, id, false))
             .await
-            .map_err(|error| call.connection.refused(self.folders, error))?;
-        Ok(keep(call, made, &self.servers, false).await)
+            .map_err(|error| call.connection.refused(self.request, error))?;
+        Ok(keep(call, made, false).await)
     }
 
     /// Open a stored session: with `replay` its conversation is shown before this returns. One that
@@ -64,18 +62,18 @@ impl Setup {
         let agent = &call.connection.agent;
         let session_id = SessionId::from(id);
         if call.connection.session(id).is_ok() {
-            let folders = self.folders.clone();
-            let tried = agent.open(&session_id, folders, false, |id| ports(call, id, false));
+            let request = self.request.clone();
+            let tried = agent.open(&session_id, request, false, |id| ports(call, id, false));
             drop(tried.await?);
         }
         close_if_open(&call.connection, id).await;
         let opened = agent
-            .open(&session_id, self.folders.clone(), replay, |id| {
+            .open(&session_id, self.request.clone(), replay, |id| {
                 ports(call, id, replay)
             })
             .await
-            .map_err(|error| call.connection.refused(self.folders, error))?;
-        Ok(keep(call, opened, &self.servers, true).await)
+            .map_err(|error| call.connection.refused(self.request, error))?;
+        Ok(keep(call, opened, true).await)
     }
 
     /// Make a session with a copy of another's history.
@@ -84,10 +82,10 @@ impl Setup {
         call.connection.logged_in()?;
         let agent = &call.connection.agent;
         let made = agent
-            .fork(&source, self.folders.clone(), |id| ports(call, id, false))
+            .fork(&source, self.request.clone(), |id| ports(call, id, false))
             .await
-            .map_err(|error| call.connection.refused(self.folders, error))?;
-        Ok(keep(call, made, &self.servers, false).await)
+            .map_err(|error| call.connection.refused(self.request, error))?;
+        Ok(keep(call, made, false).await)
     }
 }
 
@@ -98,22 +96,6 @@ pub(crate) fn absolute(name: &str, path: &Path) -> Result<(), Fault> {
     Err(Fault::params(format!(
         "{name}: {:?} is not an absolute path.",
         path.display().to_string()
-    )))
-}
-
-fn mcp_server(server: &McpServer) -> Result<String, Fault> {
-    let (name, transport) = match server {
-        McpServer::Stdio(server) => {
-            absolute("mcpServers: command", &server.command)?;
-            return Ok(server.name.clone());
-        }
-        McpServer::Http(server) => (server.name.as_str(), "http"),
-        McpServer::Sse(server) => (server.name.as_str(), "sse"),
-        _ => ("a server", "an unknown transport"),
-    };
-    Err(Fault::params(format!(
-        "mcpServers: {name} is reached by {transport}, which this agent does not support; \
-         see mcpCapabilities."
     )))
 }
 
@@ -155,15 +137,11 @@ pub(super) async fn close_if_open(connection: &Connection, id: &str) {
 
 /// Keep an open session. One that was opened meanwhile under the same id gives way. The client is told
 /// what there is (CMD-1): of a new session right behind the answer that names it, and not before (SESS-7);
-/// of one that it knows before the answer, which is the last line of a load (LOAD-2).
-async fn keep(call: &Call, session: Session, servers: &[String], is_known: bool) -> Session {
+/// of one that it knows before the answer, which is the last line of a load (LOAD-2). What its servers
+/// come to follows when it is known.
+async fn keep(call: &Call, session: Session, is_known: bool) -> Session {
     let id = session.id().as_str();
-    let dialect = call.connection.dialect();
-    let mut told = dialect.offer(id);
-    if !servers.is_empty() {
-        let takes = call.connection.abilities().takes;
-        told.extend(without_mcp(dialect, id, &servers.join(", "), takes));
-    }
+    let told = call.connection.dialect().offer(id);
     if is_known {
         send(call.connection.peer.out(), told).await;
     } else {
@@ -172,17 +150,6 @@ async fn keep(call: &Call, session: Session, servers: &[String], is_known: bool)
     if let Some(other) = call.connection.add(session.clone()) {
         other.close().await;
     }
+    servers::follow(&session, &call.connection, call.scope.answered.clone());
     session
-}
-
-/// MCP servers are not connected, so that nobody wonders where their tools are (MCP-6).
-fn without_mcp(dialect: Dialect, id: &str, servers: &str, takes: Takes) -> Vec<u8> {
-    tracing::warn!(
-        servers,
-        "MCP servers are not connected yet; their tools are missing"
-    );
-    let text =
-        format!("This version cannot use MCP servers yet, so the tools of {servers} are missing.");
-    let title = "MCP servers are not connected";
-    dialect.warning(id, takes, title, &text)
 }

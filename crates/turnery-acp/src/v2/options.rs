@@ -7,11 +7,12 @@ use crate::{
     update,
 };
 use agent_client_protocol_schema::v2::{
-    AvailableCommand, AvailableCommandInput, Command, ConfigOptionUpdate, SessionConfigOption,
-    SessionConfigOptionCategory, SessionConfigSelectOption, SessionUpdate, TextCommandInput,
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, Command, ConfigOptionUpdate,
+    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionUpdate,
+    TextCommandInput,
 };
 use turnery_agent::{Session, SessionOptions};
-use turnery_tools::Mode;
+use turnery_tools::{Mode, mcp::McpPrompt};
 
 /// All options, the most important first: each has values, and its current one is among them (V2-21).
 pub(super) fn config(options: &SessionOptions) -> Vec<SessionConfigOption> {
@@ -55,13 +56,21 @@ pub(crate) fn changed(session: &Session) -> Vec<u8> {
     )
 }
 
-/// All commands, for the client to offer.
-pub(super) fn commands() -> Vec<AvailableCommand> {
-    let all = commands::TABLE.iter().map(|command| {
-        let input = command
-            .hint
-            .map(|hint| AvailableCommandInput::Text(TextCommandInput::new(hint)));
-        AvailableCommand::Command(Command::new(command.name, command.about).input(input))
-    });
-    all.collect()
+/// All commands, for the client to offer, the prompts of MCP servers among them.
+pub(super) fn commands(prompts: &[McpPrompt]) -> Vec<AvailableCommand> {
+    let command = |name: &str, about: &str, hint: Option<&str>| {
+        let input = hint.map(|hint| AvailableCommandInput::Text(TextCommandInput::new(hint)));
+        AvailableCommand::Command(Command::new(name, about).input(input))
+    };
+    let own = commands::TABLE.iter();
+    let own = own.map(|it| command(it.name, it.about, it.hint));
+    let prompts = prompts.iter();
+    let prompts = prompts.map(|it| command(&it.command, &it.about, it.hint.as_deref()));
+    own.chain(prompts).collect()
+}
+
+/// The same in an update, when they have changed.
+pub(crate) fn offer(session_id: &str, prompts: &[McpPrompt]) -> Vec<u8> {
+    let update = AvailableCommandsUpdate::new(commands(prompts));
+    update::line(session_id, &SessionUpdate::AvailableCommandsUpdate(update))
 }

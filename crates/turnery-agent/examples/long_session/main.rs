@@ -200,6 +200,7 @@ async fn measure(measured: Session) -> Ran<([Used; 2], Duration)> {
     let here = OpenRequest {
         cwd: folder.path().canonicalize()?,
         roots: Vec::new(),
+        mcp: Vec::new(),
     };
     let ports = || Ports::local(Arc::new(Silent), Box::new(Silent));
     let own = agent(folder.path(), Arc::clone(&model));

@@ -85,6 +85,15 @@ pub(crate) struct Tries {
 pub(crate) enum Work {
     /// Say this to the model.
     Say(Vec<Content>),
+    /// Say what an MCP server makes of one of its prompts.
+    Server {
+        /// The prompt's name as a command.
+        command: String,
+        /// Its arguments.
+        typed: String,
+        /// What is said besides.
+        rest: Vec<Content>,
+    },
     /// Let the model go on.
     Continue,
     /// Run a loop again: this one, or the last.

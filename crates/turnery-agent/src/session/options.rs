@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use turnery_engine::{Limits, LoopId};
 use turnery_models::{ModelInfo, ModelName, Thinking};
-use turnery_tools::Mode;
+use turnery_tools::{Mode, TraceContext};
 
 /// How the session is set, and what it may be set to.
 #[derive(Clone, Debug)]
@@ -40,6 +40,8 @@ pub struct PromptOptions {
     /// Whether a cancel that comes before the prompt has begun leaves nothing of it behind
     /// ([`PromptError::Withdrawn`](crate::PromptError::Withdrawn)), not even a loop that says so.
     pub withdrawable: bool,
+    /// Where the prompt stands in its client's traces; goes to servers that its calls ask (EXT-6).
+    pub trace: TraceContext,
 }
 
 impl PromptOptions {

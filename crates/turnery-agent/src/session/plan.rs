@@ -63,6 +63,19 @@ impl Task {
                 input,
                 ..Plan::new(ContinuationKind::Initial, TurnTrigger::User, tip)
             },
+            // Resolved before a plan is made; what could not be is said as it was typed.
+            Work::Server {
+                command,
+                typed,
+                mut rest,
+            } => Plan {
+                input: {
+                    let typed = format!("/{command} {typed}");
+                    rest.insert(0, Content::text(typed.trim_end()));
+                    rest
+                },
+                ..Plan::new(ContinuationKind::Initial, TurnTrigger::User, tip)
+            },
             Work::Continue => {
                 can_go_on(&self.history)?;
                 Plan::new(ContinuationKind::Default, TurnTrigger::Continuation, tip)

@@ -21,7 +21,7 @@ use turnery_engine::{
     TurnStop,
 };
 use turnery_models::Model;
-use turnery_tools::grace;
+use turnery_tools::{TraceContext, grace};
 
 /// How many frames one prompt may open (UP-31).
 const FRAMES: usize = 16;
@@ -37,6 +37,7 @@ pub(crate) struct Scope {
     pub(crate) metadata: Option<Value>,
     pub(crate) spawned_by: Option<LoopId>,
     pub(crate) hooks: HookList,
+    pub(crate) trace: TraceContext,
     /// Whether the next loop may open a frame; the prompt opens only so many.
     pub(crate) may_switch: bool,
     /// The greatest number that a loop of the session has had.
@@ -127,6 +128,7 @@ impl Task {
             metadata: options.metadata.clone(),
             spawned_by: options.spawned_by.clone(),
             hooks: HookList::new(hooks, settings.hook_time),
+            trace: options.trace.clone(),
             may_switch: true,
             number: 0,
         };
@@ -136,7 +138,11 @@ impl Task {
             ..scope
         };
         let mut watch = Watch::new(opened.lane, options.cancel.clone(), cancel_all);
-        let end = match (self.plan(work).await, contest) {
+        let planned = match self.with_servers(work, &scope, &mut watch).await {
+            Ok(work) => self.plan(work).await,
+            Err(error) => Err(error),
+        };
+        let end = match (planned, contest) {
             (Ok(plan), Some(contest)) => {
                 Box::pin(self.evaluate(plan, contest, &mut scope, &mut watch)).await
             }

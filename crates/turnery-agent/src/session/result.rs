@@ -171,6 +171,9 @@ pub enum PromptError {
     /// It was taken back; it did not begin.
     #[error("the prompt was taken back before it began")]
     Withdrawn,
+    /// An MCP server was to write it, and did not; it did not begin.
+    #[error("the prompt could not be written: {0}")]
+    Server(String),
 }
 
 /// Why a session cannot be continued as asked (UP-15).

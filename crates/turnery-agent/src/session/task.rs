@@ -2,7 +2,7 @@
 
 use super::{
     History, Mail, Prompt, PromptError, PromptOptions, PromptResult, SessionOptions, Set, SetError,
-    known::Known, mail::Word,
+    known::Known, mail::Word, tools::Tools,
 };
 use crate::{Item, Ports, Settings, observe::Observing, sink::Tap, trace_sink::Tracing};
 use std::{
@@ -21,7 +21,10 @@ use turnery_tools::{Policy, Toolbox, Workspace};
 pub(crate) struct Task {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) models: Arc<Catalogue>,
+    /// What can be called now.
     pub(crate) toolbox: Toolbox,
+    /// Where that is made anew when servers change.
+    pub(crate) tools: Tools,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) ports: Ports,
     pub(crate) settings: Settings,
@@ -61,6 +64,10 @@ pub(crate) struct Task {
 impl Task {
     /// Serve the mailbox until the session is closed, or every handle is gone and all prompts are done.
     pub(crate) async fn serve(mut self) {
+        // Whoever only looked whether the session can be opened has let go of it by now.
+        if !self.mailbox.is_closed() {
+            self.tools.start();
+        }
         loop {
             // Said while the last prompt was on its way out.
             for word in std::mem::take(&mut self.words) {
@@ -93,7 +100,11 @@ impl Task {
             }
         }
         let closing = std::mem::take(&mut self.closing);
+        let servers = self.tools.servers();
         drop(self);
+        if let Some(servers) = servers {
+            servers.close().await;
+        }
         for reply in closing {
             let _ = reply.send(());
         }

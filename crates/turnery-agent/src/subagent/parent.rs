@@ -99,6 +99,7 @@ impl Parent {
             store: Arc::clone(&self.store),
             models: Arc::clone(&self.models),
             toolbox: self.toolbox.clone(),
+            servers: None,
             workspace: Arc::clone(&self.workspace),
             ports: Ports {
                 client: Arc::new(client),

@@ -129,6 +129,7 @@ impl World {
         OpenRequest {
             cwd: self.folder.path().canonicalize().unwrap(),
             roots: Vec::new(),
+            mcp: Vec::new(),
         }
     }
 

@@ -115,6 +115,7 @@ async fn what_cannot_be_copied_leaves_nothing_behind() {
     let elsewhere = OpenRequest {
         cwd: std::env::temp_dir(),
         roots: Vec::new(),
+        mcp: Vec::new(),
     };
     let refused = world.agent.fork(session.id(), elsewhere, silent).await;
     match refused.err() {

@@ -75,6 +75,7 @@ async fn a_session_is_opened_in_its_own_folder() {
     let request = OpenRequest {
         cwd: elsewhere.path().canonicalize().unwrap(),
         roots: Vec::new(),
+        mcp: Vec::new(),
     };
     let refused = world
         .agent
@@ -130,6 +131,7 @@ async fn a_relative_or_missing_folder_is_refused() {
         let request = OpenRequest {
             cwd: cwd.into(),
             roots: Vec::new(),
+            mcp: Vec::new(),
         };
         let refused = world.agent.create(request, |_| unreachable_ports()).await;
         assert!(matches!(refused.err(), Some(OpenError::Path(_))), "{cwd}");

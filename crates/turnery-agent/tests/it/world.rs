@@ -448,6 +448,7 @@ impl World {
         OpenRequest {
             cwd: self.folder.path().canonicalize().unwrap(),
             roots: Vec::new(),
+            mcp: Vec::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Scope: where a call runs, in whose name, and with which tools.
 
 use super::EffectPolicy;
-use crate::{Hidden, Progress, ToolCx, Toolbox, Workspace};
+use crate::{Hidden, Progress, ToolCx, Toolbox, TraceContext, Workspace};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -92,6 +92,7 @@ impl Scope {
             hidden: self.hidden.clone(),
             progress: self.progress.clone().unwrap_or_else(nowhere),
             cancel: self.cancel.child_token(),
+            trace: TraceContext::default(),
             host: None,
         }
     }

@@ -82,6 +82,11 @@ impl Policy {
             },
             Access::Edit(paths) => self.judge_edit(tool, paths, workspace),
             Access::Run { command, cwd } => self.judge_run(tool, command, cwd, workspace),
+            Access::Server {
+                all,
+                reads_only,
+                destroys,
+            } => self.judge_server(tool, all, (*reads_only, *destroys)),
         }
     }
 

@@ -14,6 +14,7 @@ mod narrow;
 mod programs;
 mod proposal;
 mod rule;
+mod server;
 mod word;
 
 pub(crate) use line::is_hidden;

@@ -30,7 +30,7 @@ pub(super) const SET: &[(&str, &str)] = &[
 const REMOVED: &str = "CDPATH";
 
 /// The variables to take away, of those that there are.
-pub(super) fn removed<'a>(
+pub(crate) fn removed<'a>(
     names: impl Iterator<Item = &'a OsStr>,
     hidden: &[String],
 ) -> Vec<&'a OsStr> {

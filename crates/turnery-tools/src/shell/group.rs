@@ -20,7 +20,7 @@ use tokio::{
 /// A running command and all that it started. Dropping this kills them all.
 ///
 /// Tokio's own kill on drop reaches the leader alone, so the guard kills the group.
-pub(super) struct Group {
+pub(crate) struct Group {
     leader: Child,
     /// There only while the leader is not waited for.
     id: Option<Pid>,
@@ -59,32 +59,40 @@ impl Group {
             .current_dir(cwd)
             .stdin(Stdio::null())
             .stdout(writer.try_clone()?)
-            .stderr(writer)
-            .process_group(0)
-            .kill_on_drop(true);
+            .stderr(writer);
         let variables: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
         for name in environment::removed(variables.iter().map(|name| &**name), hidden) {
             command.env_remove(name);
         }
         command.envs(environment::SET.iter().copied());
+        let group = Self::spawn(&mut command)?;
+        // `command` holds the write ends of the pipe: it must go, or the pipe never ends.
+        drop(command);
+        Ok((group, receiver))
+    }
+
+    /// Start a program as the leader of a group.
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         let endings = signal(SignalKind::child())?;
-        let leader = command.spawn()?;
+        let leader = command.process_group(0).kill_on_drop(true).spawn()?;
         let id = leader
             .id()
             .and_then(|id| i32::try_from(id).ok())
             .and_then(Pid::from_raw);
-        // `command` holds the write ends of the pipe: it must go, or the pipe never ends.
-        drop(command);
-        let group = Self {
+        Ok(Self {
             leader,
             id,
             endings,
-        };
-        Ok((group, receiver))
+        })
+    }
+
+    /// The leader, for its pipes.
+    pub(crate) fn leader(&mut self) -> &mut Child {
+        &mut self.leader
     }
 
     /// Wait until the leader has ended. May be dropped and called again.
-    pub(super) async fn over(&mut self) -> io::Result<()> {
+    pub(crate) async fn over(&mut self) -> io::Result<()> {
         let Some(id) = self.id else { return Ok(()) };
         let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         while waitid(WaitId::Pid(id), how)?.is_none() {
@@ -94,17 +102,17 @@ impl Group {
     }
 
     /// Ask all of them to end.
-    pub(super) fn ask(&self) {
+    pub(crate) fn ask(&self) {
         self.signal(Signal::TERM);
     }
 
     /// Kill all of them.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
     }
 
     /// The leader has ended: kill what it left behind, and learn how it ended.
-    pub(super) async fn bury(mut self) -> io::Result<ExitStatus> {
+    pub(crate) async fn bury(mut self) -> io::Result<ExitStatus> {
         self.kill();
         self.id = None;
         self.leader.wait().await

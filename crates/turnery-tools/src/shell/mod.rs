@@ -21,4 +21,7 @@ mod stop_tests;
 mod trial;
 
 pub use environment::HIDDEN_ENV;
+pub(crate) use environment::removed;
+pub(crate) use group::Group;
+pub(crate) use plain::Plain;
 pub use tool::Shell;

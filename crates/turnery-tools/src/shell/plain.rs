@@ -7,7 +7,7 @@ const LONGEST_ESCAPE: u16 = 4096;
 
 /// Turns bytes into plain text, wherever they are cut.
 #[derive(Debug, Default)]
-pub(super) struct Plain {
+pub(crate) struct Plain {
     /// The beginning of a character, at most three bytes.
     cut: Vec<u8>,
     state: State,
@@ -33,7 +33,7 @@ enum State {
 
 impl Plain {
     /// All of some bytes.
-    pub(super) fn whole(bytes: &[u8]) -> String {
+    pub(crate) fn whole(bytes: &[u8]) -> String {
         let mut plain = Self::default();
         let mut text = String::with_capacity(bytes.len());
         plain.add(bytes, &mut text);

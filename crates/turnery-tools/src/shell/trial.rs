@@ -42,6 +42,7 @@ impl Trial {
                 hidden: Hidden::default(),
                 progress: sender,
                 cancel: CancellationToken::new(),
+                trace: crate::TraceContext::default(),
                 host: None,
             },
             progress,

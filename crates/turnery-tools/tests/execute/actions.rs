@@ -80,6 +80,7 @@ async fn nobody_is_asked_about_an_action_and_it_may_have_its_own_limit() {
         hidden: turnery_tools::Hidden::default(),
         progress: tokio::sync::mpsc::channel(1).0,
         cancel: tokio_util::sync::CancellationToken::new(),
+        trace: turnery_tools::TraceContext::default(),
         host: None,
     };
     let prepared = tool.prepare(&json!({}), &cx).await.expect("prepared");

@@ -39,6 +39,7 @@ impl Bench {
                 hidden: Hidden::default(),
                 progress: sender,
                 cancel: CancellationToken::new(),
+                trace: turnery_tools::TraceContext::default(),
                 host: None,
             },
             progress,

@@ -120,7 +120,14 @@ pub(super) async fn open(
         Place::There(id) => {
             let id = SessionId::from(id.as_str());
             let SessionInfo { cwd, roots, .. } = store.info(&id).await?;
-            (id, OpenRequest { cwd, roots })
+            (
+                id,
+                OpenRequest {
+                    cwd,
+                    roots,
+                    mcp: Vec::new(),
+                },
+            )
         }
     };
     let session = agent.open(&id, request, false, |_| ports).await?;

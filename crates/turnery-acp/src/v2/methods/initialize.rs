@@ -10,9 +10,9 @@ use agent_client_protocol_schema::{
     ProtocolVersion,
     v2::{
         AgentCapabilities, Implementation, InitializeRequest, InitializeResponse, McpCapabilities,
-        McpStdioCapabilities, PromptCapabilities, PromptEmbeddedContextCapabilities,
-        PromptImageCapabilities, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
-        SessionDeleteCapabilities,
+        McpHttpCapabilities, McpStdioCapabilities, PromptCapabilities,
+        PromptEmbeddedContextCapabilities, PromptImageCapabilities,
+        SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionDeleteCapabilities,
     },
 };
 use serde::Deserialize;
@@ -78,9 +78,12 @@ fn capabilities() -> AgentCapabilities {
     let prompt = PromptCapabilities::new()
         .image(PromptImageCapabilities::new())
         .embedded_context(PromptEmbeddedContextCapabilities::new());
+    let mcp = McpCapabilities::new()
+        .stdio(McpStdioCapabilities::new())
+        .http(McpHttpCapabilities::new());
     let session = SessionCapabilities::new()
         .prompt(prompt)
-        .mcp(McpCapabilities::new().stdio(McpStdioCapabilities::new()))
+        .mcp(mcp)
         .delete(SessionDeleteCapabilities::new())
         .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
     AgentCapabilities::new().session(session)

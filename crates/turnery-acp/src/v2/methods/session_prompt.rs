@@ -5,10 +5,12 @@ use crate::{
     commands::{self, Typed},
     fault::{Fault, parse},
     methods::{Call, refused},
+    servers,
     v2::{command, content, stop},
 };
 use agent_client_protocol_schema::v2::{ContentBlock, PromptRequest, PromptResponse};
 use turnery_agent::PromptOptions;
+use turnery_tools::TraceContext;
 
 pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
     let request: PromptRequest = parse(&call.params)?;
@@ -30,13 +32,17 @@ pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
         let run = Box::pin(command::run(found.command, typed));
         return Ok(PromptResponse::new(run.await?));
     }
+    let trace = request.meta.as_ref().map(TraceContext::of_meta);
     let options = PromptOptions {
         withdrawable: true,
+        trace: trace.unwrap_or_default(),
         ..PromptOptions::cancelled_by(call.scope.cancel)
     };
-    let mut ticket = session
-        .prompt(input, options)
-        .map_err(|error| refused(&session, error))?;
+    let queued = match servers::command(&input, &is_text, &session) {
+        Some(found) => session.prompt_of_server(found.command, found.typed, found.rest, options),
+        None => session.prompt(input, options),
+    };
+    let mut ticket = queued.map_err(|error| refused(&session, error))?;
     match ticket.inserted().await {
         Some(id) => Ok(PromptResponse::new(id.as_str())),
         None => Err(stop::not_inserted(ticket.result().await)),

@@ -151,7 +151,7 @@ fn what_is_not_advertised_is_no_method() {
         result_of(&hello)["capabilities"],
         json!({"session": {
             "prompt": {"image": {}, "embeddedContext": {}},
-            "mcp": {"stdio": {}},
+            "mcp": {"stdio": {}, "http": {}},
             "delete": {},
             "additionalDirectories": {},
         }})

@@ -1,7 +1,9 @@
 //! Entrant: one candidate at work: a session task of its own, in memory, over the one lane and the one
 //! store of the session.
 
-use super::super::{PromptError, Task, plan::Plan, prompting::Scope, run::Run, watch::Watch};
+use super::super::{
+    PromptError, Task, Tools, plan::Plan, prompting::Scope, run::Run, watch::Watch,
+};
 use crate::{Ports, Silent, observe::observing, sink::Tap};
 use futures_util::future::BoxFuture;
 use std::{collections::VecDeque, sync::Arc};
@@ -51,6 +53,7 @@ impl Task {
         Self {
             store: Arc::new(store),
             models: Arc::clone(&self.models),
+            tools: Tools::new(self.toolbox.clone(), None),
             toolbox: self.toolbox.clone(),
             workspace: Arc::clone(&self.workspace),
             ports: Ports {

@@ -28,7 +28,10 @@ impl Run<'_> {
     pub(super) fn step(&mut self, step: Step) {
         match step {
             Step::Show(_) | Step::Info | Step::Finish(_) => {}
-            Step::CallModel { tools } => self.model = Some(self.call_model(tools)),
+            Step::CallModel { tools } => {
+                self.task.refresh_tools();
+                self.model = Some(self.call_model(tools));
+            }
             Step::Hook(hook) => self.ask_hooks(hook),
             Step::Compact(before) => self.compact(before),
             Step::Gate(call) => {
@@ -225,6 +228,7 @@ impl Run<'_> {
             hidden: self.task.policy.hidden_from(&call.name),
             progress,
             cancel: CancellationToken::new(),
+            trace: self.scope.trace.clone(),
             host: (call.name == subagent::NAME).then(|| self.parent()),
         };
         (cx, reports)

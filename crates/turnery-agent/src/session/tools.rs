@@ -1,0 +1,107 @@
+//! Tools: what a session can call: its own tools, and those of its MCP servers by now.
+
+use super::{
+    PromptError, Task,
+    mail::Work,
+    prompting::Scope,
+    watch::{Attended, Watch},
+};
+use crate::agent::overhead;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::watch;
+use turnery_engine::CommitFault;
+use turnery_tools::{Servers, Toolbox};
+
+/// Where the toolbox of a session comes from.
+pub(crate) struct Tools {
+    /// What there is without any server.
+    own: Toolbox,
+    servers: Option<Arc<Servers>>,
+    news: Option<watch::Receiver<u64>>,
+}
+
+impl Tools {
+    pub(crate) fn new(own: Toolbox, servers: Option<Arc<Servers>>) -> Self {
+        Self {
+            own,
+            news: servers.as_ref().map(|servers| servers.news()),
+            servers,
+        }
+    }
+
+    /// Connect to the servers, in the background.
+    pub(super) fn start(&self) {
+        if let Some(servers) = &self.servers {
+            servers.start();
+        }
+    }
+
+    pub(super) fn servers(&self) -> Option<Arc<Servers>> {
+        self.servers.clone()
+    }
+
+    /// The toolbox, if it is another one since it was last asked for.
+    fn changed(&mut self) -> Option<Toolbox> {
+        let (Some(servers), Some(news)) = (&self.servers, &mut self.news) else {
+            return None;
+        };
+        // An error means that the servers are gone with all their tasks: then nothing changes any more.
+        if !news.has_changed().unwrap_or(false) {
+            return None;
+        }
+        news.mark_unchanged();
+        Some(self.own.clone().and_all(servers.tools()))
+    }
+}
+
+impl Task {
+    /// What the model is told of from now on.
+    pub(super) fn refresh_tools(&mut self) {
+        if let Some(toolbox) = self.tools.changed() {
+            self.overhead = overhead(&toolbox, &self.settings.system);
+            self.toolbox = toolbox;
+        }
+    }
+
+    /// Wait for servers that are still connecting, which takes a bounded time; and let one of them write
+    /// the prompt, if that is what is to be said. After a cancel nothing of it is waited for: the loop
+    /// then begins with its cancel.
+    pub(super) async fn with_servers(
+        &mut self,
+        work: Work,
+        scope: &Scope,
+        watch: &mut Watch,
+    ) -> Result<Work, PromptError> {
+        let Some(servers) = self.tools.servers() else {
+            return Ok(work);
+        };
+        let asked = async {
+            servers.settled().await;
+            match &work {
+                Work::Server {
+                    command,
+                    typed,
+                    rest,
+                } => {
+                    let written = servers.prompt(command, typed, &scope.trace).await;
+                    written.map(|mut content| {
+                        content.extend(rest.iter().cloned());
+                        Some(Work::Say(content))
+                    })
+                }
+                Work::Say(_)
+                | Work::Continue
+                | Work::Rerun(_)
+                | Work::Branch(..)
+                | Work::Compact => Ok(None),
+            }
+        };
+        let written = match watch.attend(self, asked, Duration::ZERO).await {
+            Attended::Done(written) => written.map_err(PromptError::Server)?,
+            Attended::Cancelled => None,
+            Attended::LaneLost => return Err(PromptError::Lost(CommitFault::LaneLost)),
+        };
+        self.refresh_tools();
+        Ok(written.unwrap_or(work))
+    }
+}

@@ -1,0 +1,166 @@
+//! Child: a server that is a process of ours, in a group of its own, which ends with its session.
+
+use super::{
+    reach::{Reach, Reached, shake_hands},
+    secrets::Secrets,
+    told::Told,
+};
+use crate::{
+    grace,
+    shell::{Group, Plain, removed},
+};
+use futures_util::future::BoxFuture;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use std::{
+    path::PathBuf,
+    process::Stdio,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader},
+    process::{ChildStdin, ChildStdout, Command},
+    time::timeout,
+};
+use tokio_util::task::AbortOnDropHandle;
+
+/// A longer message of a server is not read. Unit: bytes.
+const LONGEST_MESSAGE: usize = 32 << 20;
+/// A longer line on stderr is cut. Unit: bytes.
+const LONGEST_LINE: u64 = 4096;
+/// What of the last line on stderr is told to people. Unit: bytes.
+const LAST_WORDS: usize = 300;
+/// How long a server may take to end by itself once its input is closed, before it is asked to.
+const POLITE: Duration = Duration::from_millis(250);
+/// How long the end of one that has closed its output is waited for.
+const BURIAL: Duration = Duration::from_millis(250);
+
+/// A server to be started.
+pub(super) struct Child {
+    pub(super) server: Arc<str>,
+    pub(super) command: PathBuf,
+    pub(super) args: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) cwd: PathBuf,
+    /// Inherited variables that it does not get to see.
+    pub(super) hidden_env: Arc<[String]>,
+    pub(super) secrets: Secrets,
+}
+
+impl Reach for Child {
+    fn reach(&self, told: Told) -> BoxFuture<'_, Result<Reached, String>> {
+        Box::pin(async move {
+            let (process, stdin, stdout) = self.start()?;
+            let transport =
+                AsyncRwTransport::new(stdout, stdin).with_max_line_length(LONGEST_MESSAGE);
+            match shake_hands(told, transport).await {
+                Ok(service) => Ok(Reached {
+                    service,
+                    process: Some(process),
+                }),
+                Err(why) => Err(process.dies_of(why).await),
+            }
+        })
+    }
+}
+
+impl Child {
+    /// Nothing but the pipes is inherited of ours, and no key that was not given for it (MCP-5).
+    fn start(&self) -> Result<(Process, ChildStdin, ChildStdout), String> {
+        let mut command = Command::new(&self.command);
+        command
+            .args(&self.args)
+            .current_dir(&self.cwd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let variables: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+        for name in removed(variables.iter().map(|name| &**name), &self.hidden_env) {
+            command.env_remove(name);
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        let group = Group::spawn(&mut command);
+        let mut group = group.map_err(|error| format!("it cannot be started: {}", error.kind()))?;
+        let leader = group.leader();
+        let pipes = (
+            leader.stdin.take(),
+            leader.stdout.take(),
+            leader.stderr.take(),
+        );
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err("it cannot be started: it has no pipes".to_owned());
+        };
+        let last = Arc::<Mutex<String>>::default();
+        let drain = drain(
+            stderr,
+            Arc::clone(&self.server),
+            self.secrets.clone(),
+            Arc::clone(&last),
+        );
+        let drain = AbortOnDropHandle::new(tokio::spawn(drain));
+        Ok((Process { group, drain, last }, stdin, stdout))
+    }
+}
+
+/// Read what a server says to people, so that it never waits for us: to the log, for those who want it.
+async fn drain(
+    stderr: impl AsyncRead + Unpin,
+    server: Arc<str>,
+    secrets: Secrets,
+    last: Arc<Mutex<String>>,
+) {
+    let mut stderr = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut next = (&mut stderr).take(LONGEST_LINE);
+        if !matches!(next.read_until(b'\n', &mut line).await, Ok(1..)) {
+            return;
+        }
+        let said = secrets.hide(Plain::whole(&line).trim());
+        if said.is_empty() {
+            continue;
+        }
+        tracing::debug!(%server, "{said}");
+        let cut = said.floor_char_boundary(LAST_WORDS);
+        said[..cut].clone_into(&mut last.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// A running server. Dropping it kills it, and all that it started.
+pub(super) struct Process {
+    group: Group,
+    drain: AbortOnDropHandle<()>,
+    last: Arc<Mutex<String>>,
+}
+
+impl Process {
+    /// End it: its input is closed already. Two tiers: asked first, then killed with its group.
+    pub(super) async fn end(mut self) {
+        if timeout(POLITE, self.group.over()).await.is_err() {
+            self.group.ask();
+            let left = grace::COMMAND.saturating_sub(POLITE);
+            let _ = timeout(left, self.group.over()).await;
+        }
+        let _ = self.group.bury().await;
+    }
+
+    /// Why it is gone, given that it does not answer any more: how it ended, and its last words.
+    pub(super) async fn dies_of(mut self, why: String) -> String {
+        let ended = timeout(BURIAL, self.group.over()).await;
+        // Its last words may still be in the pipe, which others may hold open.
+        let _ = timeout(BURIAL, &mut self.drain).await;
+        let said = match &**self.last.lock().unwrap_or_else(PoisonError::into_inner) {
+            "" => String::new(),
+            said => format!("; the last that it said is {said:?}"),
+        };
+        let status = match ended {
+            Ok(Ok(())) => self.group.bury().await.ok(),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        match status {
+            Some(status) => format!("{why} ({status}){said}"),
+            None => format!("{why}{said}"),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Fault: what went wrong with a server, in words that hold nothing of what was given for it: neither
+//! the library's own texts, which have URLs in them, nor its log.
+
+use rmcp::{
+    ErrorData, ServiceError, service::ClientInitializeError,
+    transport::streamable_http_client::HttpStatusError,
+};
+use std::{error::Error, io::ErrorKind};
+use turnery_engine::FailureKind;
+
+/// Why the handshake failed.
+pub(super) fn of_start(error: &ClientInitializeError) -> String {
+    if error.is_authorization_required() || error.auth_challenge().is_some() {
+        return "it asks for a login: give it a token in a header".to_owned();
+    }
+    match error {
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused the connection: {}", of_answer(error))
+        }
+        ClientInitializeError::ConnectionClosed(_) => "it ended".to_owned(),
+        ClientInitializeError::TransportError { error, .. } => of_transport(error.error.as_ref()),
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+            "it speaks no version of the protocol that turnery knows".to_owned()
+        }
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+            "it answered the handshake with something else".to_owned()
+        }
+        // The enum may grow.
+        _ => "the handshake failed".to_owned(),
+    }
+}
+
+/// Why a request got no result.
+pub(super) fn of_request(error: &ServiceError) -> (FailureKind, String) {
+    let text = match error {
+        ServiceError::McpError(error) => of_answer(error),
+        ServiceError::TransportSend(error) => of_transport(error.error.as_ref()),
+        ServiceError::TransportClosed => {
+            "it ended before it answered; it is started again when it is used again".to_owned()
+        }
+        ServiceError::UnexpectedResponse => "its answer is not one to what it was asked".to_owned(),
+        ServiceError::Cancelled { .. } => {
+            return (FailureKind::Cancelled, "the call was cancelled".to_owned());
+        }
+        ServiceError::Timeout { .. } => {
+            return (FailureKind::Timeout, "it did not answer in time".to_owned());
+        }
+        // The enum may grow.
+        _ => "the request failed".to_owned(),
+    };
+    (FailureKind::ExecutionError, text)
+}
+
+/// An error that the server itself reports.
+pub(super) fn of_answer(error: &ErrorData) -> String {
+    format!("{} ({})", error.message, error.code.0)
+}
+
+fn of_transport(error: &(dyn Error + 'static)) -> String {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<HttpStatusError>() {
+            return format!("it answered with HTTP status {}", error.status);
+        }
+        if let Some(error) = error.downcast_ref::<reqwest::Error>() {
+            return of_http(error);
+        }
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            return match error.kind() {
+                ErrorKind::BrokenPipe => "it ended".to_owned(),
+                kind => format!("the connection broke: {kind}"),
+            };
+        }
+        cause = error.source();
+    }
+    "the connection broke".to_owned()
+}
+
+fn of_http(error: &reqwest::Error) -> String {
+    if let Some(status) = error.status() {
+        return format!("it answered with HTTP status {}", status.as_u16());
+    }
+    let text = if error.is_connect() {
+        "nothing answers at its address"
+    } else if error.is_timeout() {
+        "it did not answer in time"
+    } else if error.is_redirect() {
+        "it leads to another place, which is not followed"
+    } else {
+        "the connection broke"
+    };
+    text.to_owned()
+}

@@ -1,0 +1,34 @@
+//! MCP: the tools, resources and prompts of servers that the client or the user names.
+//!
+//! [`Servers`] holds those of one session. Each has a task of its own ([`link`]), which starts it in the
+//! background, lists what it offers, follows changes, and starts it again when it is used after it has
+//! died. Nothing of a session waits for a server but its own prompts, and these for a bounded time.
+//!
+//! What must hold: arguments, environment and headers reach the server as they were given (MCP-5) and
+//! nobody else; a process ends with its session, and all that it started with it; whatever a server
+//! says of its tools, none of them runs unless the policy allows it.
+
+mod call;
+mod child;
+mod fault;
+mod http;
+mod link;
+mod list_resources;
+mod names;
+mod offer;
+mod prompts;
+mod reach;
+mod read_resource;
+mod result;
+mod secrets;
+mod server;
+mod servers;
+mod told;
+mod tool;
+
+#[cfg(test)]
+mod tests;
+
+pub use prompts::McpPrompt;
+pub use server::{McpServer, Way};
+pub use servers::{Launch, ServerStatus, Servers};

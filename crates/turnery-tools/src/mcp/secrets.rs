@@ -1,0 +1,81 @@
+//! Secrets: what was given for a server and must not be read anywhere, should the server repeat it.
+
+use super::Way;
+use std::sync::Arc;
+
+/// A shorter value is no secret, nor is a path, and hiding them would make sentences unreadable.
+/// Unit: bytes.
+const SHORTEST: usize = 4;
+
+/// The values to hide. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Secrets(Arc<[String]>);
+
+impl Secrets {
+    /// Everything that was given for a server but its program and the host it is on.
+    pub(super) fn of(way: &Way) -> Self {
+        let mut values: Vec<String> = match way {
+            Way::Stdio { args, env, .. } => {
+                let env = env.iter().map(|(_, value)| value);
+                args.iter().chain(env).cloned().collect()
+            }
+            Way::Http { url, headers } => {
+                let values = headers.iter().flat_map(|(_, value)| {
+                    // The token of "Bearer TOKEN" by itself, too.
+                    [value.as_str(), value.rsplit(' ').next().unwrap_or(value)]
+                });
+                let after_host = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+                let query = after_host.split_once('?').map(|(_, query)| query);
+                let user = after_host.split_once('@').map(|(user, _)| user);
+                values.chain(query).chain(user).map(str::to_owned).collect()
+            }
+            Way::Not(_) => Vec::new(),
+        };
+        values.retain(|value| value.len() >= SHORTEST && !value.starts_with('/'));
+        // The longest first, so that one which holds another is hidden whole.
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Self(values.into())
+    }
+
+    /// The text without them.
+    pub(super) fn hide(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, value| {
+            match text.contains(value.as_str()) {
+                true => text.replace(value.as_str(), "[hidden]"),
+                false => text,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_repeats_is_hidden() {
+        let pairs = |list: &[(&str, &str)]| {
+            let owned = list.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            owned.collect::<Vec<_>>()
+        };
+        let stdio = Way::Stdio {
+            command: "/bin/server".into(),
+            args: vec!["-y".to_owned(), "--key=abcdef".to_owned()],
+            env: pairs(&[("TOKEN", "s3cret"), ("LONG", "s3cret-and-more")]),
+        };
+        let hide = Secrets::of(&stdio);
+        assert_eq!(
+            hide.hide("-y --key=abcdef s3cret-and-more s3cret"),
+            "-y [hidden] [hidden] [hidden]"
+        );
+        let http = Way::Http {
+            url: "https://me:pass@desk.example/mcp?token=query".to_owned(),
+            headers: pairs(&[("authorization", "Bearer t0ken")]),
+        };
+        let hide = Secrets::of(&http);
+        assert_eq!(
+            hide.hide("me:pass at desk.example/mcp: token=query, t0ken, Bearer t0ken"),
+            "[hidden] at desk.example/mcp: [hidden], [hidden], [hidden]"
+        );
+    }
+}

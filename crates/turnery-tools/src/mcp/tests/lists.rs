@@ -1,0 +1,62 @@
+//! Lists: which tools are offered, under which names.
+
+use super::fake::{Bench, Fake, tool};
+use serde_json::json;
+
+// proves: MCP-3
+#[tokio::test]
+async fn every_server_is_connected_to_and_all_pages_are_read() {
+    let a = Fake::new(vec![tool("one"), tool("two"), tool("get.three")]);
+    let b = Fake::new(vec![tool("one")]);
+    let bench = Bench::connected(vec![("a", a.clone()), ("b", b.clone())]).await;
+    assert_eq!(
+        bench.names(),
+        [
+            "mcp__a__one",
+            "mcp__a__two",
+            "mcp__a__get_three-d92f24f9",
+            "mcp__b__one",
+            "list_mcp_resources",
+            "read_mcp_resource",
+        ]
+    );
+    assert_eq!((a.starts(), b.starts()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_list_that_changes_is_followed() {
+    let bench = Bench::connected(vec![("a", Fake::new(vec![tool("change")]))]).await;
+    let mut news = bench.servers.news();
+    news.mark_unchanged();
+    bench.call("mcp__a__change", json!({})).await;
+    news.changed().await.unwrap();
+    assert_eq!(bench.names()[0], "mcp__a__changed");
+}
+
+#[tokio::test]
+async fn a_schema_is_made_to_suit_and_a_huge_one_is_left_out() {
+    let mut bare = tool("bare");
+    bare["inputSchema"] = json!({"$schema": "http://json-schema.org/draft-07/schema#"});
+    let mut huge = tool("huge");
+    huge["inputSchema"] = json!({"type": "object", "description": "x".repeat(70_000)});
+    let bench = Bench::connected(vec![("a", Fake::new(vec![bare, huge]))]).await;
+    assert_eq!(bench.names()[0], "mcp__a__bare");
+    let bare = bench.tool("mcp__a__bare");
+    assert_eq!(
+        *bare.spec().schema,
+        json!({"type": "object", "properties": {}})
+    );
+    let status = &bench.servers.status()[0];
+    assert_eq!((status.tools, status.left_out), (1, 1));
+}
+
+#[tokio::test]
+async fn no_more_tools_are_offered_than_model_apis_take() {
+    let many = |count: usize| {
+        let tools = (0..count).map(|at| tool(&format!("t{at}")));
+        Fake::new(tools.collect())
+    };
+    let bench = Bench::connected(vec![("a", many(19)), ("b", many(19))]).await;
+    assert_eq!(bench.names().len(), 40);
+    assert_eq!(bench.servers.status()[1].tools, 19);
+}

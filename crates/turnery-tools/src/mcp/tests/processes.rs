@@ -1,0 +1,163 @@
+//! Processes: what a server that is a process gets, and what is left of it.
+
+use crate::mcp::{Launch, McpServer, Servers, Way};
+use std::{fs, path::Path};
+
+/// A shell script that is a server of one tool, or of none of what is wanted.
+fn script(folder: &Path, args: &[&str], env: &[(&str, &str)], text: &str) -> Servers {
+    let mut all = vec!["-c".to_owned(), text.to_owned(), "server".to_owned()];
+    all.extend(args.iter().map(|arg| (*arg).to_owned()));
+    let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let server = McpServer {
+        name: "script".to_owned(),
+        way: Way::Stdio {
+            command: "/bin/sh".into(),
+            args: all,
+            env: env.iter().map(pair).collect(),
+        },
+        timeout: None,
+    };
+    let launch = Launch {
+        roots: vec![folder.to_owned()],
+        hidden_env: vec!["HOME".to_owned()],
+    };
+    let servers = Servers::new(&[server], &launch);
+    servers.start();
+    servers
+}
+
+/// Answers the handshake and then lists no tools; its child sleeps.
+const ANSWERS: &str = r#"
+    read -r line
+    printf '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}\n'
+    trap '' TERM
+    sleep 1000 &
+    echo "$$ $!" > pids
+    while :; do sleep 1000; done
+"#;
+
+/// Whether it runs. One that is dead and not buried yet does not.
+fn is_there(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| {
+        !stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .starts_with(" Z")
+    })
+}
+
+// proves: MCP-1, MCP-5
+#[tokio::test]
+async fn arguments_and_environment_arrive_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"
+        printf '%s\n' "$#" "$@" "$EMPTY|$ODD" "${HOME-no home}" "$PWD" > got
+        exec cat > /dev/null"#;
+    let servers = script(
+        folder.path(),
+        &["", "a b", "é\"'$x", "-y"],
+        &[("EMPTY", ""), ("ODD", "ü =\t$HOME")],
+        text,
+    );
+    let got = folder.path().join("got");
+    let read = async {
+        loop {
+            match fs::read_to_string(&got) {
+                Ok(text) if text.lines().count() == 8 => break text,
+                _ => tokio::task::yield_now().await,
+            }
+        }
+    };
+    let text = tokio::time::timeout(std::time::Duration::from_secs(10), read)
+        .await
+        .unwrap();
+    let cwd = folder.path().canonicalize().unwrap();
+    let expected = format!(
+        "4\n\na b\né\"'$x\n-y\n|ü =\t$HOME\nno home\n{}\n",
+        cwd.display()
+    );
+    assert_eq!(text, expected);
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn one_that_ends_at_once_says_how_and_its_last_words_without_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "echo first >&2; echo \"bad token $TOKEN\" >&2; exit 7";
+    let servers = script(folder.path(), &[], &[("TOKEN", "t0k3n-value")], text);
+    servers.settled().await;
+    let trouble = servers.status()[0].trouble.clone().unwrap();
+    assert_eq!(
+        trouble,
+        "it ended (exit status: 7); the last that it said is \
+         \"bad token [hidden]\""
+    );
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_started_is_reported_without_its_arguments() {
+    let server = McpServer {
+        name: "gone".to_owned(),
+        way: Way::Stdio {
+            command: "/nowhere/server".into(),
+            args: vec!["--key=abc".to_owned()],
+            env: Vec::new(),
+        },
+        timeout: None,
+    };
+    let launch = Launch {
+        roots: vec![std::env::temp_dir()],
+        hidden_env: Vec::new(),
+    };
+    let servers = Servers::new(&[server], &launch);
+    servers.start();
+    servers.settled().await;
+    assert_eq!(
+        servers.status()[0].trouble.as_deref(),
+        Some("it cannot be started: entity not found")
+    );
+}
+
+/// The numbers of the server and its child, once it runs.
+async fn started(folder: &Path, servers: &Servers) -> Vec<i32> {
+    servers.settled().await;
+    assert_eq!(servers.status()[0].trouble, None);
+    loop {
+        if let Ok(text) = fs::read_to_string(folder.join("pids"))
+            && text.ends_with('\n')
+        {
+            return text
+                .split_whitespace()
+                .map(|pid| pid.parse().unwrap())
+                .collect();
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_want_to_end_is_killed_with_all_that_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = script(folder.path(), &[], &[], ANSWERS);
+    let pids = started(folder.path(), &servers).await;
+    assert!(pids.iter().all(|pid| is_there(*pid)));
+    servers.close().await;
+    assert!(!is_there(pids[0]), "it is waited for");
+    // Whose parent is gone is buried by the system.
+    while is_there(pids[1]) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn servers_that_are_dropped_end_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = script(folder.path(), &[], &[], ANSWERS);
+    let pids = started(folder.path(), &servers).await;
+    drop(servers);
+    while pids.iter().any(|pid| is_there(*pid)) {
+        tokio::task::yield_now().await;
+    }
+}
