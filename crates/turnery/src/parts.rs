@@ -69,6 +69,7 @@ impl Parts {
         let keys = self.reach.configured().iter();
         let keys = keys.map(|provider| &*provider.key_hint);
         // Nobody here carries out what tools ask for besides their result (C-22).
+        let hidden: Vec<String> = keys.clone().map(str::to_owned).collect();
         let toolbox = toolbox(Shell::hiding(keys)).narrowed(EffectPolicy::deny_all());
         Agent::new(
             store,
@@ -76,6 +77,7 @@ impl Parts {
             toolbox,
             Arc::new(self.configured),
         )
+        .hiding(hidden)
     }
 
     /// The store of sessions.

@@ -1,7 +1,7 @@
 //! Projects: reads what holds in a folder, each time a session is made or opened.
 
 use crate::{
-    config::{Choice, ConfigFile, Reach, project},
+    config::{Choice, ConfigFile, Reach, environment, mcp, project},
     hooks, instructions,
 };
 use std::{
@@ -90,6 +90,7 @@ impl Projects for Configured {
             compact_at: choice.compact_at.unwrap_or(usual.compact_at),
             compaction: choice.compaction.unwrap_or(usual.compaction),
             parallel_tools: choice.parallel_tools.unwrap_or(usual.parallel_tools),
+            mcp: mcp::servers(&choice.mcp.unwrap_or_default(), &environment::process),
             hooks: hooks::all(&entries, cwd),
             hook_time: hooks::time(&entries),
             ..usual
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, providers, models)",
+                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)",
                 root.join(".turnery/config.toml").display()
             )
         );

@@ -1,6 +1,6 @@
 //! Choice: the settings that every source may name, be it a file, the environment or a flag.
 
-use super::HookEntry;
+use super::{HookEntry, McpEntry};
 use std::{num::NonZeroUsize, time::Duration};
 use turnery_engine::{CompactionSettings, Limits};
 use turnery_models::{ModelName, Thinking};
@@ -37,6 +37,8 @@ pub(crate) struct Choice {
     pub(crate) parallel_tools: Option<NonZeroUsize>,
     /// Commands that look into prompts. An empty list is a choice too: none.
     pub(crate) hooks: Option<Vec<HookEntry>>,
+    /// Servers of tools. An empty list is a choice too: none.
+    pub(crate) mcp: Option<Vec<McpEntry>>,
 }
 
 impl Choice {
@@ -58,6 +60,7 @@ impl Choice {
             forced_reply: self.forced_reply.or(below.forced_reply),
             parallel_tools: self.parallel_tools.or(below.parallel_tools),
             hooks: self.hooks.or_else(|| below.hooks.clone()),
+            mcp: self.mcp.or_else(|| below.mcp.clone()),
         }
     }
 

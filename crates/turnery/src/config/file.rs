@@ -3,7 +3,7 @@
 use super::{
     Choice, ConfigError,
     choice::{mode, model, rule, thinking},
-    hooks, models,
+    hooks, mcp, models,
     reader::{Section, boolean, money, number, percent, read_toml, text, whole},
 };
 use std::{
@@ -114,6 +114,10 @@ impl ConfigFile {
                 choice.compaction = Some(compaction(section));
             });
             choice.hooks = top.tables("hooks", hooks::entry);
+            top.table("mcp", |all| {
+                let servers = choice.mcp.insert(Vec::new());
+                all.each(|name, section| servers.extend(mcp::entry(name, section)));
+            });
             let mut providers = Vec::new();
             top.table("providers", |all| {
                 all.each(|name, section| providers.push(provider(name, section)));
@@ -229,6 +233,9 @@ mod tests {
         )
         .unwrap();
         let rule = |text: &str| rule(text).unwrap();
+        let servers = file.choice.mcp.clone().unwrap();
+        let names: Vec<&str> = servers.iter().map(|server| &*server.name).collect();
+        assert_eq!(names, ["docs", "github"]);
         assert_eq!(
             file.choice,
             Choice {
@@ -267,6 +274,8 @@ mod tests {
                         timeout: Duration::from_secs(60),
                     },
                 ]),
+                // What they say is read in mcp.rs.
+                mcp: Some(servers),
             }
         );
         let price = Price {
@@ -346,7 +355,7 @@ key_evn = \"X\"
         assert_eq!(
             problems(content),
             "\
-config.toml:1: modle is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, providers, models)
+config.toml:1: modle is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)
 config.toml:2: mode: \"atuo\" is no mode; write \"auto\" (or ask, edit, plan)
 config.toml:5: allow: expected a text in quotes, found integer
 config.toml:9: limits.turn is no key of this table; write \"turns\" (or tokens, seconds, cost)
@@ -355,7 +364,7 @@ config.toml:11: limits.seconds: expected a whole number, found string
 config.toml:14: providers.desk.api: \"opnai\" is no API; write \"openai\" (or anthropic)
 config.toml:15: providers.desk.base_url: must hold no user or password; use key_env or key_file
 config.toml:16: providers.desk.key_evn is no key of this table; write \"key_env\" (or api, base_url, key_file, models)
-config.toml:18: provider is no key of this table; write \"providers\" (or model, mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, models)"
+config.toml:18: provider is no key of this table; write \"providers\" (or model, mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, models)"
         );
     }
 

@@ -151,7 +151,10 @@ fn command(value: &DeValue<'_>) -> Result<Vec<String>, String> {
 fn tool(name: String) -> Result<String, String> {
     let toolbox = crate::parts::toolbox(Shell::hiding([]));
     let names: Vec<&str> = toolbox.names().collect();
-    match names.contains(&&*name) {
+    // Tools of MCP servers are known only once these are connected.
+    let of_server =
+        name.starts_with("mcp__") || ["list_mcp_resources", "read_mcp_resource"].contains(&&*name);
+    match of_server || names.contains(&&*name) {
         true => Ok(name),
         false => Err(format!(
             "{name:?} is no tool; write {}",

@@ -40,6 +40,8 @@ struct Config {
     compaction: Compaction,
     /// Commands that look into a prompt and may say no. Not in a project.
     hooks: Vec<Hook>,
+    /// MCP servers, whose tools are offered to the model, by name. Not in a project.
+    mcp: BTreeMap<String, Mcp>,
     /// Providers of models: changes to the known ones, and further ones, by name. Not in a project.
     providers: BTreeMap<String, Provider>,
     /// What is to be known of models whose names do not say enough, by `provider/model`. Not in a project.
@@ -71,6 +73,50 @@ enum Command {
     Line(#[schemars(length(min = 1))] String),
     /// A program and its arguments.
     Words(#[schemars(length(min = 1))] Vec<String>),
+}
+
+/// An MCP server: a program, or a place on the network.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "described, not made")]
+struct Mcp {
+    /// The program to start. It runs in the session's folder and ends with the session.
+    #[schemars(length(min = 1))]
+    command: String,
+    /// Its arguments.
+    args: Vec<String>,
+    /// Variables that it gets besides those of turnery's environment; of these, none whose name looks
+    /// like a key.
+    env: BTreeMap<String, Given>,
+    /// Where the server is, for streamable HTTP.
+    #[schemars(regex(pattern = "^https?://"))]
+    url: String,
+    /// Headers sent with every request.
+    headers: BTreeMap<String, Given>,
+    /// Seconds that a call of one of its tools may take; 120 unless set.
+    #[schemars(range(min = 1))]
+    timeout: u64,
+}
+
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "described, not made")]
+enum Given {
+    /// As it stands here.
+    Plain(String),
+    /// Out of a variable of the environment, so that no secret stands in the file.
+    Variable(Variable),
+}
+
+/// A variable of the environment.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "described, not made")]
+struct Variable {
+    /// Its name.
+    env: String,
+    /// What comes before its value, for example `Bearer `.
+    prefix: String,
 }
 
 /// One model.
@@ -266,6 +312,11 @@ mod tests {
             "[models.\"a/b\"]\nprice = { input = -1, output = 1 }",
             "[providers.x]\napi = \"opnai\"",
             "[providers.x]\nkey = \"secret\"",
+            "[mcp.x]\ncommand = \"\"",
+            "[mcp.x]\nurl = \"ftp://x\"",
+            "[mcp.x]\ncommand = \"x\"\nenv = { A = 1 }",
+            "[mcp.x]\ncommand = \"x\"\nenv = { A = { evn = \"B\" } }",
+            "[mcp.x]\ncommand = \"x\"\ntimeout = 0",
         ] {
             assert!(!valid(text), "{text}");
             crate::config::ConfigFile::parse(std::path::Path::new("f"), text).unwrap_err();
