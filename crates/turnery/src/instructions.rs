@@ -28,8 +28,9 @@ pub(crate) fn system(roots: &[PathBuf]) -> Arc<str> {
     for root in roots.iter().skip(1) {
         let _ = writeln!(text, "Further folder: {}", root.display());
     }
+    // The last root first: what comes later wins, and earlier roots win over later ones (DIR-6).
     let mut seen = Vec::new();
-    for root in roots {
+    for root in roots.iter().rev() {
         for file in files(root) {
             if !seen.contains(&file) {
                 append(&mut text, &file);
@@ -111,6 +112,7 @@ mod tests {
         assert!(include_str!("instructions.md").len() < 2048);
     }
 
+    // proves: DIR-6
     #[test]
     fn the_nearest_agents_file_comes_last_and_nothing_above_the_repository_counts() {
         let home = tempfile::tempdir().unwrap();
@@ -126,9 +128,9 @@ mod tests {
         fs::write(other.join("AGENTS.md"), "of the other root").unwrap();
 
         let system = system(&[inner, other.clone(), other]);
-        let first = place(&system, "of the repository");
-        let second = place(&system, "of the inner crate");
-        let third = place(&system, "of the other root");
+        let first = place(&system, "of the other root");
+        let second = place(&system, "of the repository");
+        let third = place(&system, "of the inner crate");
         assert!(first < second && second < third, "{system}");
         assert!(!system.contains("above the repository"));
         assert_eq!(system.matches("of the other root").count(), 1);

@@ -219,7 +219,7 @@ fn output_is_fenced_and_a_terminal_stays() {
 }
 
 /// Theme 8: what is sent stays in proportion to what was printed, and each update is bounded.
-// proves: THEME-8
+// proves: THEME-8, G-14
 #[test]
 fn output_is_not_resent_whole() {
     let mut events = vec![requested(CallKind::Execute)];
@@ -256,6 +256,7 @@ fn a_pause_sends_what_there_is() {
 }
 
 /// TR-9: no needlessly huge lines.
+// proves: TR-9, G-14
 #[test]
 fn huge_arguments_are_left_out() {
     let call = ToolCall {

@@ -222,7 +222,7 @@ fn the_mode_is_shown_and_changed() {
     assert!(said.contains("- `plan`: "), "{said}");
 }
 
-// proves: LOOP-4
+// proves: LOOP-4, THEME-13
 #[test]
 fn the_model_is_shown_and_changed() {
     let world = World::new(json!([{"steps": [{"text": "first"}]}]));

@@ -179,7 +179,7 @@ fn a_resume_needs_no_list_of_servers() {
 }
 
 /// ACP-LIST-001, ACP-LIST-002; and what is listed can be loaded (LIST-6), and is not changed by it.
-// proves: LIST-1, LIST-4, LIST-6
+// proves: LIST-1, LIST-4, LIST-6, THEME-2
 #[test]
 fn what_is_listed_is_there_and_stays_as_it_is() {
     let world = World::new(said("hello"));
@@ -260,7 +260,7 @@ fn an_absolute_folder_beside_the_first_is_taken() {
 
 /// ACP-MODES-001, ACP-MODES-002, ACP-CONFIG-001 to ACP-CONFIG-003: every value of everything offered can be
 /// set, the answer has all options, and an update names what was set.
-// proves: CFG-1, CFG-2, CFG-3, CFG-6, MODE-2, MODE-3
+// proves: CFG-1, CFG-2, CFG-3, CFG-6, MODE-2, MODE-3, THEME-13
 #[test]
 fn everything_that_is_offered_can_be_set() {
     let world = World::silent();

@@ -21,7 +21,7 @@ fn loaded(world: &World, id: &str) -> (Client, Vec<Value>) {
 
 /// LOAD-1: commands and their answers come back where they were, under the ids that they had. The model
 /// gets to see none of them.
-// proves: LOAD-1, MSG-2
+// proves: LOAD-1, MSG-2, THEME-2, THEME-3
 #[test]
 fn commands_are_shown_again() {
     let world = World::new(json!([
@@ -104,7 +104,7 @@ fn a_summary_that_was_asked_for_is_shown_again() {
 }
 
 /// PERM-6, CFG-7, RES-2 over the wire: what was set and said for good is there in another process.
-// proves: PERM-6, CFG-7, RES-2
+// proves: PERM-6, CFG-7, RES-2, THEME-6
 #[test]
 fn what_was_set_and_said_for_good_is_there_again() {
     let world = World::new(json!([

@@ -143,6 +143,7 @@ fn line_ends_of_all_sorts_and_bytes_in_pieces() {
 
 /// TR-9: a line of 33 MiB is read, one of more than 64 MiB is refused by name, and both leave the
 /// connection usable.
+// proves: TR-9, G-14
 #[test]
 fn lines_may_be_large_but_not_endless() {
     let world = World::silent();

@@ -146,7 +146,7 @@ fn sessions_that_are_not_open() {
 }
 
 /// LOAD-1 to LOAD-5, RES-1, RES-2: in a new process, all of it before the answer, or nothing.
-// proves: UP-37, LOAD-5, RES-1, G-7
+// proves: UP-37, LOAD-5, RES-1, G-7, THEME-2, THEME-3
 #[test]
 fn a_session_is_loaded_with_all_that_was_said_or_resumed_in_silence() {
     let world = World::new(json!([
@@ -185,14 +185,16 @@ fn a_session_is_loaded_with_all_that_was_said_or_resumed_in_silence() {
     assert_eq!(client.updates()[0]["content"]["text"], "more");
 }
 
-/// G-24.
+// proves: G-24
 #[test]
 fn a_session_is_opened_where_it_was_made() {
     let world = World::silent();
     let (_client, id) = world.session();
     let mut client = world.client(json!({}));
     let params = json!({"sessionId": id, "cwd": world.outside(), "mcpServers": []});
-    assert_eq!(error_of(&client.call("session/load", params)), -32602);
+    for method in ["session/load", "session/resume"] {
+        assert_eq!(error_of(&client.call(method, params.clone())), -32602);
+    }
 }
 
 /// LIST-1 to LIST-6, RPC-11, DEL-1.
@@ -383,6 +385,7 @@ fn a_load_can_be_taken_back() {
 }
 
 /// Opening an open session again ends its prompt, unless the request is refused.
+// proves: THEME-3
 #[test]
 fn a_refused_load_leaves_an_open_session_alone() {
     let world = World::new(json!([

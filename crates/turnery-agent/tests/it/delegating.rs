@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use turnery_agent::{Answer, HookCx, Hooks, PromptOptions, PromptResult};
 use turnery_engine::{
-    Content, ContinuationKind, EventKind, Hook, HookSet, HookVerdict, Limits, LoopRecord, Message,
-    Outcome, SessionId, TurnStop, TurnTrigger, oracle,
+    Content, ContinuationKind, Event, EventKind, Hook, HookSet, HookVerdict, Limits, LoopRecord,
+    Message, Outcome, SessionId, TurnStop, TurnTrigger, oracle,
 };
 use turnery_store::ListQuery;
 use turnery_tools::{Mode, Rule};
@@ -222,6 +222,51 @@ async fn a_cancel_reaches_the_child_and_its_record_says_so() {
     };
     assert_eq!(loops[0].outcome, Some(cancelled));
     assert_eq!(result.loops[0].child_loop_refs.len(), 1);
+}
+
+// proves: PROMPT-12, G-17
+#[tokio::test(start_paused = true)]
+async fn a_new_prompt_ends_no_child_at_work() {
+    let told = Arc::new(tokio::sync::Notify::new());
+    let world = World::delegating(
+        &[
+            &[Act::Delegate("t", false)],
+            &[
+                Act::Say("so far"),
+                Act::Wait(told.clone()),
+                Act::Say("gold"),
+            ],
+            &[Act::Say("thanks")],
+            &[Act::Say("the second")],
+        ],
+        |_| {},
+    );
+    let (session, mut seen) = world.session(ROOM).await;
+    let first = say(&session, "find something");
+    loop {
+        let item = seen.recv().await.unwrap();
+        let is_output = |event: &Event| matches!(event.kind, EventKind::ToolExecutionOutput { .. });
+        if live(&[item]).iter().any(is_output) {
+            break;
+        }
+    }
+    let second = say(&session, "and another thing");
+    // All that the new prompt could do to the child has been done.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        *world.puppet.alive.lock().unwrap(),
+        1,
+        "the child still works"
+    );
+    told.notify_one();
+    let first = first.result().await.unwrap();
+    assert_eq!(results(&first), ["so far\ngold"]);
+    let second = second.result().await.unwrap();
+    for result in [&first, &second] {
+        assert!(matches!(result.outcome, Outcome::Finished(_)), "{result:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

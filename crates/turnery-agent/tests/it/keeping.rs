@@ -15,7 +15,7 @@ fn asked(world: &World) -> usize {
 }
 
 /// PERM-6: yes and no alike, by load and by resume.
-// proves: PERM-6, RES-2
+// proves: PERM-6, RES-2, THEME-6
 #[tokio::test(start_paused = true)]
 async fn always_holds_when_the_session_is_opened_again() {
     for (answer, rings) in [("allow_always", 3), ("reject_always", 0)] {

@@ -68,6 +68,7 @@ async fn the_one_last_active_comes_first(world: &World) {
 }
 
 /// LIST-2.
+// proves: LIST-2
 async fn a_folder_means_exactly_that_folder(world: &World) {
     for (id, cwd) in [
         ("s1", "/a"),

@@ -168,7 +168,7 @@ impl Editor {
     }
 
     /// How much it has computed so far, in ticks.
-    fn computed(&self) -> u64 {
+    pub(crate) fn computed(&self) -> u64 {
         let id = self.child.id().expect("running");
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("running");
         let (_, rest) = stat.rsplit_once(')').expect("a name");
@@ -176,6 +176,15 @@ impl Editor {
         fields
             .map(|field| field.parse::<u64>().expect("ticks"))
             .sum()
+    }
+
+    /// How often its main thread has gone to sleep so far: once more each time that something woke it.
+    pub(crate) fn woken(&self) -> u64 {
+        let id = self.child.id().expect("running");
+        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("running");
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.expect("a line").trim().parse().expect("a number")
     }
 
     /// The memory that it has now. Unit: bytes.

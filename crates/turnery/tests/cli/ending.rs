@@ -49,7 +49,7 @@ fn ended_well(left: Left, started: [Started; 3]) {
     }
 }
 
-// proves: TR-6, TR-7
+// proves: TR-6, TR-7, G-9, THEME-1
 #[tokio::test]
 async fn the_end_of_input_in_mid_shell() {
     let home = Home::new();
@@ -57,7 +57,7 @@ async fn the_end_of_input_in_mid_shell() {
     ended_well(editor.leave().await, started);
 }
 
-// proves: TR-6, TR-7
+// proves: TR-6, TR-7, G-9, THEME-1
 #[tokio::test]
 async fn a_signal_in_mid_shell_that_heeds_none() {
     let home = Home::new();

@@ -18,5 +18,6 @@ mod pipes;
 mod pressure;
 mod run;
 mod settings;
+mod starting;
 mod terminal;
 mod tries;

@@ -57,6 +57,14 @@ impl World {
         Self::new(json!([]))
     }
 
+    /// The same, with a model that gives these answers.
+    pub(crate) fn answering(self, answers: Value) -> Self {
+        let path = self.folder.path().join("scenario.json");
+        let scenario = json!({"name": "test", "answers": answers});
+        std::fs::write(&path, scenario.to_string()).expect("a file");
+        self
+    }
+
     /// The working directory of its sessions.
     pub(crate) fn cwd(&self) -> PathBuf {
         self.folder.path().join("work")

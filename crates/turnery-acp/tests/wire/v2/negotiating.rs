@@ -52,7 +52,7 @@ fn what_a_later_version_says_need_not_parse() {
     }
 }
 
-// proves: V2-1
+// proves: V2-1, INIT-15
 /// Without the switch, nobody gets v2; with it, a v1 client gets v1 to the last byte.
 #[test]
 fn a_client_of_the_first_version_sees_nothing_of_the_second() {
@@ -103,7 +103,7 @@ fn the_first_version_is_the_same_with_the_switch_on() {
     }
 }
 
-// proves: V2-2
+// proves: V2-2, INIT-15
 /// `initialize` comes first, and may come again only before anything else.
 #[test]
 fn initialize_comes_first_and_the_latest_wins() {
