@@ -8,7 +8,14 @@ use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
-use tracing_subscriber::{EnvFilter, filter::LevelFilter, fmt};
+use tracing::Subscriber;
+use tracing_subscriber::{
+    EnvFilter,
+    filter::{LevelFilter, filter_fn},
+    fmt,
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
 
 /// How long the end of the process waits for somebody to read what was said last.
 const LAST_WORDS: Duration = Duration::from_millis(100);
@@ -29,17 +36,28 @@ pub(crate) fn start(verbose: u8) -> LastWords {
         .without_time();
     // A filter with targets costs its own start-up time: only for those who asked for one.
     match (wish, verbose) {
-        (Some(wish), 0) => format.with_env_filter(EnvFilter::new(wish)).init(),
-        (_, 0) => format
-            .with_target(false)
-            .with_max_level(LevelFilter::WARN)
-            .init(),
-        (_, 1) => format
-            .with_env_filter(EnvFilter::new("warn,turnery=debug"))
-            .init(),
-        (_, _) => format.with_max_level(LevelFilter::TRACE).init(),
+        (Some(wish), 0) => listen(format.with_env_filter(EnvFilter::new(wish)).finish()),
+        (_, 0) => listen(
+            format
+                .with_target(false)
+                .with_max_level(LevelFilter::WARN)
+                .finish(),
+        ),
+        (_, 1) => listen(
+            format
+                .with_env_filter(EnvFilter::new("warn,turnery=debug"))
+                .finish(),
+        ),
+        (_, _) => listen(format.with_max_level(LevelFilter::TRACE).finish()),
     }
     LastWords
+}
+
+/// Nothing of the MCP library is logged, whatever was wished for: its errors have URLs in them and its
+/// traces whole messages, and both may hold secrets (MCP-5). What matters of it we say ourselves.
+fn listen(subscriber: impl Subscriber + Send + Sync + 'static) {
+    let silenced = filter_fn(|event| !event.target().starts_with("rmcp"));
+    subscriber.with(silenced).init();
 }
 
 /// From now on nobody waits for stderr to be read. For a process that somebody else's program started,
