@@ -47,7 +47,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "clients",
-        what: "the official TypeScript client drives a whole session",
+        what: "the official TypeScript client drives a whole session; real MCP servers are used in one",
         run: steps::clients,
     },
     Step {

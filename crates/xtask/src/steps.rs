@@ -98,29 +98,33 @@ pub(crate) fn cases() -> Result<()> {
     )
 }
 
-/// The official TypeScript client, installed by npm, against the binary.
+/// The official TypeScript client and the reference MCP servers, installed by npm, against the binary.
 pub(crate) fn clients() -> Result<()> {
     succeed(cargo().args(["build", "--locked", "--package", "turnery"]))?;
-    let folder = root().join("conformance/clients/typescript");
     require("npm", "nodejs npm")?;
-    succeed(
-        Command::new("npm")
-            .args([
-                "ci",
-                "--no-audit",
-                "--no-fund",
-                "--ignore-scripts",
-                "--loglevel=error",
-            ])
-            .current_dir(&folder),
-    )?;
     let binary = target().join("debug/turnery");
-    succeed(
-        Command::new("node")
-            .args(["--test", "--test-reporter=spec"])
-            .current_dir(&folder)
-            .env("TURNERY", binary),
-    )
+    // The second uses what the first one brings.
+    for folder in ["clients/typescript", "mcp"] {
+        let folder = root().join("conformance").join(folder);
+        succeed(
+            Command::new("npm")
+                .args([
+                    "ci",
+                    "--no-audit",
+                    "--no-fund",
+                    "--ignore-scripts",
+                    "--loglevel=error",
+                ])
+                .current_dir(&folder),
+        )?;
+        succeed(
+            Command::new("node")
+                .args(["--test", "--test-reporter=spec"])
+                .current_dir(&folder)
+                .env("TURNERY", &binary),
+        )?;
+    }
+    Ok(())
 }
 
 /// The README's first command, as it stands there, in an empty home.
