@@ -5,7 +5,7 @@ mod fork;
 use crate::{
     Item, Outbox, Ports, Projects, Session, SessionOptions, Settings, TraceSink,
     observe::observing,
-    session::{History, Known, MAILBOX, Task, Tools, chain, offered},
+    session::{History, Known, MAILBOX, Task, Tools, offered},
     sink::Tap,
     trace_sink::Tracing,
 };
@@ -223,14 +223,9 @@ impl Agent {
         } else {
             self.store.patch(id, patch).await?
         };
-        let chain = if replay {
-            let loops = self.store.loops(id, 0).await?;
-            let chain = chain(&loops, info.tip_loop_id.as_ref());
-            let remarks = self.store.remarks(id).await?;
-            show(id, &chain, remarks, &mut *ports.outbox).await;
-            chain
-        } else {
-            self.store.history(id).await?
+        let chain = match replay {
+            true => show(&*self.store, id, &mut *ports.outbox).await?,
+            false => self.store.history(id).await?,
         };
         let servers = self.servers(request.mcp, &settings, &workspace);
         let given = (ports, workspace, servers);
@@ -456,24 +451,35 @@ fn known_level(word: &str) -> Option<Thinking> {
 }
 
 /// Show a stored conversation, in order, as fast as the client takes it; and what was said beside it, at
-/// the time when it was (LOAD-1).
+/// the time when it was (LOAD-1). The store reads one page of it while another is shown; the events of no
+/// more than these two are held.
 async fn show(
+    store: &dyn Store,
     id: &SessionId,
-    chain: &[Arc<LoopRecord>],
-    remarks: Vec<Remark>,
     outbox: &mut dyn Outbox,
-) {
-    let mut remarks = remarks.into_iter().map(|it| event_of(id, it)).peekable();
-    let events = chain.iter().flat_map(|record| &record.events);
-    for event in events.filter(|event| !event.kind.is_streaming()) {
-        while let Some(remark) = remarks.next_if(|remark| remark.at < event.at) {
-            replay(&remark, outbox).await;
+) -> Result<Vec<Arc<LoopRecord>>, StoreError> {
+    let remarks = store.remarks(id).await?.into_iter();
+    let mut remarks = remarks.map(|it| event_of(id, it)).peekable();
+    let mut chain = Vec::new();
+    let mut page = store.shown(id, None).await?;
+    loop {
+        let coming = page.rest.take().map(|rest| store.shown(id, Some(rest)));
+        for event in &page.events {
+            while let Some(remark) = remarks.next_if(|remark| remark.at < event.at) {
+                replay(&remark, outbox).await;
+            }
+            replay(event, outbox).await;
         }
-        replay(event, outbox).await;
+        chain.append(&mut page.loops);
+        page = match coming {
+            Some(coming) => coming.await?,
+            None => break,
+        };
     }
     for remark in remarks {
         replay(&remark, outbox).await;
     }
+    Ok(chain)
 }
 
 async fn replay(event: &Event, outbox: &mut dyn Outbox) {

@@ -119,8 +119,8 @@ pub trait Outbox: Send + 'static {
 pub enum Item<'a> {
     /// An event of a running loop.
     Live(&'a Event),
-    /// A stored event, shown again while a session is loaded. Streaming fragments are not stored:
-    /// the text of a message is in its `MessageEnd`.
+    /// A stored event, shown again while a session is loaded. Those of `EventKind::PASSING` are left
+    /// out: the text of a message is in its `MessageEnd`.
     Replay(&'a Event),
     /// The session has a new title, or was active.
     Info {

@@ -21,7 +21,7 @@ mod watch;
 pub use options::{PromptOptions, SessionOptions};
 pub use result::{ContinueError, Heard, PromptError, PromptResult, Ticket, ToolExecution};
 
-pub(crate) use history::{History, chain};
+pub(crate) use history::History;
 pub(crate) use known::Known;
 pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};
 pub(crate) use task::{Task, offered};

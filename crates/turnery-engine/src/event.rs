@@ -305,6 +305,35 @@ impl EventKind {
     pub fn is_streaming(&self) -> bool {
         matches!(self, Self::Delta { .. } | Self::ToolExecutionOutput { .. })
     }
+
+    /// The names of the streaming ones, and of those that mark a beginning or an end whose content
+    /// other events have: a conversation that is shown again goes without.
+    pub const PASSING: &[&str] = &[
+        "delta",
+        "tool_execution_output",
+        "message_start",
+        "permission_resolved",
+        "tool_execution_start",
+        "tool_progress",
+        "turn_end",
+        "turn_start",
+    ];
+
+    /// True for those of [`Self::PASSING`].
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Delta { .. }
+                | Self::ToolExecutionOutput { .. }
+                | Self::MessageStart { .. }
+                | Self::PermissionResolved { .. }
+                | Self::ToolExecutionStart { .. }
+                | Self::ToolProgress { .. }
+                | Self::TurnEnd { .. }
+                | Self::TurnStart { .. }
+        )
+    }
 }
 
 /// A live fragment (TURN-52 to 54).

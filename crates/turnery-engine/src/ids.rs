@@ -1,12 +1,12 @@
 //! Identifiers. All are strings that no one takes apart, but for the loop id, whose form is a promise.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use std::{fmt, sync::Arc};
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(transparent)]
         pub struct $name(Arc<str>);
@@ -28,6 +28,12 @@ macro_rules! id {
         impl From<String> for $name {
             fn from(text: String) -> Self {
                 Self(text.into())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                from.deserialize_str(Shared).map(Self)
             }
         }
 
@@ -69,6 +75,21 @@ id!(
     /// One message, live and replayed alike.
     MessageId
 );
+
+/// Shares a text at once: a long session has many ids, and to own each first would take twice as long.
+struct Shared;
+
+impl de::Visitor<'_> for Shared {
+    type Value = Arc<str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an id")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(text.into())
+    }
+}
 
 impl LoopId {
     /// The session that the loop belongs to: everything before the first dot (LOOP-69, D-13).

@@ -1,5 +1,6 @@
 //! The contract that every store keeps (engine.md, section 6.4, S1 to S8).
 
+use crate::{Page, Rest};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, sync::Arc};
@@ -30,6 +31,11 @@ pub trait Store: Send + Sync + 'static {
     /// What the next prompt follows: the loops on the chain that leads to the tip, oldest first, with
     /// their messages, and without their events, which are the greater part.
     fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>>;
+
+    /// What a conversation is shown again from, page by page: the loops on the chain that leads to the
+    /// tip, oldest first, without those that were run again. `rest` is that of the page before; none
+    /// begins anew. Ask for a page before the last one is shown: it is read meanwhile.
+    fn shown(&self, id: &SessionId, rest: Option<Rest>) -> BoxFuture<'_, Result<Page, StoreError>>;
 
     /// Claim the lane: the right to commit. Under the new lane, journals that a dead holder left
     /// become loops with status Aborted, off chain (S5). Reclaims at once from a holder whose

@@ -9,6 +9,7 @@ pub mod memory;
 #[cfg(feature = "oracle")]
 pub mod oracle;
 pub mod owner;
+pub mod page;
 mod recovery;
 pub mod sqlite;
 
@@ -19,6 +20,7 @@ pub use contract::{
 };
 pub use export::{Document, ImportError};
 pub use memory::MemoryStore;
+pub use page::{PAGE_EVENTS, Page, Rest};
 pub use sqlite::SqliteStore;
 
 /// How long a lane is held without being renewed. Renew well before.

@@ -1,19 +1,19 @@
 //! `MemoryStore`: the contract without a disk, for tests and for sessions that are to leave nothing behind.
 
 use crate::{
-    Clock, Commit, LANE_TIME, Lane, ListPage, ListQuery, NewSession, Opened, Owner, PAGE_SIZE,
-    Remark, SessionInfo, SessionPatch, Store, StoreError,
+    Clock, Commit, LANE_TIME, Lane, ListPage, ListQuery, NewSession, Opened, Owner, PAGE_EVENTS,
+    PAGE_SIZE, Page, Remark, Rest, SessionInfo, SessionPatch, Store, StoreError,
     cursor::{Cursor, last_active, time_text},
     owner::{Life, describe, life},
     recovery,
 };
 use futures_util::future::{BoxFuture, ready};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
-use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp};
+use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp, context};
 
 /// Sessions that live as long as the store.
 #[derive(Debug)]
@@ -199,15 +199,58 @@ impl Held {
             }
             next = record.parent_loop_id.as_ref();
             if record.stands() {
-                chain.push(Arc::new(LoopRecord {
-                    events: Vec::new(),
-                    ..LoopRecord::clone(record)
-                }));
+                chain.push(without_events(record));
             }
         }
         chain.reverse();
         chain
     }
+
+    fn shown(&self, rest: Option<Rest>) -> Result<Page, StoreError> {
+        let Left { mut loops, mut at } = match rest {
+            Some(rest) => rest.left()?,
+            None => {
+                let loops = self.loops.iter().map(|(_, record)| Arc::clone(record));
+                let loops: Vec<_> = loops.collect();
+                Left {
+                    loops: context::chain(&loops, self.info.tip_loop_id.as_ref()).into(),
+                    at: 0,
+                }
+            }
+        };
+        let mut page = Page::default();
+        while let Some(record) = loops.front()
+            && page.events.len() < PAGE_EVENTS
+        {
+            match record.events.get(at) {
+                Some(event) => {
+                    page.events
+                        .extend((!event.kind.is_passing()).then(|| event.clone()));
+                    at += 1;
+                }
+                None => {
+                    page.loops.push(without_events(record));
+                    loops.pop_front();
+                    at = 0;
+                }
+            }
+        }
+        page.rest = (!loops.is_empty()).then(|| Rest::new(Left { loops, at }));
+        Ok(page)
+    }
+}
+
+/// What is left to be shown: loops, and of the first of them the events from this place on.
+struct Left {
+    loops: VecDeque<Arc<LoopRecord>>,
+    at: usize,
+}
+
+fn without_events(record: &LoopRecord) -> Arc<LoopRecord> {
+    Arc::new(LoopRecord {
+        events: Vec::new(),
+        ..record.clone()
+    })
 }
 
 impl Store for MemoryStore {
@@ -275,6 +318,10 @@ impl Store for MemoryStore {
 
     fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
         self.with(id, |held| Ok(held.history()))
+    }
+
+    fn shown(&self, id: &SessionId, rest: Option<Rest>) -> BoxFuture<'_, Result<Page, StoreError>> {
+        self.with(id, |held| held.shown(rest))
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {

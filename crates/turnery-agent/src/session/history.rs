@@ -1,7 +1,6 @@
 //! History: the messages that the next model call sees, and the ids that its calls may not have.
 
 use std::{collections::HashSet, sync::Arc};
-pub(crate) use turnery_engine::context::chain;
 use turnery_engine::{CallId, Content, LlmMessage, LoopRecord, Message, Response, context::View};
 
 /// What is seen of a session, and all calls that were ever made in it.

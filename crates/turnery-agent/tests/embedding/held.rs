@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use std::sync::{Arc, mpsc};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark, SessionInfo,
+    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page, Remark, Rest, SessionInfo,
     SessionPatch, Store, StoreError,
 };
 
@@ -51,6 +51,10 @@ impl<S: Store> Store for Held<S> {
 
     fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
         held(self.0.history(id))
+    }
+
+    fn shown(&self, id: &SessionId, rest: Option<Rest>) -> BoxFuture<'_, Result<Page, StoreError>> {
+        held(self.0.shown(id, rest))
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {

@@ -10,8 +10,8 @@ use std::{
 };
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, MemoryStore, NewSession, Opened, Owner, Remark, SessionInfo,
-    SessionPatch, Store, StoreError,
+    Commit, Lane, ListPage, ListQuery, MemoryStore, NewSession, Opened, Owner, Page, Remark, Rest,
+    SessionInfo, SessionPatch, Store, StoreError,
 };
 
 /// Each switch but `append` makes the next such call fail, and is off again then.
@@ -78,6 +78,10 @@ impl Store for FailingStore {
 
     fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
         fails(&self.loops).unwrap_or_else(|| self.inner.history(id))
+    }
+
+    fn shown(&self, id: &SessionId, rest: Option<Rest>) -> BoxFuture<'_, Result<Page, StoreError>> {
+        fails(&self.loops).unwrap_or_else(|| self.inner.shown(id, rest))
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {

@@ -1,16 +1,14 @@
 //! Loops: the rows of a session, read back as the records that were committed.
 
-use super::{fault::Fault, sessions};
-use chrono::{DateTime, TimeDelta};
+use super::{fault::Fault, log, sessions};
+use chrono::DateTime;
 use rusqlite::{Connection, Row, types::ValueRef};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use std::sync::Arc;
-use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp};
+use turnery_engine::{LoopId, LoopRecord, SessionId, Timestamp};
 
 const KEYS: &str = "SELECT loop FROM loops WHERE session_id = ?1";
 
-const LOOP: &str = "SELECT version, loop_id, parent_loop_id, continuation_kind, status, on_chain, \
+pub(super) const LOOP: &str = "SELECT version, loop_id, parent_loop_id, continuation_kind, status, on_chain, \
      started_at, ended_at, record, messages, log FROM loops WHERE loop = ?1";
 
 /// All loops committed after head version `after`, oldest first.
@@ -30,7 +28,9 @@ pub(super) fn read(
         let Some(row) = rows.next()? else { continue };
         if row.get::<_, u64>(0)? > after {
             let record = with_events(row, id, &mut whole);
-            found.push(Arc::new(record.map_err(|fault| unreadable(row, fault))?));
+            found.push(Arc::new(
+                record.map_err(|fault| unreadable(text(row, 1), fault))?,
+            ));
         }
     }
     Ok(found)
@@ -39,26 +39,46 @@ pub(super) fn read(
 /// The loops on the chain that leads to the tip, oldest first, without their events.
 pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<Vec<Arc<LoopRecord>>, Fault> {
     let db = db.transaction()?;
-    let mut next = sessions::get(&db, id)?.tip_loop_id;
-    let mut select = db.prepare_cached(LOOP)?;
-    let mut chain = Vec::new();
     let mut whole = String::new();
+    way_back(&db, id, |_, row| {
+        let record = record(row, id, &mut whole)?;
+        Ok(record.stands().then(|| Arc::new(record)))
+    })
+}
+
+/// The keys of those, without the ones that were run again.
+pub(super) fn chain(db: &Connection, id: &SessionId) -> Result<Vec<i64>, Fault> {
+    let mut whole = String::new();
+    let mut is_run_again = false;
+    way_back(db, id, |key, row| {
+        let stays = !std::mem::replace(&mut is_run_again, text(row, 3)? == "rerun");
+        let stands = stays && (row.get(5)? || record(row, id, &mut whole)?.stands());
+        Ok(stands.then_some(key))
+    })
+}
+
+/// What `take` makes of the loops on the way from the tip back to the first, oldest first.
+fn way_back<T>(
+    db: &Connection,
+    id: &SessionId,
+    mut take: impl FnMut(i64, &Row<'_>) -> Result<Option<T>, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let mut next = sessions::get(db, id)?.tip_loop_id;
+    let mut select = db.prepare_cached(LOOP)?;
+    let mut taken = Vec::new();
     // A parent is committed before its children, so that one way back meets the whole chain.
-    for key in keys(&db, id)?.into_iter().rev() {
+    for key in keys(db, id)?.into_iter().rev() {
         let Some(wanted) = &next else { break };
         let mut rows = select.query((key,))?;
         let Some(row) = rows.next()? else { continue };
         if text(row, 1)? != wanted.as_str() {
             continue;
         }
-        let record = record(row, id, &mut whole).map_err(|fault| unreadable(row, fault))?;
-        if record.stands() {
-            chain.push(Arc::new(record));
-        }
+        taken.extend(take(key, row).map_err(|fault| unreadable(text(row, 1), fault))?);
         next = maybe(row, 2)?.map(LoopId::from);
     }
-    chain.reverse();
-    Ok(chain)
+    taken.reverse();
+    Ok(taken)
 }
 
 /// In the order of commits. Sorted here, since with their rows the rows would be copied.
@@ -71,8 +91,8 @@ fn keys(db: &Connection, id: &SessionId) -> Result<Vec<i64>, Fault> {
 }
 
 /// A word that is not known is most likely that of a later version.
-fn unreadable(row: &Row<'_>, fault: Fault) -> Fault {
-    match (fault, text(row, 1)) {
+pub(super) fn unreadable(loop_id: Result<&str, Fault>, fault: Fault) -> Fault {
+    match (fault, loop_id) {
         (Fault::Json(error), Ok(loop_id)) => Fault::Row(format!(
             "loop {loop_id} cannot be read ({error}); if a newer turnery has written it, use that one"
         )),
@@ -89,12 +109,21 @@ fn unreadable(row: &Row<'_>, fault: Fault) -> Fault {
 
 fn with_events(row: &Row<'_>, id: &SessionId, whole: &mut String) -> Result<LoopRecord, Fault> {
     let mut record = record(row, id, whole)?;
-    record.events = log(text(row, 10)?, &record)?;
+    let (log, mut at) = (text(row, 10)?, 0);
+    let mut events = Vec::new();
+    while let Some(event) = log::next(log, &mut at, &record, &[])? {
+        events.push(event);
+    }
+    record.events = events;
     Ok(record)
 }
 
 /// The record without its events. Its columns are put together to one text, which `whole` holds.
-fn record(row: &Row<'_>, session: &SessionId, whole: &mut String) -> Result<LoopRecord, Fault> {
+pub(super) fn record(
+    row: &Row<'_>,
+    session: &SessionId,
+    whole: &mut String,
+) -> Result<LoopRecord, Fault> {
     whole.clear();
     whole.push('{');
     quoted(whole, "session_id", session.as_str())?;
@@ -113,13 +142,16 @@ fn record(row: &Row<'_>, session: &SessionId, whole: &mut String) -> Result<Loop
     if let Some(ended_at) = maybe(row, 7)? {
         quoted(whole, "ended_at", ended_at)?;
     }
-    bare(whole, "messages", text(row, 9)?);
+    bare(whole, "messages", "[]");
     let rest = text(row, 8)?.strip_prefix('{').unwrap_or_default();
     if rest == "}" {
         whole.pop();
     }
     whole.push_str(rest);
-    Ok(serde_json::from_str(whole)?)
+    let mut record: LoopRecord = serde_json::from_str(whole)?;
+    // The greater part; it is not put together with the others.
+    record.messages = serde_json::from_str(text(row, 9)?)?;
+    Ok(record)
 }
 
 /// A field of a JSON object that has more fields to come.
@@ -141,68 +173,6 @@ fn word(whole: &mut String, name: &str, word: &str) -> Result<(), Fault> {
         return Ok(());
     }
     quoted(whole, name, word)
-}
-
-/// An event as it is stored; see `rows`.
-#[derive(Deserialize)]
-struct Entry<'a> {
-    seq: u64,
-    turn: Option<u32>,
-    at: i64,
-    message: Option<usize>,
-    #[serde(borrow)]
-    start: Option<&'a RawValue>,
-    #[serde(borrow)]
-    end: Option<&'a RawValue>,
-    body: Option<EventKind>,
-}
-
-fn log(text: &str, record: &LoopRecord) -> Result<Vec<Event>, Fault> {
-    let entries: Vec<Entry<'_>> = serde_json::from_str(text)?;
-    let events = entries.into_iter().map(|entry| {
-        Ok(Event {
-            session_id: record.session_id.clone(),
-            loop_id: record.loop_id.clone(),
-            seq: entry.seq,
-            turn_index: entry.turn,
-            at: record
-                .started_at
-                .checked_add_signed(TimeDelta::nanoseconds(entry.at))
-                .ok_or_else(|| lack(record, entry.seq, "time"))?,
-            kind: kind(entry, record)?,
-        })
-    });
-    events.collect()
-}
-
-fn kind(entry: Entry<'_>, record: &LoopRecord) -> Result<EventKind, Fault> {
-    if let Some(body) = entry.body {
-        return Ok(body);
-    }
-    if let Some(place) = entry.message {
-        let message = record.messages.get(place).cloned();
-        let message = message.ok_or_else(|| lack(record, entry.seq, "message"))?;
-        return Ok(EventKind::MessageEnd { message });
-    }
-    if let Some(end) = entry.end {
-        let outcome = serde_json::to_string(&record.outcome)?;
-        let rest = end.get().strip_prefix('{').unwrap_or_default();
-        let whole = format!("{{\"outcome\":{outcome},{rest}");
-        return Ok(serde_json::from_str(&whole)?);
-    }
-    let start = entry
-        .start
-        .ok_or_else(|| lack(record, entry.seq, "content"))?;
-    let mut kind = serde_json::from_str(start.get())?;
-    if let EventKind::LoopStart { config, .. } = &mut kind {
-        *config = record.config.clone().map(Box::new);
-    }
-    Ok(kind)
-}
-
-fn lack(record: &LoopRecord, seq: u64, what: &str) -> Fault {
-    let loop_id = &record.loop_id;
-    Fault::Row(format!("loop {loop_id} lacks the {what} of event {seq}"))
 }
 
 pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Fault> {

@@ -11,17 +11,19 @@ mod fields;
 mod flush;
 mod journal;
 mod lanes;
+mod log;
 mod loops;
 mod open;
 mod queue;
 mod remarks;
 mod rows;
 mod sessions;
+mod shown;
 mod worker;
 
 use crate::{
-    Clock, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark, SessionInfo,
-    SessionPatch, Store, StoreError,
+    Clock, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page, Remark, Rest,
+    SessionInfo, SessionPatch, Store, StoreError,
 };
 use flush::Flush;
 use futures_util::future::BoxFuture;
@@ -104,6 +106,13 @@ impl Store for SqliteStore {
         let id = id.clone();
         self.reader.call(Flush::Later, Settles::new(), move |db| {
             loops::history(&mut db.sql, &id)
+        })
+    }
+
+    fn shown(&self, id: &SessionId, rest: Option<Rest>) -> BoxFuture<'_, Result<Page, StoreError>> {
+        let id = id.clone();
+        self.reader.call(Flush::Later, Settles::new(), move |db| {
+            shown::shown(&mut db.sql, &id, rest)
         })
     }
 

@@ -1,6 +1,6 @@
 //! The battery is held against stores that are broken on purpose: it must find each of them out.
 
-use crate::{World, commits, listing, recovery, samples::*, sessions};
+use crate::{World, commits, listing, recovery, samples::*, sessions, shown};
 use futures_util::future::BoxFuture;
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use std::{
 };
 use turnery_engine::{Event, LoopId, LoopRecord, LoopStatus, SessionId};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark, SessionInfo,
+    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page, Remark, Rest, SessionInfo,
     SessionPatch, Store, StoreError,
 };
 
@@ -39,6 +39,10 @@ enum Flaw {
     GroupInParts,
     /// The history is all loops there are.
     HistoryOfAll,
+    /// What passes is shown again, and so are loops that were run again.
+    AllShown,
+    /// The last event of a page that has another behind it is lost.
+    PageFalls,
     /// Child sessions are listed like others.
     ChildrenShown,
     /// Child sessions outlive their parents.
@@ -158,6 +162,23 @@ impl Store for Flawed {
             return self.sound.loops(id, 0);
         }
         self.sound.history(id)
+    }
+
+    fn shown(&self, id: &SessionId, rest: Option<Rest>) -> BoxFuture<'_, Result<Page, StoreError>> {
+        let page = self.sound.shown(id, rest);
+        let all = self.sound.loops(id, 0);
+        Box::pin(async move {
+            let mut page = page.await?;
+            if self.flaw == Flaw::AllShown {
+                page.loops = all.await?;
+                let loops = page.loops.iter();
+                page.events = loops.flat_map(|record| record.events.clone()).collect();
+            }
+            if self.flaw == Flaw::PageFalls && page.rest.is_some() {
+                page.events.pop();
+            }
+            Ok(page)
+        })
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
@@ -285,6 +306,8 @@ async fn each_flaw_is_found_out() {
         LoserJournals: recovery::a_loser_cannot_journal_any_more,
         GroupInParts: commits::a_group_commits_once,
         HistoryOfAll: commits::the_history_is_the_chain_without_events,
+        AllShown: shown::what_is_shown_is_the_chain_without_what_passes,
+        PageFalls: shown::a_long_loop_is_shown_in_pages,
         ChildrenShown: sessions::a_child_session_says_who_made_it_and_is_hidden,
         ChildrenStay: sessions::deleting_takes_the_children_too,
     }

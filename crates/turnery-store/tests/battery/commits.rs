@@ -24,13 +24,13 @@ battery!(
     a_stray_loop_is_refused,
 );
 
-async fn opened(world: &World) -> Lane {
+pub(crate) async fn opened(world: &World) -> Lane {
     world.store.create(new_session("s1")).await.expect("made");
     let opened = world.store.claim(&"s1".into(), &owner("a")).await;
     opened.expect("claimed").lane
 }
 
-fn sample(number: u32) -> Arc<LoopRecord> {
+pub(crate) fn sample(number: u32) -> Arc<LoopRecord> {
     Arc::new(record("s1", number, "How is it?"))
 }
 

@@ -17,6 +17,7 @@ mod processes;
 mod recovery;
 mod samples;
 mod sessions;
+mod shown;
 mod sql;
 mod torn;
 mod variants;

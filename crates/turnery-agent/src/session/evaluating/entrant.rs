@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch::channel};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_models::{Model, Thinking};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark, SessionInfo,
+    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page, Remark, Rest, SessionInfo,
     SessionPatch, Store, StoreError,
 };
 use turnery_tools::Mode;
@@ -130,6 +130,10 @@ impl Store for GroupStore {
 
     fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
         self.store.history(id)
+    }
+
+    fn shown(&self, id: &SessionId, rest: Option<Rest>) -> BoxFuture<'_, Result<Page, StoreError>> {
+        self.store.shown(id, rest)
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
