@@ -17,6 +17,7 @@ mod required;
 mod reruns;
 mod roots;
 mod rpc;
+mod servers;
 mod sessions;
 mod steering;
 mod tools;
