@@ -45,6 +45,8 @@ pub(crate) struct Abilities {
     pub(crate) read_files: bool,
     pub(crate) write_files: bool,
     pub(crate) terminals: bool,
+    /// It shows forms, and gives back what is filled in.
+    pub(crate) forms: bool,
     /// What it can do for a login.
     pub(crate) logs_in: LogsIn,
     /// It knows the usage in the answer to a prompt.
@@ -61,6 +63,7 @@ impl From<ClientCapabilities> for Abilities {
             terminals: said.terminal,
             logs_in: LogsIn::from(&said),
             prompt_usage: prompt_usage::is_known(said.meta.as_ref()),
+            forms: said.elicitation.is_some_and(|it| it.form.is_some()),
             takes: said.session.map_or_else(Takes::default, |session| Takes {
                 notices: session.notices.is_some(),
                 compaction: session.compaction.is_some(),

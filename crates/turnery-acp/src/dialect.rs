@@ -29,11 +29,11 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Whoever answers questions.
-    pub(crate) fn person(self, peer: &Arc<Peer>) -> Arc<dyn Client> {
+    /// Whoever answers questions. `forms`: those of the model too.
+    pub(crate) fn person(self, peer: &Arc<Peer>, forms: bool) -> Arc<dyn Client> {
         let peer = Arc::clone(peer);
         match self {
-            Self::V1 => Arc::new(permission::Person(peer)),
+            Self::V1 => Arc::new(permission::Person { peer, forms }),
             Self::V2 => Arc::new(v2::Person(peer)),
         }
     }

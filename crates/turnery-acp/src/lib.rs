@@ -12,6 +12,7 @@ mod connection;
 mod content;
 mod dialect;
 mod dispatch;
+mod elicitation;
 mod envelope;
 mod fault;
 mod files;

@@ -1,6 +1,7 @@
 //! Permission: asks the person at the client whether a call may run.
 
 use crate::{
+    elicitation,
     peer::{Peer, PeerError},
     shown,
 };
@@ -11,10 +12,14 @@ use agent_client_protocol_schema::v1::{
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use std::sync::Arc;
-use turnery_agent::{Answer, Ask, AskOption, Client, OptionKind};
+use turnery_agent::{Answer, Ask, AskOption, Client, OptionKind, Question};
 
 /// The person at the client.
-pub(crate) struct Person(pub(crate) Arc<Peer>);
+pub(crate) struct Person {
+    pub(crate) peer: Arc<Peer>,
+    /// Whether it shows forms (ELIC-1).
+    pub(crate) forms: bool,
+}
 
 /// Read by hand, so that an outcome nobody knows is told apart and means no (PERM-3).
 #[derive(Deserialize)]
@@ -35,11 +40,19 @@ impl Client for Person {
         Box::pin(async move {
             let question = to_wire(&ask);
             let reply = self
-                .0
+                .peer
                 .request("session/request_permission", &question)
                 .await;
             from_wire(reply, &ask.options)
         })
+    }
+
+    fn takes_questions(&self) -> bool {
+        self.forms
+    }
+
+    fn question(&self, question: Question) -> BoxFuture<'_, turnery_agent::Reply> {
+        Box::pin(elicitation::ask(&self.peer, question))
     }
 }
 

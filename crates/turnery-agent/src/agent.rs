@@ -3,7 +3,7 @@
 mod fork;
 
 use crate::{
-    Item, Outbox, Ports, Projects, Session, SessionOptions, Settings, TraceSink,
+    Item, Outbox, Ports, Projects, Session, SessionOptions, Settings, TraceSink, ask_user,
     observe::observing,
     session::{History, Known, MAILBOX, Task, Tools, offered},
     sink::Tap,
@@ -360,6 +360,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         known,
         depth,
     } = opening;
+    let toolbox = ask_user::offered(toolbox, &ports.client, &info.id);
     let options = SessionOptions {
         mode: policy.mode,
         model: model.info().name.to_string(),

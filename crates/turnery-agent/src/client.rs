@@ -1,6 +1,6 @@
 //! Client: whoever is at the other end of a session. Asks go to it, events are shown to it.
 
-use crate::{PromptError, PromptResult};
+use crate::{PromptError, PromptResult, Question, Reply};
 use futures_util::future::BoxFuture;
 use std::{
     sync::Arc,
@@ -44,6 +44,17 @@ impl Ports {
 pub trait Client: Send + Sync + 'static {
     /// May this call run? Waits as long as it takes. Dropping the future takes the question back.
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer>;
+
+    /// Whether the person can be asked what the model wants to know. If not, the model is not offered
+    /// to ask.
+    fn takes_questions(&self) -> bool {
+        false
+    }
+
+    /// A question of the model's. Waits as long as it takes. Dropping the future takes it back.
+    fn question(&self, _question: Question) -> BoxFuture<'_, Reply> {
+        Box::pin(async { Reply::NoAnswer("nobody is there to ask".to_owned()) })
+    }
 }
 
 /// A question whether a call may run.

@@ -8,6 +8,7 @@ pub mod faults;
 
 pub mod activity;
 pub mod agent;
+pub mod ask_user;
 pub mod client;
 pub mod compactor;
 pub mod converse;
@@ -25,6 +26,7 @@ pub mod usage_report;
 
 pub use activity::{ActivityId, CorrelationId, Projection, ToolOutput, TurnActivity, TurnEvent};
 pub use agent::{Agent, OpenError, OpenRequest};
+pub use ask_user::{Question, Reply, Wanted};
 pub use client::{Answer, Ask, AskOption, Client, Item, OptionKind, Outbox, Ports, Silent};
 pub use compactor::{Compacted, Compaction, CompactionFault};
 pub use converse::{ConverseError, ConverseOptions, Conversed, ask, converse, generate};

@@ -130,6 +130,14 @@ impl Toolbox {
         self.with(tools)
     }
 
+    /// The same box without the tool of that name.
+    #[must_use]
+    pub fn without(self, name: &str) -> Self {
+        let mut tools = self.tools.to_vec();
+        tools.retain(|tool| tool.spec().name != name);
+        self.with(tools)
+    }
+
     /// Where to subscribe to what the tools do.
     #[must_use]
     pub fn observe(&self) -> &Observe {

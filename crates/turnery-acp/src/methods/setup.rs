@@ -109,7 +109,7 @@ fn ports(call: &Call, id: &SessionId, replay: bool) -> Ports {
     let encoder = Encoder::new(dialect, can.takes);
     let outbox = WireOutbox::new(id, peer.out().clone(), barrier, encoder, gate);
     Ports {
-        client: dialect.person(peer),
+        client: dialect.person(peer, can.forms),
         outbox: Box::new(outbox),
         files: if can.read_files || can.write_files {
             let (reads, writes) = (can.read_files, can.write_files);

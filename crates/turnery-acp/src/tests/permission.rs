@@ -47,7 +47,10 @@ fn ask() -> Ask {
 
 async fn answer_to(reply: impl FnOnce(&FakeClient, &Value)) -> (Value, Answer) {
     let mut client = FakeClient::new();
-    let person = Person(Arc::clone(&client.peer));
+    let person = Person {
+        peer: Arc::clone(&client.peer),
+        forms: false,
+    };
     let asking = tokio::spawn(async move { person.ask(ask()).await });
     let asked = client.expect("session/request_permission").await;
     reply(&client, &asked);

@@ -1,6 +1,7 @@
 //! The wire: a real connection over pipes, from outside.
 
 mod commands;
+mod elicitation;
 mod ending;
 mod every_end;
 mod folders;
@@ -8,6 +9,7 @@ mod forks;
 mod harness;
 mod kit;
 mod login;
+mod matrix;
 mod one_prompt;
 mod prompts;
 mod real_tools;

@@ -4,6 +4,7 @@ use super::ports::{ChildOutbox, ParentClient};
 use crate::{
     Client, Ports, PromptError, PromptResult, Session, SessionOptions, Settings,
     agent::{Opening, spawn},
+    ask_user,
     session::Known,
     trace_sink::Tracing,
 };
@@ -98,7 +99,7 @@ impl Parent {
         Ok(spawn(Opening {
             store: Arc::clone(&self.store),
             models: Arc::clone(&self.models),
-            toolbox: self.toolbox.clone(),
+            toolbox: ask_user::withheld(&self.toolbox, &*self.client),
             servers: None,
             workspace: Arc::clone(&self.workspace),
             ports: Ports {

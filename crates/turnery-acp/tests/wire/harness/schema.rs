@@ -1,13 +1,14 @@
 //! Schema: reads messages back with the official types.
 
 use agent_client_protocol_schema::v1::{
-    AuthenticateResponse, CancelRequestNotification, CloseSessionResponse, CreateTerminalRequest,
-    DeleteSessionResponse, Error, ForkSessionResponse, InitializeResponse, KillTerminalRequest,
-    ListSessionsResponse, LoadSessionResponse, LogoutResponse, NewSessionResponse, PromptResponse,
-    ReadTextFileRequest, ReleaseTerminalRequest, RequestPermissionRequest, ResumeSessionResponse,
-    SessionNotification, SessionStatusResponse, SetSessionConfigOptionResponse,
-    SetSessionModeResponse, SetSessionTitleResponse, TerminalOutputRequest,
-    WaitForTerminalExitRequest, WriteTextFileRequest,
+    AuthenticateResponse, CancelRequestNotification, CloseSessionResponse,
+    CreateElicitationRequest, CreateTerminalRequest, DeleteSessionResponse, Error,
+    ForkSessionResponse, InitializeResponse, KillTerminalRequest, ListSessionsResponse,
+    LoadSessionResponse, LogoutResponse, NewSessionResponse, PromptResponse, ReadTextFileRequest,
+    ReleaseTerminalRequest, RequestPermissionRequest, ResumeSessionResponse, SessionNotification,
+    SessionStatusResponse, SetSessionConfigOptionResponse, SetSessionModeResponse,
+    SetSessionTitleResponse, TerminalOutputRequest, WaitForTerminalExitRequest,
+    WriteTextFileRequest,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -37,6 +38,7 @@ fn check_call(method: &str, params: &Value) {
         "terminal/wait_for_exit" => same::<WaitForTerminalExitRequest>(params),
         "terminal/kill" => same::<KillTerminalRequest>(params),
         "terminal/release" => same::<ReleaseTerminalRequest>(params),
+        "elicitation/create" => same::<CreateElicitationRequest>(params),
         "$/cancel_request" => same::<CancelRequestNotification>(params),
         other => panic!("the agent called {other}, which no client knows"),
     }

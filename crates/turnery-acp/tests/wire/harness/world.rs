@@ -82,6 +82,12 @@ impl World {
         self.agent_of(Arc::new(Fixed(self.scenario.clone())))
     }
 
+    /// What holds in its sessions.
+    pub(crate) fn settings(&self) -> Settings {
+        let settings = Fixed(self.scenario.clone()).settings(&[]);
+        settings.expect("a model's name")
+    }
+
     /// An agent that reads its settings from elsewhere.
     pub(crate) fn agent_of(&self, projects: Arc<dyn Projects>) -> Arc<Agent> {
         Arc::new(Agent::new(

@@ -4,7 +4,7 @@
 use super::super::{
     PromptError, Task, Tools, plan::Plan, prompting::Scope, run::Run, watch::Watch,
 };
-use crate::{Ports, Silent, observe::observing, sink::Tap};
+use crate::{Ports, Silent, ask_user, observe::observing, sink::Tap};
 use futures_util::future::BoxFuture;
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::{mpsc, oneshot, watch::channel};
@@ -54,7 +54,7 @@ impl Task {
             store: Arc::new(store),
             models: Arc::clone(&self.models),
             tools: Tools::new(self.toolbox.clone(), None),
-            toolbox: self.toolbox.clone(),
+            toolbox: ask_user::withheld(&self.toolbox, &*self.ports.client),
             workspace: Arc::clone(&self.workspace),
             ports: Ports {
                 client: Arc::new(Silent),
