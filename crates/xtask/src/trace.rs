@@ -60,6 +60,18 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
             "{} ids have neither a test nor a waiver; `cargo xtask trace --missing` lists them",
             missing.len()
         );
+        let stale = trace.stale();
+        ensure!(
+            stale.is_empty(),
+            "proved by now, so take their `later` away: {}",
+            stale.join(", ")
+        );
+        let open = trace.kit_open();
+        ensure!(
+            open.is_empty(),
+            "of the official kit not proved: {}",
+            open.join(", ")
+        );
         return Ok(());
     }
     for text in wanted {
@@ -207,6 +219,15 @@ impl Trace {
         open.map(|(id, _)| id.as_str()).collect()
     }
 
+    /// What is said to come later and is there.
+    fn stale(&self) -> Vec<String> {
+        let proved = self.standing(Standing::Proved);
+        proved
+            .filter(|id| self.table[id].later.is_some())
+            .map(ToString::to_string)
+            .collect()
+    }
+
     /// Numbers for each group.
     fn summary(&self) -> String {
         let mut text = String::from("\ngroup    ids  proved  missing  waived  later\n");
@@ -231,24 +252,8 @@ impl Trace {
             line(group, &ids);
         }
         line("all", &self.table.keys().collect::<Vec<_>>());
-        let open = self.kit_open();
-        let (all, left) = (self.kit.len(), open.len());
+        let (all, left) = (self.kit.len(), self.kit_open().len());
         let _ = writeln!(text, "\nkit   {all:7} {:7}", all - left);
-        if left > 0 {
-            let _ = writeln!(text, "of the kit not proved: {}", open.join(", "));
-        }
-        let proved = self.standing(Standing::Proved);
-        let stale: Vec<String> = proved
-            .filter(|id| self.table[id].later.is_some())
-            .map(ToString::to_string)
-            .collect();
-        if !stale.is_empty() {
-            let _ = writeln!(
-                text,
-                "\nproved by now, so take their `later` away: {}",
-                stale.join(", ")
-            );
-        }
         text
     }
 }
