@@ -28,7 +28,7 @@ use agent_client_protocol_schema::v1::{
 pub(crate) use aside::{Aside, message_id};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use turnery_agent::{PromptError, PromptResult, Session, Ticket};
+use turnery_agent::{PromptError, PromptResult, Session, SessionOptions, Ticket};
 use turnery_engine::Content;
 use turnery_tools::mcp::McpPrompt;
 
@@ -127,6 +127,19 @@ pub(crate) fn among<'i, T>(
     Some((found, rest.map(|at| input[at].clone()).collect()))
 }
 
+/// The prompt that is meant by one that may hold a command of the person's or the project's: text for a
+/// prompt, in the place of what was typed, and nothing more.
+pub(crate) fn fill(
+    input: Vec<Content>,
+    is_text: &[bool],
+    options: &SessionOptions,
+) -> Vec<Content> {
+    match among(&input, is_text, |text| options.filled(text)) {
+        Some((text, rest)) => [Content::text(text)].into_iter().chain(rest).collect(),
+        None => input,
+    }
+}
+
 impl Command {
     /// Run it, as far as that can be done at once.
     pub(crate) async fn run(&self, typed: Typed) -> Result<Reply, Fault> {
@@ -182,17 +195,36 @@ fn end_turn() -> Result<PromptResponse, Fault> {
     Ok(PromptResponse::new(StopReason::EndTurn))
 }
 
+/// All commands: the name, what it is for, what may follow. Of two with one name the first counts: ours,
+/// then those of the person and the project, then those of MCP servers.
+pub(crate) fn all<'o>(
+    options: &'o SessionOptions,
+    of_servers: &'o [McpPrompt],
+) -> Vec<(&'o str, &'o str, Option<&'o str>)> {
+    let ours = TABLE.iter().map(|it| (it.name, it.about, it.hint));
+    let texts = options.slashes.iter();
+    let texts = texts.map(|it| (it.name.as_str(), it.about.as_str(), it.hint.as_deref()));
+    let of_servers = of_servers.iter();
+    let of_servers =
+        of_servers.map(|it| (it.command.as_str(), it.about.as_str(), it.hint.as_deref()));
+    let mut all: Vec<(&str, &str, Option<&str>)> = Vec::new();
+    for command in ours.chain(texts).chain(of_servers) {
+        if all.iter().all(|known| known.0 != command.0) {
+            all.push(command);
+        }
+    }
+    all
+}
+
 /// All commands, for the client to offer (CMD-1), those of MCP servers among them.
-pub(crate) fn offer(session_id: &str, of_servers: &[McpPrompt]) -> Vec<u8> {
+pub(crate) fn offer(session: &Session, of_servers: &[McpPrompt]) -> Vec<u8> {
     let input =
         |hint: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint));
-    let of_servers = of_servers.iter().map(|prompt| {
-        AvailableCommand::new(prompt.command.clone(), prompt.about.clone())
-            .input(prompt.hint.as_deref().map(input))
-    });
-    let all = TABLE.iter().map(|command| {
-        AvailableCommand::new(command.name, command.about).input(command.hint.map(input))
-    });
-    let update = AvailableCommandsUpdate::new(all.chain(of_servers).collect());
-    update::line(session_id, &SessionUpdate::AvailableCommandsUpdate(update))
+    let options = session.options();
+    let all = all(&options, of_servers).into_iter();
+    let all =
+        all.map(|(name, about, hint)| AvailableCommand::new(name, about).input(hint.map(input)));
+    let update = AvailableCommandsUpdate::new(all.collect());
+    let id = session.id().as_str();
+    update::line(id, &SessionUpdate::AvailableCommandsUpdate(update))
 }

@@ -39,18 +39,18 @@ impl Dialect {
     }
 
     /// The commands, behind the answer that opened a session. In v2 they are in that answer.
-    pub(crate) fn offer(self, session_id: &str) -> Vec<u8> {
+    pub(crate) fn offer(self, session: &Session) -> Vec<u8> {
         match self {
-            Self::V1 => commands::offer(session_id, &[]),
+            Self::V1 => commands::offer(session, &[]),
             Self::V2 => Vec::new(),
         }
     }
 
     /// The commands, with the prompts of MCP servers among them.
-    pub(crate) fn offer_with(self, session_id: &str, prompts: &[McpPrompt]) -> Vec<u8> {
+    pub(crate) fn offer_with(self, session: &Session, prompts: &[McpPrompt]) -> Vec<u8> {
         match self {
-            Self::V1 => commands::offer(session_id, prompts),
-            Self::V2 => v2::offer(session_id, prompts),
+            Self::V1 => commands::offer(session, prompts),
+            Self::V2 => v2::offer(session, prompts),
         }
     }
 

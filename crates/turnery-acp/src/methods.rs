@@ -35,6 +35,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use turnery_agent::{Session, StartError};
+use turnery_engine::Content;
+use turnery_models::ModelInfo;
 
 /// The method that comes first (INIT-12).
 pub(crate) const INITIALIZE: &str = AGENT_METHOD_NAMES.initialize;
@@ -85,6 +87,22 @@ pub(crate) fn table(connection: Arc<Connection>) -> Methods {
     add(&mut table, session_say::STEER, session_say::steer);
     add(&mut table, session_say::FOLLOW_UP, session_say::follow_up);
     table.into()
+}
+
+/// An image is refused before anything is asked of a model that takes none: nobody would see it there
+/// (PROMPT-2). Which model answers may change, so the capability says only that some do.
+pub(crate) fn takes(session: &Session, input: &[Content]) -> Result<(), Fault> {
+    let options = session.options();
+    let current = |model: &&ModelInfo| model.name.to_string() == options.model;
+    let model = options.models.iter().find(current);
+    let is_image = |content: &Content| matches!(content, Content::Image(_));
+    match model {
+        Some(model) if !model.images && input.iter().any(is_image) => Err(Fault::params(format!(
+            "{} takes no images: choose another model, or say images = true for it in config.toml.",
+            model.name
+        ))),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// A prompt that the session does not take.

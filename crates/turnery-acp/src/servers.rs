@@ -82,7 +82,7 @@ pub(crate) fn follow(session: &Session, connection: &Connection, answered: Cance
             }
             let prompts = servers.prompts();
             if told.commands != prompts {
-                lines.extend(dialect.offer_with(id, &prompts));
+                lines.extend(dialect.offer_with(&session, &prompts));
                 told.commands = prompts;
             }
             if !lines.is_empty() {

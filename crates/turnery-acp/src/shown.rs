@@ -45,7 +45,7 @@ pub(crate) fn artifacts(artifacts: &[Artifact]) -> Vec<ToolCallContent> {
 fn artifact(artifact: &Artifact) -> Option<ToolCallContent> {
     match artifact {
         Artifact::Content(content) => block(content).map(Into::into),
-        Artifact::Diff { path, old, new } => Some(ToolCallContent::Diff(
+        Artifact::Diff { path, old, new, .. } => Some(ToolCallContent::Diff(
             Diff::new(path.clone(), new.clone()).old_text(old.clone()),
         )),
         Artifact::Terminal { terminal_id } => Some(ToolCallContent::Terminal(Terminal::new(

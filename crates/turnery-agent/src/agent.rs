@@ -366,6 +366,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         model: model.info().name.to_string(),
         models: offered(&models, &*model),
         thinking: settings.thinking,
+        slashes: Arc::clone(&settings.slashes),
     };
     let (options, seen) = watch::channel(options);
     let (sender, mailbox) = mpsc::channel(MAILBOX);

@@ -18,6 +18,7 @@ pub mod observe;
 pub mod session;
 pub mod settings;
 pub mod sink;
+pub mod slash;
 pub mod subagent;
 pub mod trace_sink;
 pub mod turn_builder;
@@ -39,6 +40,7 @@ pub use session::{
 };
 pub use settings::{Projects, Settings, SettingsError};
 pub use sink::{ActivitySink, ChannelSink};
+pub use slash::Slash;
 pub use subagent::SubAgents;
 pub use tokio_util::sync::CancellationToken;
 pub use trace_sink::{ModelCall, TraceSink};

@@ -1,6 +1,6 @@
 //! Settings: what holds for one session, read from the configuration of the user and of the project.
 
-use crate::{HOOK_TIME, Hooks};
+use crate::{HOOK_TIME, Hooks, Slash};
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 use turnery_engine::{CompactionSettings, Limits, Price, QueueMode};
 use turnery_models::{ModelName, Thinking};
@@ -48,6 +48,8 @@ pub struct Settings {
     pub hooks: Vec<Arc<dyn Hooks>>,
     /// How long each of them may take to answer.
     pub hook_time: Duration,
+    /// Commands that are text for a prompt.
+    pub slashes: Arc<[Slash]>,
 }
 
 impl Settings {
@@ -75,6 +77,7 @@ impl Settings {
             mcp: Vec::new(),
             hooks: Vec::new(),
             hook_time: HOOK_TIME,
+            slashes: Arc::new([Slash::init()]),
         }
     }
 }

@@ -138,7 +138,7 @@ pub struct Location {
 pub enum Artifact {
     /// Text or an image.
     Content(Content),
-    /// A change to one file: whole texts, before and after.
+    /// A change to one file: the texts before and after, whole or the part around the change.
     Diff {
         /// Absolute.
         path: PathBuf,
@@ -147,6 +147,9 @@ pub enum Artifact {
         old: Option<String>,
         /// The text afterwards.
         new: String,
+        /// The line at which the two texts begin, from 1, if they are only a part of the file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from_line: Option<u32>,
     },
     /// A terminal that the client shows live.
     Terminal {

@@ -3,6 +3,7 @@
 use crate::{
     Access, FileError, Prepared, Tool, ToolCx, Workspace,
     arguments::{invalid, parse_args, spec_for},
+    change,
     line_ends::Unified,
     near::no_such_file,
     text::{first_difference, hunks},
@@ -188,11 +189,7 @@ impl Edit {
     }
 
     fn artifact(&self) -> Artifact {
-        Artifact::Diff {
-            path: self.path.clone(),
-            old: Some(self.old.clone()),
-            new: self.new.clone(),
-        }
+        change::shown(&self.path, Some(&self.old), &self.new)
     }
 }
 

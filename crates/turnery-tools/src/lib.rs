@@ -1,6 +1,7 @@
 //! Tools: one file per tool, the workspace that they may touch, and the policy that judges their calls.
 
 mod arguments;
+mod change;
 mod edit_file;
 pub mod execute;
 mod find_files;

@@ -3,6 +3,7 @@
 use crate::{
     Access, FileError, Prepared, Tool, ToolCx, Workspace,
     arguments::{parse_args, spec_for},
+    change,
     line_ends::Unified,
     text::first_difference,
     tool::end,
@@ -168,11 +169,7 @@ impl Change {
     }
 
     fn artifact(&self) -> Artifact {
-        Artifact::Diff {
-            path: self.path.clone(),
-            old: self.old.clone(),
-            new: self.new.clone(),
-        }
+        change::shown(&self.path, self.old.as_deref(), &self.new)
     }
 }
 

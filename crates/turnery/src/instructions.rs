@@ -58,7 +58,7 @@ fn files(root: &Path) -> Vec<PathBuf> {
 
 /// Where the file really lies, if it is a file and inside `top`. A link out of the project is not
 /// followed: what it points to would be sent to the model's provider.
-fn inside(file: &Path, top: &Path) -> Option<PathBuf> {
+pub(crate) fn inside(file: &Path, top: &Path) -> Option<PathBuf> {
     let file = file.canonicalize().ok()?;
     if !file.starts_with(top.canonicalize().ok()?) {
         tracing::warn!("{} leads out of its project; left out", file.display());

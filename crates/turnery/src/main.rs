@@ -2,6 +2,7 @@
 
 mod acp;
 mod args;
+mod commands;
 mod completions;
 mod config;
 mod hooks;

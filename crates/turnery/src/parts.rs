@@ -48,7 +48,8 @@ impl Parts {
         };
         let reach = Arc::new(Reach::new(providers, places.keys().ok()));
         let configured =
-            Configured::new(user, environment::choice(lookup), flags, Arc::clone(&reach));
+            Configured::new(user, environment::choice(lookup), flags, Arc::clone(&reach))
+                .with_commands(places.commands.clone());
         Self {
             places,
             reach,

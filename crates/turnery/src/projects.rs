@@ -1,6 +1,7 @@
 //! Projects: reads what holds in a folder, each time a session is made or opened.
 
 use crate::{
+    commands,
     config::{Choice, ConfigFile, Reach, environment, mcp, project},
     hooks, instructions,
 };
@@ -21,6 +22,8 @@ pub(crate) struct Configured {
     pub(crate) flags: Choice,
     /// Who knows the model when nobody chose one.
     pub(crate) reach: Arc<Reach>,
+    /// The folder of the user's own commands.
+    commands: Option<PathBuf>,
     warned: Mutex<HashSet<String>>,
 }
 
@@ -37,8 +40,15 @@ impl Configured {
             environment,
             flags,
             reach,
+            commands: None,
             warned: Mutex::default(),
         }
+    }
+
+    /// The user's own commands lie in this folder.
+    pub(crate) fn with_commands(mut self, folder: Option<PathBuf>) -> Self {
+        self.commands = folder;
+        self
     }
 
     /// What holds in these roots.
@@ -93,6 +103,7 @@ impl Projects for Configured {
             mcp: mcp::servers(&choice.mcp.unwrap_or_default(), &environment::process),
             hooks: hooks::all(&entries, cwd),
             hook_time: hooks::time(&entries),
+            slashes: commands::all(self.commands.as_deref(), roots).into(),
             ..usual
         })
     }

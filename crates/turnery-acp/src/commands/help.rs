@@ -1,20 +1,28 @@
 //! `/help`: all commands, each on a line.
 
-use super::{Command, Reply, TABLE};
+use super::{Command, Reply, all};
+use turnery_agent::SessionOptions;
+use turnery_tools::mcp::McpPrompt;
 
 pub(super) const COMMAND: Command = Command {
     name: "help",
     about: "Show the commands",
     hint: None,
     needs_idle: false,
-    run: |_| Box::pin(async { Ok(Reply::Said(text())) }),
+    run: |typed| {
+        let session = typed.session;
+        let prompts = session.servers().map(|servers| servers.prompts());
+        let text = text(&session.options(), &prompts.unwrap_or_default());
+        Box::pin(async { Ok(Reply::Said(text)) })
+    },
 };
 
-fn text() -> String {
-    let lines = TABLE.iter().map(|command| {
-        let hint = command.hint.map(|hint| format!(" {hint}"));
-        let hint = hint.unwrap_or_default();
-        format!("- `/{}{hint}`: {}\n", command.name, command.about)
-    });
+fn text(options: &SessionOptions, of_servers: &[McpPrompt]) -> String {
+    let lines = all(options, of_servers)
+        .into_iter()
+        .map(|(name, about, hint)| {
+            let hint = hint.map(|hint| format!(" {hint}")).unwrap_or_default();
+            format!("- `/{name}{hint}`: {about}\n")
+        });
     lines.collect()
 }

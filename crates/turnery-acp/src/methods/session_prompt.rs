@@ -1,7 +1,7 @@
 //! `session/prompt`: runs a prompt to its end. All up to the queueing happens at the first poll, so a
 //! cancel on the next line finds it (CANCEL-9).
 
-use super::{Call, refused};
+use super::{Call, refused, takes};
 use crate::{
     commands::{self, Typed},
     content,
@@ -41,6 +41,8 @@ pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
         let ticket = ticket.map_err(|error| refused(&session, error))?;
         return Box::pin(servers::answer(ticket, input, &session, &call.connection)).await;
     }
+    takes(&session, &input)?;
+    let input = commands::fill(input, &is_text, &session.options());
     let known = call.connection.abilities().prompt_usage;
     let ticket = session
         .prompt(input, options)

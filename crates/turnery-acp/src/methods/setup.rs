@@ -140,8 +140,7 @@ pub(super) async fn close_if_open(connection: &Connection, id: &str) {
 /// of one that it knows before the answer, which is the last line of a load (LOAD-2). What its servers
 /// come to follows when it is known.
 async fn keep(call: &Call, session: Session, is_known: bool) -> Session {
-    let id = session.id().as_str();
-    let told = call.connection.dialect().offer(id);
+    let told = call.connection.dialect().offer(&session);
     if is_known {
         send(call.connection.peer.out(), told).await;
     } else {

@@ -157,6 +157,7 @@ fn a_call_says_again_only_what_changed() {
             path: "/w/a".into(),
             old: None,
             new: "x".to_owned(),
+            from_line: None,
         },
     ];
     let shows = |detail: &CallDetail| {

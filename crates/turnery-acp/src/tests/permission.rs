@@ -32,6 +32,7 @@ fn ask() -> Ask {
                     path: "/w/a.rs".into(),
                     old: Some("a\n".to_owned()),
                     new: "b\n".to_owned(),
+                    from_line: None,
                 },
             ],
         },

@@ -8,14 +8,15 @@ pub(super) const PATCH_LIMIT: usize = 128 << 10;
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
-/// The change of one file; one without a text from before is new.
-pub(super) fn to_wire(path: &Path, old: Option<&str>, new: &str) -> Diff {
+/// The change of one file; one without a text from before is new. Of a part of one there is no patch: it
+/// would name the wrong lines.
+pub(super) fn to_wire(path: &Path, old: Option<&str>, new: &str, is_part: bool) -> Diff {
     let change = match old {
         Some(_) => DiffChange::modify(path),
         None => DiffChange::add(path),
     };
     let size = old.map_or(0, str::len) + new.len();
-    let patch = (size <= PATCH_LIMIT).then(|| DiffPatch::new(patch(path, old, new)));
+    let patch = (size <= PATCH_LIMIT && !is_part).then(|| DiffPatch::new(patch(path, old, new)));
     Diff::new(vec![change.file_type(DiffFileType::Text)]).with_patch(patch)
 }
 

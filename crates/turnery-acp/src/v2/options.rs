@@ -57,20 +57,18 @@ pub(crate) fn changed(session: &Session) -> Vec<u8> {
 }
 
 /// All commands, for the client to offer, the prompts of MCP servers among them.
-pub(super) fn commands(prompts: &[McpPrompt]) -> Vec<AvailableCommand> {
-    let command = |name: &str, about: &str, hint: Option<&str>| {
+pub(super) fn commands(options: &SessionOptions, prompts: &[McpPrompt]) -> Vec<AvailableCommand> {
+    let all = commands::all(options, prompts).into_iter();
+    let all = all.map(|(name, about, hint)| {
         let input = hint.map(|hint| AvailableCommandInput::Text(TextCommandInput::new(hint)));
         AvailableCommand::Command(Command::new(name, about).input(input))
-    };
-    let own = commands::TABLE.iter();
-    let own = own.map(|it| command(it.name, it.about, it.hint));
-    let prompts = prompts.iter();
-    let prompts = prompts.map(|it| command(&it.command, &it.about, it.hint.as_deref()));
-    own.chain(prompts).collect()
+    });
+    all.collect()
 }
 
 /// The same in an update, when they have changed.
-pub(crate) fn offer(session_id: &str, prompts: &[McpPrompt]) -> Vec<u8> {
-    let update = AvailableCommandsUpdate::new(commands(prompts));
-    update::line(session_id, &SessionUpdate::AvailableCommandsUpdate(update))
+pub(crate) fn offer(session: &Session, prompts: &[McpPrompt]) -> Vec<u8> {
+    let update = AvailableCommandsUpdate::new(commands(&session.options(), prompts));
+    let id = session.id().as_str();
+    update::line(id, &SessionUpdate::AvailableCommandsUpdate(update))
 }

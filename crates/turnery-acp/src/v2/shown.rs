@@ -34,7 +34,12 @@ pub(super) fn locations(locations: &[Location]) -> Vec<ToolCallLocation> {
 /// by [`super::terminal`].
 pub(super) fn artifacts(artifacts: &[Artifact]) -> Vec<ToolCallContent> {
     let diffs = artifacts.iter().filter_map(|artifact| match artifact {
-        Artifact::Diff { path, old, new } => Some(diff::to_wire(path, old.as_deref(), new).into()),
+        Artifact::Diff {
+            path,
+            old,
+            new,
+            from_line,
+        } => Some(diff::to_wire(path, old.as_deref(), new, from_line.is_some()).into()),
         Artifact::Content(_) | Artifact::Terminal { .. } => None,
     });
     let others = artifacts.iter().filter_map(|artifact| match artifact {

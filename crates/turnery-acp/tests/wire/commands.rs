@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use turnery_acp::ServeOptions;
 
 /// Names and hints, by hand.
-const OFFERED: [(&str, Option<&str>); 9] = [
+const OFFERED: [(&str, Option<&str>); 10] = [
     ("help", None),
     ("model", Some("[NAME]")),
     ("mode", Some("[NAME]")),
@@ -19,6 +19,7 @@ const OFFERED: [(&str, Option<&str>); 9] = [
     ),
     ("cost", None),
     ("export", Some("[PATH]")),
+    ("init", Some("[WHAT TO MIND]")),
 ];
 
 /// Types a line; gives what was said to it, after which the prompt has ended.

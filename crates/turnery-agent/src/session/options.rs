@@ -1,6 +1,6 @@
 //! Options: how a session is set, and what may be different for one prompt.
 
-use crate::{CancellationToken, Hooks};
+use crate::{CancellationToken, Hooks, Slash};
 use serde_json::Value;
 use std::sync::Arc;
 use turnery_engine::{Limits, LoopId};
@@ -18,6 +18,20 @@ pub struct SessionOptions {
     pub models: Vec<ModelInfo>,
     /// How much the model is to think.
     pub thinking: Thinking,
+    /// Commands that are text for a prompt.
+    pub slashes: Arc<[Slash]>,
+}
+
+impl SessionOptions {
+    /// What is to be said to the model for a text that begins with one of those commands; `None` if it
+    /// begins with none.
+    #[must_use]
+    pub fn filled(&self, text: &str) -> Option<String> {
+        let rest = text.strip_prefix('/')?;
+        let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let slash = self.slashes.iter().find(|slash| slash.name == name)?;
+        Some(slash.fill(args))
+    }
 }
 
 /// What is different for one prompt. By default nothing is: then the session's settings hold.

@@ -2,6 +2,7 @@
 //! what a sentence asks for, calls the same tools as any model, and tells what it saw.
 
 mod about;
+mod agents;
 mod code;
 mod diff;
 mod failures;
@@ -140,6 +141,7 @@ fn follow(intent: &Intent, replay: &mut Replay<'_>) -> Result<(), Halt> {
         Intent::Run(job) => run::run(job, replay),
         Intent::Todo(path) => todo::list(path.as_deref(), replay),
         Intent::Changes(ask) => git::changes(*ask, replay),
+        Intent::Agents => agents::write(replay),
         Intent::Repository => repository::explain(replay),
         Intent::Outline(path) => outline::outline(path, replay),
         Intent::Files(ask) => show::files(ask, replay),

@@ -27,32 +27,7 @@ pub(super) fn explain(replay: &mut Replay<'_>) -> Result<(), Halt> {
     }
     let project = Project::of(&listing);
     replay.plan(&steps, 1)?;
-    let readme = files
-        .iter()
-        .copied()
-        .find(|path| !path.contains('/') && path.to_lowercase().starts_with("readme"));
-    let manifest = project
-        .map(Project::manifest)
-        .filter(|name| files.contains(name));
-    let wanted: Vec<_> = readme
-        .into_iter()
-        .chain(manifest)
-        .map(|path| {
-            (
-                "read_file",
-                json!({"path": path, "start_line": 1, "end_line": 150}),
-            )
-        })
-        .collect();
-    let mut read = replay.calls(wanted)?.into_iter().map(|seen| {
-        if seen.failed {
-            String::new()
-        } else {
-            seen.text
-        }
-    });
-    let readme = readme.and_then(|_| read.next()).unwrap_or_default();
-    let manifest = manifest.and_then(|_| read.next()).unwrap_or_default();
+    let (readme, manifest) = beginnings(&files, project, replay)?;
     replay.plan(&steps, 2)?;
 
     replay.say(about(&readme, &manifest, project));
@@ -92,7 +67,42 @@ pub(super) fn explain(replay: &mut Replay<'_>) -> Result<(), Halt> {
     Ok(())
 }
 
-fn about(readme: &str, manifest: &str, project: Option<Project>) -> String {
+/// How the README and the manifest begin; nothing where there is none.
+pub(super) fn beginnings(
+    files: &[&str],
+    project: Option<Project>,
+    replay: &mut Replay<'_>,
+) -> Result<(String, String), Halt> {
+    let readme = files
+        .iter()
+        .copied()
+        .find(|path| !path.contains('/') && path.to_lowercase().starts_with("readme"));
+    let manifest = project
+        .map(Project::manifest)
+        .filter(|name| files.contains(name));
+    let wanted: Vec<_> = readme
+        .into_iter()
+        .chain(manifest)
+        .map(|path| {
+            (
+                "read_file",
+                json!({"path": path, "start_line": 1, "end_line": 150}),
+            )
+        })
+        .collect();
+    let mut read = replay.calls(wanted)?.into_iter().map(|seen| {
+        if seen.failed {
+            String::new()
+        } else {
+            seen.text
+        }
+    });
+    let readme = readme.and_then(|_| read.next()).unwrap_or_default();
+    let manifest = manifest.and_then(|_| read.next()).unwrap_or_default();
+    Ok((readme, manifest))
+}
+
+pub(super) fn about(readme: &str, manifest: &str, project: Option<Project>) -> String {
     let readme: Vec<&str> = numbered(readme, 1)
         .into_iter()
         .map(|(_, line)| line)
@@ -149,7 +159,7 @@ fn field(manifest: &str, key: &str) -> Option<String> {
 }
 
 /// Folders with their number of files, and the languages.
-fn layout(files: &[&str], cut: bool) -> String {
+pub(super) fn layout(files: &[&str], cut: bool) -> String {
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
     let mut endings: BTreeMap<&str, usize> = BTreeMap::new();
     let packed = ["crates", "packages", "apps", "libs"];

@@ -29,6 +29,46 @@ fn a_text_is_replaced_file_by_file() {
     ]);
 }
 
+/// What `/init` asks for.
+#[test]
+fn an_agents_file_says_what_can_be_seen() {
+    let prompt = "Write a file named AGENTS.md in the working directory: what an agent needs.\n\nFirst look around.";
+    let played = play(prompt, |tool, args| {
+        Ok(match tool {
+            "list_dir" if args["depth"] == 1 => "Cargo.toml\nREADME.md\nsrc/\n".into(),
+            "list_dir" => "Cargo.toml\nREADME.md\nsrc/\n  main.rs\n".into(),
+            "read_file" if args["path"] == "README.md" => {
+                "1\t# Clock\n2\t\n3\tTells the time.\n".into()
+            }
+            "read_file" => "1\t[package]\n2\tname = \"clock\"\n".into(),
+            _ => "written".into(),
+        })
+    });
+    let (tool, args) = played.calls.last().expect("a call");
+    assert_eq!(
+        (tool.as_str(), &args["path"]),
+        ("write_file", &json!("AGENTS.md"))
+    );
+    let text = args["content"].as_str().expect("text");
+    for part in [
+        "Clock is a Rust project (Cargo).\n\n> Tells the time.\n",
+        "- Test: `cargo test --no-fail-fast`\n- One test: `cargo test --no-fail-fast NAME`\n",
+        "## Layout\n",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    played.says(&["AGENTS.md says what the README"]);
+}
+
+#[test]
+fn an_agents_file_that_is_there_is_left_alone() {
+    let played = play("create an AGENTS.md", |_, _| {
+        Ok("AGENTS.md\nCargo.toml\n".into())
+    });
+    assert_eq!(played.names(), ["list_dir", "list_dir"]);
+    played.says(&["There is an AGENTS.md already"]);
+}
+
 #[test]
 fn a_longer_word_is_left_alone() {
     let played = play("rename Loop to Run", |tool, _| {

@@ -39,6 +39,7 @@ fn shown() -> CallDetail {
         path: "/a".into(),
         old: None,
         new: "x".into(),
+        from_line: None,
     });
     artifacts.push(Artifact::Terminal {
         terminal_id: "t".into(),

@@ -32,6 +32,7 @@ async fn the_diff_is_shown_before_and_after() {
             path: path.clone(),
             old: Some(old.to_owned()),
             new: new.to_owned(),
+            from_line: None,
         }]
     };
     let prepared = bench.prepare("edit_file", args.clone()).await.unwrap();

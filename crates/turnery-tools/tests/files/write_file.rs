@@ -15,6 +15,7 @@ async fn a_new_file_gets_its_folders_and_a_diff_without_an_old_text() {
         path: path.clone(),
         old: None,
         new: "one\ntwo\n".to_owned(),
+        from_line: None,
     };
     let prepared = bench.prepare("write_file", args.clone()).await.unwrap();
     assert_eq!(prepared.access, Access::Edit(vec![path.clone()]));

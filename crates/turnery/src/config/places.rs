@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Places {
     /// The user's `config.toml`; it need not exist. `None` when the user has no home.
     pub(crate) config: Option<PathBuf>,
+    /// The folder of the user's own commands; it need not exist.
+    pub(crate) commands: Option<PathBuf>,
     /// The database of sessions. `None` when the user has no home.
     sessions: Option<PathBuf>,
     /// What `turnery login` keeps. `None` when the user has no home.
@@ -23,6 +25,7 @@ impl Places {
         match home {
             Some(home) => Self {
                 config: config.or_else(|| Some(home.join("config.toml"))),
+                commands: Some(home.join("commands")),
                 sessions: Some(home.join("sessions.db")),
                 keys: Some(home.join("keys.json")),
             },
@@ -30,6 +33,7 @@ impl Places {
                 config: config.or_else(|| {
                     dirs::config_dir().map(|folder| folder.join("turnery").join("config.toml"))
                 }),
+                commands: dirs::config_dir().map(|folder| folder.join("turnery").join("commands")),
                 sessions: dirs::data_dir().map(|folder| folder.join("turnery").join("sessions.db")),
                 keys: dirs::data_dir().map(|folder| folder.join("turnery").join("keys.json")),
             },

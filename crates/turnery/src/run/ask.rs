@@ -122,7 +122,7 @@ fn question(ask: &Ask, paint: Paint) -> String {
     let mut diffs = 0;
     for artifact in &ask.detail.artifacts {
         match artifact {
-            Artifact::Diff { path, old, new } => {
+            Artifact::Diff { path, old, new, .. } => {
                 let path = path.display().to_string();
                 text.push_str(&diff(&plain(&path), old.as_deref(), new, paint));
                 diffs += 1;
@@ -268,6 +268,7 @@ mod tests {
                 path: "/p/a.rs".into(),
                 old: Some("1\n".to_owned()),
                 new: "2\n".to_owned(),
+                from_line: None,
             }],
             ..CallDetail::default()
         };

@@ -62,8 +62,8 @@ impl Work {
     ) -> anyhow::Result<Ticket> {
         let options = PromptOptions::cancelled_by(cancel);
         Ok(match self {
-            Self::Say(content) => session.prompt(content, options)?,
-            Self::Try(tries, content) => tries.start(session, content, options)?,
+            Self::Say(content) => session.prompt(filled(session, content), options)?,
+            Self::Try(tries, content) => tries.start(session, filled(session, content), options)?,
             Self::GoOn => session.go_on(options)?,
             Self::Compact => session.compact(options)?,
             Self::Rerun(None) => session.rerun(None, options)?,
@@ -73,10 +73,20 @@ impl Work {
             }
             Self::Branch(text, content) => {
                 let from = named(store, session.id(), &text).await?;
-                session.branch(from, content, options)?
+                session.branch(from, filled(session, content), options)?
             }
         })
     }
+}
+
+/// What a command of the user's or the project's stands for, if the prompt is one; else the prompt.
+fn filled(session: &Session, mut content: Vec<Content>) -> Vec<Content> {
+    if let Some(Content::Text { text }) = content.first_mut()
+        && let Some(filled) = session.options().filled(text)
+    {
+        *text = filled;
+    }
+    content
 }
 
 /// The loop that a person means: by its id, or by its number, the last part of the id.

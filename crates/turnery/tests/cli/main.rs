@@ -18,6 +18,7 @@ mod pipes;
 mod pressure;
 mod run;
 mod settings;
+mod slashes;
 mod starting;
 mod terminal;
 mod tries;

@@ -18,5 +18,5 @@ pub(super) async fn answer(call: Call) -> Result<NewSessionResponse, Fault> {
     let session = setup.create(&call).await?;
     Ok(NewSessionResponse::new(session.id().as_str())
         .config_options(options::config(&session.options()))
-        .available_commands(options::commands(&[])))
+        .available_commands(options::commands(&session.options(), &[])))
 }

@@ -4,7 +4,7 @@
 use crate::{
     commands::{self, Typed},
     fault::{Fault, parse},
-    methods::{Call, refused},
+    methods::{Call, refused, takes},
     servers,
     v2::{command, content, stop},
 };
@@ -32,6 +32,7 @@ pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
         let run = Box::pin(command::run(found.command, typed));
         return Ok(PromptResponse::new(run.await?));
     }
+    takes(&session, &input)?;
     let trace = request.meta.as_ref().map(TraceContext::of_meta);
     let options = PromptOptions {
         withdrawable: true,
@@ -40,7 +41,10 @@ pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
     };
     let queued = match servers::command(&input, &is_text, &session) {
         Some(found) => session.prompt_of_server(found.command, found.typed, found.rest, options),
-        None => session.prompt(input, options),
+        None => {
+            let input = commands::fill(input, &is_text, &session.options());
+            session.prompt(input, options)
+        }
     };
     let mut ticket = queued.map_err(|error| refused(&session, error))?;
     match ticket.inserted().await {

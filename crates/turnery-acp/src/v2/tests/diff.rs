@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
-    serde_json::to_value(diff::to_wire(Path::new(path), old, new)).unwrap()
+    serde_json::to_value(diff::to_wire(Path::new(path), old, new, false)).unwrap()
 }
 
 // proves: V2-14

@@ -24,7 +24,8 @@ fn artifact() -> impl Strategy<Value = Artifact> {
         diff.prop_map(|(path, old, new)| Artifact::Diff {
             path: PathBuf::from(path),
             old,
-            new
+            new,
+            from_line: None,
         }),
         "[a-z]{1,3}".prop_map(|text| Artifact::Content(Content::text(text))),
     ]

@@ -78,6 +78,7 @@ impl TestTool {
                     path: Self::file(workspace),
                     old: None,
                     new: "new\n".to_owned(),
+                    from_line: None,
                 }],
                 _ => Vec::new(),
             },

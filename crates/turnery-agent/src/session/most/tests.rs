@@ -109,6 +109,7 @@ fn a_diff_is_whole_or_is_left_out() {
         path: "/a".into(),
         old: None,
         new: text.to_owned(),
+        from_line: None,
     };
     let mut envelope = ToolEnvelope::text("done");
     envelope.artifacts = vec![diff(&"n".repeat(100)), diff("small"), diff("\n")];

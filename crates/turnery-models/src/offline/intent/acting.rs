@@ -3,6 +3,11 @@
 use super::{Ask, Intent, Job};
 use crate::offline::{rules::pattern, target};
 
+pub(super) fn agents(text: &str) -> Option<Intent> {
+    let form = pattern!(r"(?i)^(write|create|make|generate|draft)\b.{0,30}\bAGENTS\.md\b");
+    form.is_match(text).then_some(Intent::Agents)
+}
+
 pub(super) fn replace(text: &str) -> Option<Intent> {
     let form = pattern!(
         r#"(?is)^(?:search\s+(?:for\s+)?(?:and\s+)?|find\s+and\s+)?(replace|rename|substitute|change)\s+(?:all\s+|every\s+|each\s+)?(?:occurrences?\s+of\s+|uses?\s+of\s+|the\s+(?:word|text|name|string|function|type|struct|class|variable|method)\s+|(?:function|type|struct|class|variable|method)\s+)?(`[^`]+`|"[^"]+"|'[^']+'|\S+)\s+(?:with|by|to|into|=>|->|→)\s+(`[^`]*`|"[^"]*"|'[^']*'|\S+)(?:\s+((?:in|inside|under|within|across|throughout|everywhere)\b.*))?\s*$"#

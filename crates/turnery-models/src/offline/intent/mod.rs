@@ -25,6 +25,8 @@ pub(super) enum Intent {
     Run(Job),
     Todo(Option<String>),
     Changes(Ask),
+    /// An AGENTS.md.
+    Agents,
     Repository,
     Outline(String),
     Files(Files),
@@ -128,6 +130,7 @@ impl Intent {
         let text = pattern!(r"(?i)[,\s]+(please|thanks|thank you)\s*[.!]*\s*$").replace(&text, "");
         let text = text.trim();
         asking::help(prompt.trim())
+            .or_else(|| acting::agents(text))
             .or_else(|| acting::replace(text))
             .or_else(|| acting::error_code(text))
             .or_else(|| acting::changes(text))

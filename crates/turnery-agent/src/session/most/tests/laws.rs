@@ -68,7 +68,8 @@ fn envelope() -> impl Strategy<Value = ToolEnvelope> {
         text().prop_map(|new| Artifact::Diff {
             path: "/a".into(),
             old: None,
-            new
+            new,
+            from_line: None,
         }),
     ];
     let location = text().prop_map(|path| Location {

@@ -1,0 +1,147 @@
+//! Commands from Markdown files, for scripts and for editors; and a process that is killed at work.
+
+use crate::{
+    editor::Editor,
+    home::{Home, signal},
+};
+use rustix::process::Signal;
+use serde_json::json;
+
+/// `turnery run "/name args"`: the project's and the user's; what is no command is said as it is.
+#[tokio::test]
+async fn a_run_may_be_a_command() {
+    let home = Home::new();
+    let model = home.scripted(json!([
+        {"when": {"last_user_contains": "Look over src/a.rs."}, "steps": [{"text": "project"}]},
+        {"when": {"last_user_contains": "Greet the world"}, "steps": [{"text": "user"}]},
+        {"when": {"last_user_contains": "AGENTS.md"}, "steps": [{"text": "init"}]},
+        {"when": {"last_user_contains": "/usr/bin"}, "steps": [{"text": "as it is"}]},
+    ]));
+    home.write("project/.turnery/commands/review.md", "Look over $1.");
+    home.write("turnery/commands/greet.md", "Greet $ARGUMENTS");
+    for (prompt, expected) in [
+        ("/review src/a.rs", "project\n"),
+        ("/greet the world", "user\n"),
+        ("/init", "init\n"),
+        ("/usr/bin", "as it is\n"),
+    ] {
+        let done = home.run(&["run", "--model", &model, prompt]).await;
+        assert_eq!(
+            (done.code, done.stdout.as_str()),
+            (Some(0), expected),
+            "{prompt}"
+        );
+    }
+}
+
+/// `/init` without a model: what can be seen is written down.
+#[tokio::test]
+async fn init_without_a_model_writes_what_can_be_seen() {
+    let home = Home::new();
+    home.write("project/Cargo.toml", "[package]\nname = \"clock\"\n");
+    home.write("project/README.md", "# Clock\n\nTells the time.\n");
+    let args = ["run", "--model", "offline", "--mode", "edit", "/init"];
+    let done = home.run(&args).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let text = std::fs::read_to_string(home.project().join("AGENTS.md")).expect("written");
+    assert!(text.contains("> Tells the time."), "{text}");
+    assert!(
+        text.contains("- Test: `cargo test --no-fail-fast`"),
+        "{text}"
+    );
+}
+
+/// An editor is offered them, those of each root; of two with one name the earlier root's counts.
+// proves: DIR-6, THEME-17
+#[tokio::test]
+async fn an_editor_has_the_commands_of_each_root() {
+    let home = Home::new();
+    let model = home.scripted(json!([{"steps": [{"text": "hi"}]}]));
+    home.write("project/.turnery/commands/both.md", "the first");
+    home.write("more/.turnery/commands/both.md", "the second");
+    home.write("more/.turnery/commands/other.md", "another");
+    let mut editor = Editor::open(&home, &["acp", "--model", &model], &[]);
+    editor.initialize().await;
+    let more = home.project().with_file_name("more");
+    let params = json!({"cwd": home.project(), "mcpServers": [], "additionalDirectories": [more]});
+    editor.ask(1, "session/new", params).await;
+    let offer = editor
+        .wait(|message| message["params"]["update"]["sessionUpdate"] == "available_commands_update")
+        .await;
+    let offered = offer["params"]["update"]["availableCommands"].as_array();
+    let offered: Vec<(&str, &str)> = offered
+        .expect("a list")
+        .iter()
+        .map(|it| {
+            (
+                it["name"].as_str().expect("a name"),
+                it["description"].as_str().expect("text"),
+            )
+        })
+        .collect();
+    for expected in [
+        ("both", "the first (project)"),
+        ("other", "another (project)"),
+        ("init", "Write an AGENTS.md for this project"),
+    ] {
+        assert!(offered.contains(&expected), "{offered:?}");
+    }
+    editor.leave().await;
+}
+
+/// LOAD-7: killed in the middle of a call. Another process loads the session; the call has failed, nothing
+/// looks as if it ran, and the session goes on.
+// proves: LOAD-7, THEME-2, THEME-3
+#[tokio::test]
+async fn a_call_that_a_kill_cut_short_has_failed_when_loaded() {
+    let home = Home::new();
+    let command = "echo rea''dy; mkfifo never; read -r _ < never";
+    let model = home.scripted(json!([
+        {"when": {"last_user_contains": "first"}, "steps": [{"text": "one"}]},
+        {"when": {"last_user_contains": "after"}, "steps": [{"text": "three"}]},
+        {"when": {"last_user_contains": "go"}, "steps": [
+            {"tool_call": {"name": "shell", "args": {"command": command}}},
+        ]},
+    ]));
+    let args = ["acp", "--model", &model, "--mode", "auto"];
+    let prompt =
+        |id: &str, text: &str| json!({"sessionId": id, "prompt": [{"type": "text", "text": text}]});
+    let (mut editor, id) = Editor::session(&home, &args).await;
+    editor
+        .request(2, "session/prompt", prompt(&id, "first"))
+        .await;
+    editor.ask(3, "session/prompt", prompt(&id, "go")).await;
+    editor
+        .wait(|message| {
+            let update = &message["params"]["update"];
+            update["content"].to_string().contains("ready")
+        })
+        .await;
+    signal(&editor.child, Signal::KILL);
+    editor.ended().await;
+
+    let mut editor = Editor::open(&home, &args, &[]);
+    editor.initialize().await;
+    let at = json!({"sessionId": id, "cwd": home.project(), "mcpServers": []});
+    let loaded = editor.request(1, "session/load", at).await;
+    assert!(loaded.get("error").is_none(), "{loaded}");
+    let updates: Vec<_> = editor
+        .said
+        .iter()
+        .map(|it| &it["params"]["update"])
+        .collect();
+    let texts: Vec<_> = updates
+        .iter()
+        .filter_map(|it| it["content"]["text"].as_str())
+        .collect();
+    // What was cut short is no part of the conversation.
+    assert_eq!(texts[..2], ["first", "one"], "{texts:?}");
+    for update in updates.iter().filter(|it| it["toolCallId"].is_string()) {
+        assert_eq!(update["status"], "failed", "{update}");
+    }
+    let answer = editor
+        .request(4, "session/prompt", prompt(&id, "after"))
+        .await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    editor.leave().await;
+}
