@@ -19,7 +19,7 @@ pub(crate) enum Envelope<'a> {
         id: RequestId,
         reply: Result<&'a RawValue, &'a RawValue>,
     },
-    /// Garbage in the shape of a response: dropped without a word (RPC-7).
+    /// Garbage in the shape of a response or of a notification: dropped without a word (RPC-5, RPC-7).
     Dropped,
     /// To be answered with an error. `id` is the text of the id, `null` when it cannot be known.
     Malformed {
@@ -120,18 +120,17 @@ pub(crate) fn classify(line: &[u8]) -> Envelope<'_> {
 }
 
 impl<'a> Members<'a> {
+    /// A `method` that is a string and no `id`: that is a notification, and whatever else is wrong with
+    /// it, it gets no answer. So says JSON-RPC (RPC-5), and an error without an id would be of no use to
+    /// anybody. What has an `id` too, or is none of the sorts of messages, gets its error (RPC-7); under
+    /// its id, if all that it lacks is its `jsonrpc`.
     fn classify(self) -> Envelope<'a> {
-        let id = match self.id {
-            Some(raw) => match RequestId::of(raw.get()) {
-                Some(id) => Some((raw.get(), id)),
-                None => {
-                    return invalid("null", "An id is a 64-bit integer, a string, or null.");
-                }
-            },
-            None => None,
-        };
+        let id = self.id.map(|raw| (raw.get(), RequestId::of(raw.get())));
         let Some(method) = self.method else {
-            return self.response(id);
+            return self.response(id.and_then(|(_, id)| id));
+        };
+        let Ok(method) = serde_json::from_str::<String>(method.get()) else {
+            return invalid("null", "method must be a string.");
         };
         if self.result.is_some() || self.error.is_some() {
             return invalid(
@@ -139,42 +138,47 @@ impl<'a> Members<'a> {
                 "A message has either a method, or a result or an error.",
             );
         }
-        let Ok(method) = serde_json::from_str::<String>(method.get()) else {
-            return invalid("null", "method must be a string.");
-        };
-        if !matches!(
+        let is_structured = matches!(
             self.params.map(|raw| raw.get().as_bytes().first()),
             None | Some(Some(b'{' | b'[' | b'n'))
-        ) {
+        );
+        let is_versioned = self.jsonrpc.is_some_and(|raw| raw.get() == "\"2.0\"");
+        let (raw_id, id) = match id {
+            None if is_structured && is_versioned => {
+                return Envelope::Notification {
+                    method,
+                    params: self.params,
+                };
+            }
+            None => return Envelope::Dropped,
+            Some((_, None)) => {
+                return invalid("null", "An id is a 64-bit integer, a string, or null.");
+            }
+            Some((raw, Some(id))) => (raw, id),
+        };
+        if !is_structured {
             return invalid("null", "params must be an object.");
         }
-        if self.jsonrpc.is_none_or(|raw| raw.get() != "\"2.0\"") {
-            let raw_id = id.map_or("null", |(raw, _)| raw);
+        if !is_versioned {
             return invalid(raw_id, "Every message has the member \"jsonrpc\":\"2.0\".");
         }
-        match id {
-            Some((raw_id, id)) => Envelope::Request(Request {
-                raw_id,
-                id,
-                method,
-                params: self.params,
-            }),
-            None => Envelope::Notification {
-                method,
-                params: self.params,
-            },
-        }
+        Envelope::Request(Request {
+            raw_id,
+            id,
+            method,
+            params: self.params,
+        })
     }
 
     /// An `error` of `null` beside a result counts as absent: some clients write both.
-    fn response(self, id: Option<(&'a str, RequestId)>) -> Envelope<'a> {
+    fn response(self, id: Option<RequestId>) -> Envelope<'a> {
         let error = self.error.filter(|raw| raw.get() != "null");
         match (id, self.result, error) {
-            (Some((_, id)), Some(result), None) => Envelope::Response {
+            (Some(id), Some(result), None) => Envelope::Response {
                 id,
                 reply: Ok(result),
             },
-            (Some((_, id)), None, Some(error)) => Envelope::Response {
+            (Some(id), None, Some(error)) => Envelope::Response {
                 id,
                 reply: Err(error),
             },

@@ -36,6 +36,8 @@ mod terminals;
 mod translate;
 mod update;
 mod v2;
+#[cfg(feature = "witness")]
+pub mod witness;
 mod writer;
 
 pub use agent_client_protocol_schema::v1::StopReason;

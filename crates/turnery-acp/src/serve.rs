@@ -190,7 +190,7 @@ impl Serving {
                 }
             }
             Envelope::Response { id, reply } => self.connection.peer.answered(&id, reply),
-            Envelope::Dropped => tracing::debug!("a reply without sense was dropped"),
+            Envelope::Dropped => tracing::debug!("a message without sense was dropped"),
             Envelope::Malformed { id, code, details } => {
                 let message = match code {
                     INVALID_REQUEST => "The message is not a valid request",

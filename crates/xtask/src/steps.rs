@@ -98,7 +98,8 @@ pub(crate) fn cases() -> Result<()> {
     )
 }
 
-/// The official TypeScript client and the reference MCP servers, installed by npm, against the binary.
+/// The official TypeScript client and the reference MCP servers, installed by npm, against the binary; and the
+/// published schemas, which come with them, against every line of our own tests.
 pub(crate) fn clients() -> Result<()> {
     succeed(cargo().args(["build", "--locked", "--package", "turnery"]))?;
     require("npm", "nodejs npm")?;
@@ -124,6 +125,16 @@ pub(crate) fn clients() -> Result<()> {
                 .env("TURNERY", &binary),
         )?;
     }
+    let client = root().join("conformance/clients/typescript");
+    succeed(
+        cargo()
+            .args(["test", "--locked", "-p", "turnery-acp", "-p", "turnery"])
+            .args(["--test", "wire", "--test", "cli"])
+            .env(
+                "ACP_SCHEMA",
+                client.join("node_modules/@agentclientprotocol/sdk/schema"),
+            ),
+    )?;
     Ok(())
 }
 

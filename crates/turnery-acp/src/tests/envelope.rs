@@ -97,6 +97,17 @@ fn lines_are_told_apart() {
             r#"{"jsonrpc":"2.0","method":"$/x","params":null}"#,
             "notification $/x",
         ),
+        // RPC-5 before RPC-7: what would be a notification, and is malformed.
+        (r#"{"jsonrpc":"2.0","method":"a","params":7}"#, "dropped"),
+        (r#"{"jsonrpc":"2.0","method":"a","params":"b"}"#, "dropped"),
+        (r#"{"method":"a"}"#, "dropped"),
+        (r#"{"jsonrpc":"1.0","method":"a","params":{}}"#, "dropped"),
+        // What has no method that is one is no notification.
+        (r#"{"jsonrpc":"2.0","method":1,"params":7}"#, "-32600 null"),
+        (
+            r#"{"jsonrpc":"2.0","method":"a","result":{}}"#,
+            "-32600 null",
+        ),
         // Replies, and what looks like one.
         (
             r#"{"jsonrpc":"2.0","id":4,"result":null}"#,
@@ -119,6 +130,7 @@ fn lines_are_told_apart() {
             "dropped",
         ),
         (r#"{"jsonrpc":"2.0","result":{}}"#, "dropped"),
+        (r#"{"jsonrpc":"2.0","id":1.5,"result":{}}"#, "dropped"),
     ];
     for (line, expected) in table {
         assert_eq!(summary(line), expected, "{line}");

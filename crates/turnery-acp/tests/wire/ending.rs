@@ -2,6 +2,7 @@
 
 use crate::harness::{Client, World, prompt, result_of};
 use serde_json::{Value, json};
+use std::io::Write as _;
 use turnery_acp::{ExitReason, ServeOptions};
 use turnery_agent::CancellationToken;
 
@@ -134,18 +135,13 @@ fn a_client_that_does_not_read_cannot_fill_the_memory() {
     let world = World::silent();
     let mut client = Client::connect_deaf(world.agent(), ServeOptions::default());
     let count = 20_000;
-    let mut input = client.split();
+    let method = "m".repeat(100);
+    let line = |n| format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"{method}\"}}\n");
+    let lines: String = (0..count).map(line).collect();
+    let mut input = client.split(lines.as_bytes());
     let writing = std::thread::spawn(move || {
-        use std::io::Write;
-        for n in 0..count {
-            let line = format!(
-                "{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"{}\"}}\n",
-                "m".repeat(100)
-            );
-            input
-                .write_all(line.as_bytes())
-                .expect("the agent reads in the end");
-        }
+        let written = input.write_all(lines.as_bytes());
+        written.expect("the agent reads in the end");
     });
     client.listen();
     writing.join().expect("all was read");

@@ -30,3 +30,4 @@ mod tries;
 mod unstable;
 mod v2;
 mod values;
+mod witness;

@@ -18,6 +18,7 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, ChildStderr, ChildStdin, ChildStdout},
 };
+use turnery_acp::witness::Witness;
 
 /// Nothing here takes long; a test that hangs fails.
 const BOUND: Duration = Duration::from_secs(60);
@@ -32,6 +33,7 @@ pub(crate) struct Editor {
     pub(crate) stderr: Option<ChildStderr>,
     /// All that was said, line by line.
     pub(crate) said: Vec<Value>,
+    witness: Witness,
 }
 
 /// How it ended.
@@ -67,6 +69,7 @@ impl Editor {
             output: child.stdout.take().map(BufReader::new),
             stderr: child.stderr.take(),
             said: Vec::new(),
+            witness: Witness::default(),
             child,
         }
     }
@@ -94,12 +97,13 @@ impl Editor {
     }
 
     pub(crate) async fn write(&mut self, text: &str) {
+        self.witness.sent(text.as_bytes());
         let input = self.input.as_mut().expect("open");
         let written = tokio::time::timeout(BOUND, input.write_all(text.as_bytes())).await;
         written.expect("it reads").expect("sent");
     }
 
-    /// The next line, which is one JSON object; `None` at the end.
+    /// The next line, which the witness takes; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
         let output = self.output.as_mut().expect("open");
@@ -108,8 +112,8 @@ impl Editor {
             return None;
         }
         assert!(line.ends_with('\n'), "a whole line: {line}");
-        let message: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
-        assert_eq!(message["jsonrpc"], "2.0", "{message}");
+        let message = self.witness.heard(&line);
+        let message = message.unwrap_or_else(|complaint| panic!("{complaint}"));
         self.said.push(message.clone());
         Some(message)
     }
@@ -205,7 +209,11 @@ impl Editor {
     /// All that comes, to the end.
     pub(crate) async fn ended(mut self) -> Left {
         let since = Instant::now();
-        while self.output.is_some() && self.next().await.is_some() {}
+        if self.output.is_some() {
+            while self.next().await.is_some() {}
+            self.witness.closed();
+            self.witness.ended().expect("all is answered");
+        }
         let Self {
             mut child,
             stderr,

@@ -1,15 +1,15 @@
 //! Client: the other end of the pipes.
 
-use super::{Oracle, grammar_v2::Grammar, schema, schema_v2};
+use super::{Oracle, grammar_v2::Grammar, schema_v2};
 use serde_json::{Value, json};
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashSet, VecDeque},
     io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe},
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
     time::Duration,
 };
-use turnery_acp::{ExitReason, ServeOptions, serve};
+use turnery_acp::{ExitReason, ServeOptions, serve, witness::Witness};
 use turnery_agent::Agent;
 
 /// No test waits longer than this for a line; none is known to need a hundredth of it.
@@ -23,7 +23,7 @@ pub(crate) struct Client {
     input: Option<PipeWriter>,
     lines: Option<mpsc::Receiver<String>>,
     output: Option<PipeReader>,
-    asked: HashMap<String, String>,
+    witness: Witness,
     /// Requests that no client of the second version would send: none may get a result.
     wrong: HashSet<String>,
     grammar: Grammar,
@@ -74,7 +74,7 @@ impl Client {
             input: Some(input),
             lines: None,
             output: Some(output),
-            asked: HashMap::new(),
+            witness: Witness::default(),
             wrong: HashSet::new(),
             grammar: Grammar::default(),
             seen: VecDeque::new(),
@@ -109,20 +109,21 @@ impl Client {
 
     /// Write bytes as they are.
     pub(crate) fn raw(&mut self, bytes: impl AsRef<[u8]>) {
+        self.witness.sent(bytes.as_ref());
         let input = self.input.as_mut().expect("not closed");
         input.write_all(bytes.as_ref()).expect("the agent reads");
     }
 
-    /// Hand the writing end to somebody else.
-    pub(crate) fn split(&mut self) -> PipeWriter {
+    /// Hand the writing end to somebody else, who will write this.
+    pub(crate) fn split(&mut self, bytes: &[u8]) -> PipeWriter {
+        self.witness.sent(bytes);
         self.input.take().expect("not closed")
     }
 
-    /// Note a request, so that its answer can be checked.
+    /// Show a message to the oracle that is then written as bytes.
     pub(crate) fn note(&mut self, message: &Value) {
         self.oracle.told(message);
         if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
-            self.asked.insert(id.to_string(), method.to_owned());
             self.grammar.asks(id, method, &message["params"]);
             let known = self.version == 2 || message["params"]["protocolVersion"] == 2;
             match known && !schema_v2::may_ask(method, &message["params"]) {
@@ -225,35 +226,27 @@ impl Client {
                 panic!("the agent says nothing: {:?}", self.seen)
             }
         };
-        let message: Value =
-            serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"));
+        let message = self.witness.heard(&line);
+        let message = message.unwrap_or_else(|complaint| panic!("{complaint}"));
         if let Err(rule) = self.oracle.heard(&message) {
             panic!("{rule}: {message}");
         }
         if let Some(version) = message["result"]["protocolVersion"].as_u64() {
             self.version = version;
         }
-        let (check_call, check_result, check_error) = match self.version {
-            2 => schema_v2::CHECKS,
-            _ => schema::CHECKS,
-        };
-        if self.version == 2
-            && let Err(law) = self.grammar.said(&message)
-        {
-            panic!("{law}: {message} after {:?}", self.seen);
-        }
-        if let Some(method) = message["method"].as_str() {
-            check_call(method, &message["params"]);
-        } else if let Some(error) = message.get("error") {
-            assert!(message.get("result").is_none());
-            check_error(error);
-        } else {
-            let id = message["id"].to_string();
+        if self.version == 2 {
+            if let Err(law) = self.grammar.said(&message) {
+                panic!("{law}: {message} after {:?}", self.seen);
+            }
             // One that cannot be read as v2 may still be answered with v1.
-            let taken = self.version == 2 && self.wrong.contains(&id);
+            let wrong = self.wrong.contains(&message["id"].to_string());
+            let taken = wrong && message.get("result").is_some();
             assert!(!taken, "taken, though wrong: {message}");
-            let method = self.asked.get(&id);
-            check_result(method.expect("asked"), &message["result"]);
+        }
+        if let Some(error) = message.get("error") {
+            // A sentence, and what to do (RPC-13).
+            let details = error["data"]["details"].as_str().expect("details");
+            assert!(!details.is_empty(), "{error}");
         }
         Some(message)
     }
@@ -276,7 +269,12 @@ impl Client {
     /// End of input; gives all that the agent still said, as it said it.
     pub(crate) fn raw_lines(mut self) -> Vec<String> {
         self.close();
-        self.lines.take().expect("listening").iter().collect()
+        let lines: Vec<String> = self.lines.take().expect("listening").iter().collect();
+        for line in &lines {
+            self.witness.heard(line).expect("valid");
+        }
+        self.witness.ended().expect("all is answered");
+        lines
     }
 
     /// What came while something else was waited for, and forget it.
@@ -296,6 +294,7 @@ impl Client {
     /// End of input.
     pub(crate) fn close(&mut self) {
         self.oracle.left();
+        self.witness.closed();
         self.input = None;
     }
 
@@ -311,6 +310,7 @@ impl Client {
             while let Some(message) = self.next() {
                 self.seen.push_back(message);
             }
+            self.witness.ended().expect("all is answered");
         }
         if self.lines.is_some()
             && let Err(rule) = self.oracle.over()

@@ -1,12 +1,11 @@
-//! Harness: a real connection over pipes, with the client played by hand. Every line that comes out
-//! is read back with the official types and must say the same; and every message, in both directions, is
-//! shown to an oracle that knows the rules.
+//! Harness: a real connection over pipes, with the client played by hand. A witness hears all bytes, in both
+//! directions, and holds every line that comes out against the official schema; and every message is shown to
+//! an oracle that knows the rules.
 
 mod client;
 mod fold_v2;
 mod grammar_v2;
 mod oracle;
-mod schema;
 mod schema_v2;
 mod tools;
 mod world;
