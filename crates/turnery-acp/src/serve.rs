@@ -10,7 +10,7 @@ use crate::{
     connection::{Connection, RequestScope},
     dispatch::{Dispatch, error_line},
     envelope::{Envelope, Request, RequestId, classify},
-    fault::{Fault, INTERNAL, INVALID_REQUEST},
+    fault::{CANCELLED, Fault, INTERNAL, INVALID_REQUEST},
     login::Login,
     methods,
     peer::Peer,
@@ -81,6 +81,7 @@ pub async fn serve(
         cancels: HashMap::new(),
         queue: PollSender::new(writer.sender.clone()),
         waiting,
+        over: CancellationToken::new(),
     };
     let reason = serving
         .read(&mut reader.blocks, &options.stop, &writer.gone)
@@ -119,6 +120,8 @@ struct Serving {
     queue: PollSender<Out>,
     /// Sessions that wait until no answer is ready any more.
     waiting: Waiting,
+    /// Fires when there is no more time: what is at work then is answered with an error.
+    over: CancellationToken,
 }
 
 impl Serving {
@@ -225,7 +228,18 @@ impl Serving {
         };
         match poll_once(&mut handler).await {
             Some(line) => self.answers.push_back(answer(line)),
-            None => self.at_work.push(handler.map(answer).boxed()),
+            None => {
+                let over = self.over.clone();
+                let raw_id = request.raw_id.to_owned();
+                let line = async move {
+                    tokio::select! {
+                        biased;
+                        line = handler => line,
+                        () = over.cancelled() => error_line(&raw_id, out_of_time()),
+                    }
+                };
+                self.at_work.push(line.map(answer).boxed());
+            }
         }
     }
 
@@ -262,16 +276,22 @@ impl Serving {
         let closed = self.finish(true);
         if timeout_at(deadline, closed).await.is_err() {
             tracing::warn!("work did not end in time and is dropped");
+            self.over.cancel();
+            let _ = timeout_at(deadline + LAST_WORDS, self.answer_all()).await;
         }
         deadline
+    }
+
+    async fn answer_all(&mut self) {
+        while !(self.at_work.is_empty() && self.answers.is_empty()) {
+            self.progress().await;
+        }
     }
 
     /// Answer all that was asked, and end all sessions, with their prompts cancelled or done. Also when
     /// nobody listens any more: a session may wait at the barrier, which is served here.
     async fn finish(&mut self, cancel: bool) {
-        while !(self.at_work.is_empty() && self.answers.is_empty()) {
-            self.progress().await;
-        }
+        self.answer_all().await;
         let sessions = self.connection.sessions();
         let end = async |session: &Session| match cancel {
             true => session.close().await,
@@ -298,6 +318,14 @@ async fn poll_once<T>(future: &mut BoxFuture<'_, T>) -> Option<T> {
         })
     })
     .await
+}
+
+fn out_of_time() -> Fault {
+    Fault::new(
+        CANCELLED,
+        "The agent ended before this was done",
+        "It waited as long as it could; what was stored by then is kept.",
+    )
 }
 
 fn too_long() -> Fault {

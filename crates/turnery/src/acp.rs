@@ -6,13 +6,22 @@ use crate::{
     logs,
     parts::{Parts, runtime},
 };
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    process::ExitCode,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 use tokio::signal::unix::{SignalKind, signal};
 use turnery_acp::{Login, ServeOptions, Stdio, serve as serve_client};
 use turnery_agent::CancellationToken;
+use turnery_store::Store;
 
 /// How long a thread that still runs may take to end once the connection has (TR-6: 2 s in all).
 const GOODBYE: Duration = Duration::from_millis(100);
+
+/// And how long the store of sessions, which is quick unless the disk hangs.
+const DISK: Duration = Duration::from_millis(300);
 
 /// Serve until the editor leaves, or a signal says so.
 pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> {
@@ -21,7 +30,8 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
     logs::never_wait()?;
     let parts = Parts::read(global, args.choice.into());
     let login = login(&parts);
-    let agent = Arc::new(parts.agent()?);
+    let store = parts.store()?;
+    let agent = Arc::new(parts.agent_over(Arc::clone(&store)));
     let runtime = runtime()?;
     let served = runtime.block_on(async {
         let stop = CancellationToken::new();
@@ -36,8 +46,21 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
         serve_client(agent, input, output, options).await
     });
     runtime.shutdown_timeout(GOODBYE);
+    let_go(store);
     tracing::debug!("served until {:?}", served?);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Let the store put away what it holds, while there is time. A disk that hangs does not keep us.
+fn let_go(store: Arc<dyn Store>) {
+    let (done, ended) = mpsc::sync_channel(1);
+    let letting = thread::Builder::new().spawn(move || {
+        drop(store);
+        let _ = done.send(());
+    });
+    if letting.is_ok() && ended.recv_timeout(DISK).is_err() {
+        tracing::warn!("the store of sessions takes too long to close");
+    }
 }
 
 /// How a person logs in, if this program can be found to be started for that.

@@ -58,12 +58,6 @@ impl Parts {
         }
     }
 
-    /// The agent.
-    pub(crate) fn agent(self) -> anyhow::Result<Agent> {
-        let store = self.store()?;
-        Ok(self.agent_over(store))
-    }
-
     /// The agent, with this store of sessions.
     pub(crate) fn agent_over(self, store: Arc<dyn Store>) -> Agent {
         // Where a key stands in the environment, commands do not see it, whatever its name.

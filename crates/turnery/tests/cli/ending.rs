@@ -4,6 +4,7 @@ use crate::{
     editor::{Editor, Left, Started},
     home::{Home, signal},
 };
+use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -123,4 +124,20 @@ async fn a_signal_ends_a_drain() {
     assert_eq!(left.answer(2)["result"]["stopReason"], "cancelled");
     assert_eq!(left.code, Some(0));
     assert!(left.took < BOUND, "{:?}", left.took);
+}
+
+/// A disk that does not answer. There is an answer all the same, and an end.
+// proves: TR-6, TR-7, RPC-12
+#[tokio::test]
+async fn what_cannot_be_done_in_time_is_answered_too() {
+    let home = Home::new();
+    let (mut editor, session) = Editor::session(&home, &["acp", "--model", "offline"]).await;
+    let home_folder = home.project().parent().expect("home").to_owned();
+    let store = Connection::open(home_folder.join("turnery/sessions.db")).expect("the store");
+    store.execute_batch("BEGIN IMMEDIATE").expect("locked");
+    editor.ask(2, "session/prompt", prompt(&session)).await;
+    let left = editor.leave().await;
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert_eq!(left.answer(2)["error"]["code"], -32800, "{left:?}");
+    assert!(left.took < BOUND * 2, "{:?}", left.took);
 }

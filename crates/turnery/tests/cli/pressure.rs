@@ -70,6 +70,8 @@ async fn a_thousand_requests_in_flight() {
             1 => assert_eq!(answer["error"]["code"], -32601),
             2 => assert_eq!(answer["result"], json!({})),
             _ if answer["result"]["stopReason"] == "cancelled" => taken += 1,
+            // On a slow machine.
+            _ if answer["error"]["code"] == -32800 => taken += 1,
             _ => {
                 assert_eq!(answer["error"]["data"]["kind"], "queue_full", "{answer}");
                 refused += 1;
