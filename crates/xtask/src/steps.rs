@@ -134,8 +134,7 @@ pub(crate) fn clients() -> Result<()> {
                 "ACP_SCHEMA",
                 client.join("node_modules/@agentclientprotocol/sdk/schema"),
             ),
-    )?;
-    Ok(())
+    )
 }
 
 /// The README's first command, as it stands there, in an empty home.
