@@ -95,7 +95,7 @@ async fn an_editor_has_the_commands_of_each_root() {
 #[tokio::test]
 async fn a_call_that_a_kill_cut_short_has_failed_when_loaded() {
     let home = Home::new();
-    let command = "echo rea''dy; mkfifo never; read -r _ < never";
+    let command = "mkfifo never; echo rea''dy; read -r _ < never";
     let model = home.scripted(json!([
         {"when": {"last_user_contains": "first"}, "steps": [{"text": "one"}]},
         {"when": {"last_user_contains": "after"}, "steps": [{"text": "three"}]},
@@ -119,6 +119,9 @@ async fn a_call_that_a_kill_cut_short_has_failed_when_loaded() {
         .await;
     signal(&editor.child, Signal::KILL);
     editor.ended().await;
+    // Nobody was left to end what the call had begun.
+    let never = home.project().join("never");
+    std::fs::write(never, "over\n").expect("the command still reads");
 
     let mut editor = Editor::open(&home, &args, &[]);
     editor.initialize().await;
