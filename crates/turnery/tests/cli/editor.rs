@@ -206,6 +206,12 @@ impl Editor {
         self.ended().await
     }
 
+    /// The end that comes at once, with answers owed.
+    pub(crate) async fn killed(mut self) {
+        self.child.kill().await.expect("it runs");
+        while self.next().await.is_some() {}
+    }
+
     /// All that comes, to the end.
     pub(crate) async fn ended(mut self) -> Left {
         let since = Instant::now();

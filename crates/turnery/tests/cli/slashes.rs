@@ -1,10 +1,6 @@
 //! Commands from Markdown files, for scripts and for editors; and a process that is killed at work.
 
-use crate::{
-    editor::Editor,
-    home::{Home, signal},
-};
-use rustix::process::Signal;
+use crate::{editor::Editor, home::Home};
 use serde_json::json;
 
 /// `turnery run "/name args"`: the project's and the user's; what is no command is said as it is.
@@ -117,8 +113,7 @@ async fn a_call_that_a_kill_cut_short_has_failed_when_loaded() {
             update["content"].to_string().contains("ready")
         })
         .await;
-    signal(&editor.child, Signal::KILL);
-    editor.ended().await;
+    editor.killed().await;
     // Nobody was left to end what the call had begun.
     let never = home.project().join("never");
     std::fs::write(never, "over\n").expect("the command still reads");
