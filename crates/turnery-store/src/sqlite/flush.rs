@@ -107,12 +107,15 @@ mod tests {
         Worker::new(folder.path().join("sessions.db"), "writer")
     }
 
-    /// The thread comes round for this only when it has flushed.
+    /// All that is owed is flushed after this: the thread flushes between two rounds, and the first may
+    /// be the one that takes notice of what is owed.
     async fn came_round(worker: &Worker) {
-        let nothing = worker.call(Flush::Later, Settles::new(), |db| {
-            Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
-        });
-        nothing.await.unwrap();
+        for _ in 0..2 {
+            let nothing = worker.call(Flush::Later, Settles::new(), |db| {
+                Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
+            });
+            nothing.await.unwrap();
+        }
     }
 
     fn paid(worker: &Worker) -> usize {
