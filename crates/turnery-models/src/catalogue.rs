@@ -3,6 +3,7 @@
 use crate::{
     Api, CallLimits, MissingKey, Model, ModelInfo, Offline, ProviderConfig, Providers, Scripted,
     anthropic::{self, Anthropic},
+    facts::{Facts, ModelFacts},
     http::Endpoint,
     known,
     openai::{self, OpenAi},
@@ -10,7 +11,7 @@ use crate::{
     remote::Remote,
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::HashMap, fmt, path::Path, str::FromStr, sync::Arc};
+use std::{fmt, path::Path, str::FromStr, sync::Arc};
 use turnery_engine::Price;
 
 /// `provider/model`. The model part may hold further slashes (`openrouter/meta/llama`).
@@ -89,27 +90,12 @@ pub struct UnknownModel {
     pub hint: String,
 }
 
-/// What a person says of a model. What is `None` is taken from the model's name, or is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ModelFacts {
-    /// How much it can take in. Unit: tokens.
-    pub context_window: Option<u32>,
-    /// How much it may answer. Unit: tokens.
-    pub max_output: Option<u32>,
-    /// Whether it takes pictures.
-    pub images: Option<bool>,
-    /// Whether it reasons.
-    pub reasoning: Option<bool>,
-    /// What it costs. No price is known by a name alone: prices change.
-    pub price: Option<Price>,
-}
-
 /// All models within reach.
 pub struct Catalogue {
     providers: Arc<dyn Providers>,
     limits: CallLimits,
     own: Vec<Arc<dyn Model>>,
-    facts: HashMap<ModelName, ModelFacts>,
+    facts: Facts,
 }
 
 impl Catalogue {
@@ -127,7 +113,7 @@ impl Catalogue {
             providers,
             limits: CallLimits::default(),
             own: Vec::new(),
-            facts: HashMap::new(),
+            facts: Facts::default(),
         }
     }
 
@@ -142,7 +128,17 @@ impl Catalogue {
     /// What the model of that name costs, if somebody said so.
     #[must_use]
     pub fn price(&self, name: &ModelName) -> Option<Price> {
-        self.facts.get(name).and_then(|facts| facts.price)
+        self.facts.of(name).price
+    }
+
+    /// The same, by the `provider/model` of a record.
+    #[must_use]
+    pub fn price_of(&self, recorded: &str) -> Option<Price> {
+        let (provider, model) = recorded.split_once('/')?;
+        self.price(&ModelName {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+        })
     }
 
     /// The same, and this model by the name that it gives itself: for models that a host brings along.
@@ -205,11 +201,7 @@ impl Catalogue {
             Api::OpenAi => {
                 let endpoint = endpoint(openai::PATH);
                 let mut dialect = OpenAi::new(&provider.base_url);
-                if self
-                    .facts
-                    .get(name)
-                    .is_some_and(|it| it.max_output.is_some())
-                {
+                if self.facts.of(name).max_output.is_some() {
                     dialect = dialect.choosing_limit();
                 }
                 Arc::new(Remote::new(info, endpoint, &self.limits, dialect))
@@ -273,7 +265,7 @@ impl Catalogue {
 
     /// What a person says of a model counts more than its name.
     fn tell(&self, info: &mut ModelInfo) {
-        let facts = self.facts.get(&info.name).copied().unwrap_or_default();
+        let facts = self.facts.of(&info.name);
         info.context_window = facts.context_window.or(info.context_window);
         info.max_output = facts.max_output.unwrap_or(info.max_output);
         info.images = facts.images.unwrap_or(info.images);

@@ -10,6 +10,7 @@ pub mod scripted;
 mod answer;
 mod anthropic;
 mod check;
+mod facts;
 mod fault;
 mod history;
 mod http;
@@ -21,8 +22,9 @@ mod remote;
 mod sse;
 mod text;
 
-pub use catalogue::{Catalogue, ModelFacts, ModelName, UnknownModel};
+pub use catalogue::{Catalogue, ModelName, UnknownModel};
 pub use check::check_key;
+pub use facts::ModelFacts;
 pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Retry, Thinking, Told};
 pub use offline::Offline;
 pub use provider::{Api, CallLimits, MissingKey, ProviderConfig, Providers};

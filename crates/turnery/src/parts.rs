@@ -84,10 +84,8 @@ impl Parts {
 
     /// What the user says that a model costs, by its `provider/model` in records.
     pub(crate) fn price(&self, model: &str) -> Option<Price> {
-        let (provider, model) = model.split_once('/')?;
-        let named = |name: &ModelName| name.provider == provider && name.model == model;
-        let (_, facts) = self.models.iter().find(|(name, _)| named(name))?;
-        facts.price
+        let said = Catalogue::new(Vec::new()).with_facts(self.models.clone());
+        said.price_of(model)
     }
 
     /// The model that a session in `cwd` begins with.

@@ -52,16 +52,6 @@ pub(crate) fn line(text: &str, width: usize) -> String {
     cut
 }
 
-/// An amount of money out of its millionths.
-pub(crate) fn money(millionths: u64) -> f64 {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "exact up to nine thousand millions"
-    )]
-    let millionths = millionths as f64;
-    millionths / 1e6
-}
-
 /// A change as a unified diff with three lines around each place.
 pub(crate) fn diff(path: &str, old: Option<&str>, new: &str, paint: Paint) -> String {
     let mut text = paint.bold(&match old {

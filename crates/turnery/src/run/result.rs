@@ -1,16 +1,13 @@
 //! Result: what `--format json` prints, and the last line of `--format stream-json`.
 
 use super::exit::{self, Ending};
-use crate::{
-    run::{
-        screen::Seen,
-        tries::{self, Tried},
-    },
-    show::money,
+use crate::run::{
+    screen::Seen,
+    tries::{self, Tried},
 };
 use anyhow::anyhow;
 use serde::Serialize;
-use turnery_agent::{PromptResult, Session};
+use turnery_agent::{PromptResult, Session, money};
 use turnery_engine::{LoopId, Price, SessionId, Usage};
 
 /// What came of a run: the last line of `--format json` and `--format stream-json`.

@@ -1,24 +1,18 @@
 //! `turnery sessions usage`: what a session has spent, for what and with which model (LASH-105), and what
 //! that cost, where the configuration says what a model's tokens cost.
 
-use crate::show::{line, money};
+use crate::show::line;
 use serde::Serialize;
 use std::{
     io::{self, Write},
     process::ExitCode,
 };
-use turnery_agent::{UsageReport, UsageRow};
+use turnery_agent::{Bill, UsageReport, UsageRow, money};
 use turnery_engine::{Price, SessionId, Usage};
 use turnery_store::Store;
 
 /// Longest name of a model. Unit: characters.
 const MODEL: usize = 40;
-
-/// The report with what it cost. Unit of money, until it is shown: millionths.
-struct Bill {
-    rows: Vec<(UsageRow, Option<u64>)>,
-    usage: Usage,
-}
 
 /// What is printed with `--json`.
 #[derive(Serialize)]
@@ -49,53 +43,37 @@ pub(super) async fn usage(
     let bill = Bill::of(&report, price);
     match json {
         true => {
-            serde_json::to_writer_pretty(&mut *out, &bill.told())?;
+            serde_json::to_writer_pretty(&mut *out, &told(&bill))?;
             writeln!(out)?;
         }
-        false => bill.table(out)?,
+        false => table(&bill, out)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-impl Bill {
-    fn of(report: &UsageReport, price: impl Fn(&str) -> Option<Price>) -> Self {
-        let cost = |row: &UsageRow| price(&row.model).map(|price| price.of(&row.usage));
-        let rows = report.rows().iter();
-        Self {
-            rows: rows.map(|row| (row.clone(), cost(row))).collect(),
-            usage: report.total(),
-        }
+fn told(bill: &Bill) -> Told<'_> {
+    let rows = bill.rows().iter();
+    Told {
+        rows: rows
+            .map(|(row, cost)| Row {
+                row,
+                cost: cost.map(money),
+            })
+            .collect(),
+        cost: bill.total().map(money),
     }
+}
 
-    /// What all of it cost. A sum without what is unknown would pass for all.
-    fn total(&self) -> Option<u64> {
-        self.rows.iter().map(|(_, cost)| *cost).sum()
+fn table(bill: &Bill, out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<10}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>10}  model",
+        "for", "input", "output", "cache read", "cache write", "total", "cost"
+    )?;
+    for (row, cost) in bill.rows() {
+        tokens(&row.source, row.usage, *cost, &line(&row.model, MODEL), out)?;
     }
-
-    fn told(&self) -> Told<'_> {
-        let rows = self.rows.iter();
-        Told {
-            rows: rows
-                .map(|(row, cost)| Row {
-                    row,
-                    cost: cost.map(money),
-                })
-                .collect(),
-            cost: self.total().map(money),
-        }
-    }
-
-    fn table(&self, out: &mut impl Write) -> io::Result<()> {
-        writeln!(
-            out,
-            "{:<10}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>10}  model",
-            "for", "input", "output", "cache read", "cache write", "total", "cost"
-        )?;
-        for (row, cost) in &self.rows {
-            tokens(&row.source, row.usage, *cost, &line(&row.model, MODEL), out)?;
-        }
-        tokens("all", self.usage, self.total(), "", out)
-    }
+    tokens("all", bill.usage(), bill.total(), "", out)
 }
 
 fn tokens(
