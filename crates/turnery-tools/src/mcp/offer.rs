@@ -15,6 +15,8 @@ pub(super) const MOST: usize = 100;
 const PAGES: usize = 20;
 /// A longer description is cut. Unit: bytes.
 const LONGEST_TEXT: usize = 4096;
+/// A prompt with a longer name, or an argument's, is left out: nobody types it. Unit: bytes.
+const LONGEST_NAME: usize = 200;
 /// A tool with a larger schema is left out. Unit: bytes of JSON.
 const LARGEST_SCHEMA: usize = 64 << 10;
 
@@ -70,9 +72,16 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Offer, String> {
             Ok((list.prompts, list.next_cursor))
         });
         offer.prompts = prompts.await.map_err(|error| not_read("prompts", &error))?;
+        offer.prompts.retain(can_be_typed);
         offer.prompts.truncate(MOST);
     }
     Ok(offer)
+}
+
+fn can_be_typed(prompt: &Prompt) -> bool {
+    let arguments = prompt.arguments.iter().flatten();
+    let mut names = arguments.map(|it| &it.name).chain([&prompt.name]);
+    names.all(|name| (1..=LONGEST_NAME).contains(&name.len()))
 }
 
 fn not_read(what: &str, error: &ServiceError) -> String {

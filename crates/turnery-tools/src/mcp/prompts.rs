@@ -11,6 +11,9 @@ use turnery_engine::Content;
 /// How long a server may take to write a prompt.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A larger prompt is not taken. Unit: bytes.
+const LARGEST: usize = 8 << 20;
+
 /// A prompt, as a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpPrompt {
@@ -82,12 +85,24 @@ pub(super) async fn get(
         ServerResult::GetPromptResult(prompt) => {
             let blocks = prompt.messages.into_iter().map(|message| message.content);
             let content = result::contents(blocks.collect());
-            match content.is_empty() {
-                true => Err(said("the prompt is empty".to_owned())),
-                false => Ok(content),
+            let size: usize = content.iter().map(size).sum();
+            match size {
+                0 => Err(said("the prompt is empty".to_owned())),
+                _ if size > LARGEST => Err(said(format!(
+                    "the prompt has {size} bytes, and more than {LARGEST} are not taken"
+                ))),
+                _ => Ok(content),
             }
         }
         _ => Err(said("its answer is not a prompt".to_owned())),
+    }
+}
+
+fn size(content: &Content) -> usize {
+    match content {
+        Content::Text { text } => text.len(),
+        Content::Image(image) => image.base64.len(),
+        Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => 0,
     }
 }
 
