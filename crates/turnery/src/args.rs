@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Login(LoginArgs),
     /// Forget the key of a provider, or all keys.
     Logout(LogoutArgs),
+    /// Show the MCP servers of your configuration, and whether they work.
+    Mcp(McpArgs),
     /// Use a tool directly, without a model.
     Tool(ToolArgs),
     /// Print a script that completes turnery's commands in your shell.
@@ -382,6 +384,24 @@ pub(crate) struct ModelsArgs {
     /// As a JSON array.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `turnery mcp`.
+#[derive(Debug, Group)]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    pub(crate) what: Mcp,
+}
+
+/// What can be done with MCP servers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Mcp {
+    /// Start each server of config.toml, list its tools, and end it again.
+    List {
+        /// As a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// `turnery tool`.

@@ -9,6 +9,7 @@ mod hooks;
 mod instructions;
 mod login;
 mod logs;
+mod mcp;
 mod models;
 mod parts;
 mod projects;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
             Sessions::Again(again) => return run::again(&global, again, flags),
         },
         Some(Command::Models(models)) => models::run(&global, &models),
+        Some(Command::Mcp(mcp)) => mcp::run(&global, &mcp.what),
         Some(Command::Tool(tool)) => tool::run(tool.what),
         Some(Command::Completions(completions)) => completions::write(completions.shell),
         Some(Command::Schema) => config::schema::write(),

@@ -6,7 +6,7 @@ use crate::{
     projects::Configured,
 };
 use std::{path::PathBuf, sync::Arc};
-use turnery_agent::{Agent, SubAgents};
+use turnery_agent::{Agent, Projects as _, Settings, SettingsError, SubAgents};
 use turnery_engine::Price;
 use turnery_models::{
     Catalogue, MissingKey, ModelFacts, ModelName, ProviderConfig, Providers as _,
@@ -61,11 +61,10 @@ impl Parts {
     /// The agent, with this store of sessions.
     pub(crate) fn agent_over(self, store: Arc<dyn Store>) -> Agent {
         // Where a key stands in the environment, commands do not see it, whatever its name.
-        let keys = self.reach.configured().iter();
-        let keys = keys.map(|provider| &*provider.key_hint);
+        let hidden = self.hidden_env();
         // Nobody here carries out what tools ask for besides their result (C-22).
-        let hidden: Vec<String> = keys.clone().map(str::to_owned).collect();
-        let toolbox = toolbox(Shell::hiding(keys)).narrowed(EffectPolicy::deny_all());
+        let shell = Shell::hiding(hidden.iter().map(String::as_str));
+        let toolbox = toolbox(shell).narrowed(EffectPolicy::deny_all());
         Agent::new(
             store,
             Arc::new(Catalogue::over(self.reach).with_facts(self.models)),
@@ -73,6 +72,17 @@ impl Parts {
             Arc::new(self.configured),
         )
         .hiding(hidden)
+    }
+
+    /// Variables of the environment that hold keys.
+    pub(crate) fn hidden_env(&self) -> Vec<String> {
+        let providers = self.reach.configured().iter();
+        providers.map(|it| it.key_hint.clone()).collect()
+    }
+
+    /// What holds for a session in these folders.
+    pub(crate) fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
+        self.configured.settings(roots)
     }
 
     /// The store of sessions.
@@ -90,7 +100,7 @@ impl Parts {
 
     /// The model that a session in `cwd` begins with.
     pub(crate) fn model(&self, cwd: PathBuf) -> anyhow::Result<ModelName> {
-        Ok(turnery_agent::Projects::settings(&self.configured, &[cwd])?.model)
+        Ok(self.settings(&[cwd])?.model)
     }
 
     /// The same, if its provider has the key that it needs.

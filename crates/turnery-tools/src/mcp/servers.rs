@@ -47,8 +47,8 @@ pub struct Launch {
 pub struct ServerStatus {
     /// What people call it.
     pub name: String,
-    /// How many tools it offers.
-    pub tools: usize,
+    /// What its tools are called here.
+    pub tools: Vec<String>,
     /// How many tools it has that are not offered, since there are too many, or they are too large.
     pub left_out: usize,
     /// What is wrong with it, if anything is.
@@ -243,12 +243,16 @@ impl Servers {
         let mut room = offer::MOST;
         let of = |(link, seen): (&Arc<Link>, Seen)| {
             let offer = seen.offer.unwrap_or_default();
-            let tools = offer.tools.len().min(room);
-            room -= tools;
+            let mut taken = HashSet::new();
+            let tools = offer.tools.iter().take(room);
+            let tools: Vec<String> = tools
+                .map(|it| names::of_tool(&link.slug, &it.name, &mut taken))
+                .collect();
+            room -= tools.len();
             ServerStatus {
                 name: link.name.to_string(),
+                left_out: offer.left_out + offer.tools.len() - tools.len(),
                 tools,
-                left_out: offer.left_out + offer.tools.len() - tools,
                 trouble: seen.trouble.map(|why| why.to_string()),
             }
         };

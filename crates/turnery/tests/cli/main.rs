@@ -12,6 +12,7 @@ mod home;
 mod hooks;
 mod login;
 mod login_acp;
+mod mcp;
 mod outcomes;
 mod permission;
 mod pipes;

@@ -47,7 +47,7 @@ async fn a_schema_is_made_to_suit_and_a_huge_one_is_left_out() {
         json!({"type": "object", "properties": {}})
     );
     let status = &bench.servers.status()[0];
-    assert_eq!((status.tools, status.left_out), (1, 1));
+    assert_eq!((status.tools.len(), status.left_out), (1, 1));
 }
 
 #[tokio::test]
@@ -58,5 +58,5 @@ async fn no_more_tools_are_offered_than_model_apis_take() {
     };
     let bench = Bench::connected(vec![("a", many(19)), ("b", many(19))]).await;
     assert_eq!(bench.names().len(), 40);
-    assert_eq!(bench.servers.status()[1].tools, 19);
+    assert_eq!(bench.servers.status()[1].tools.len(), 19);
 }

@@ -1,0 +1,85 @@
+//! `turnery mcp`: which MCP servers your configuration names, and whether they work.
+
+use crate::{
+    args::{Global, Mcp},
+    config::Choice,
+    parts::{Parts, folder, runtime},
+};
+use serde_json::{Value, json};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    time::Duration,
+};
+use turnery_tools::{
+    Servers,
+    mcp::{Launch, ServerStatus},
+};
+
+/// Carry out `turnery mcp`.
+pub(crate) fn run(global: &Global, what: &Mcp) -> anyhow::Result<ExitCode> {
+    let Mcp::List { json } = what;
+    let parts = Parts::read(global, Choice::default());
+    let roots = vec![folder(None)?];
+    let servers = parts.settings(&roots)?.mcp;
+    let launch = Launch {
+        roots,
+        hidden_env: parts.hidden_env(),
+    };
+    let runtime = runtime()?;
+    let all = runtime.block_on(async {
+        let servers = Servers::new(&servers, &launch);
+        servers.start();
+        servers.settled().await;
+        let all = servers.status();
+        servers.close().await;
+        all
+    });
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    let mut out = io::stdout().lock();
+    match json {
+        true => writeln!(
+            out,
+            "{:#}",
+            Value::from(all.iter().map(row).collect::<Vec<_>>())
+        )?,
+        false => print(&all, &mut out)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(server: &ServerStatus) -> Value {
+    json!({
+        "name": server.name,
+        "connected": server.trouble.is_none(),
+        "tools": server.tools,
+        "left_out": server.left_out,
+        "trouble": server.trouble,
+    })
+}
+
+fn print(all: &[ServerStatus], out: &mut impl Write) -> io::Result<()> {
+    if all.is_empty() {
+        return writeln!(
+            out,
+            "No MCP servers. Name some in config.toml, under [mcp.NAME]."
+        );
+    }
+    for server in all {
+        match &server.trouble {
+            Some(why) => writeln!(out, "{}: does not work: {why}", server.name)?,
+            None => writeln!(out, "{}: connected", server.name)?,
+        }
+        for tool in &server.tools {
+            writeln!(out, "  {tool}")?;
+        }
+        if server.left_out > 0 {
+            writeln!(
+                out,
+                "  and {} more that models cannot take",
+                server.left_out
+            )?;
+        }
+    }
+    Ok(())
+}

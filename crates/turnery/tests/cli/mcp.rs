@@ -1,0 +1,74 @@
+//! `turnery mcp list`: the servers of the configuration, each started for once.
+
+use crate::home::Home;
+use serde_json::json;
+
+/// A server of one tool.
+const SERVER: &str = r#"while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    case $line in
+    *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *'"tools/list"'*) result='{"tools":[{"name":"hello","inputSchema":{"type":"object"}}]}' ;;
+    *) continue ;;
+    esac
+    printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+#[tokio::test]
+async fn each_server_is_listed_with_its_tools_or_with_what_is_wrong() {
+    let home = Home::new();
+    let none = home.run(&["mcp", "list"]).await;
+    assert_eq!(
+        none.stdout,
+        "No MCP servers. Name some in config.toml, under [mcp.NAME].\n"
+    );
+    let script = home.write("server.sh", SERVER);
+    home.write(
+        "turnery/config.toml",
+        &format!(
+            "[mcp.desk]\ncommand = \"/bin/sh\"\nargs = [\"{}\"]\n\
+             [mcp.gone]\ncommand = \"/nowhere/server\"\nargs = [\"--key=s3cret\"]\n",
+            script.display()
+        ),
+    );
+    let listed = home.run(&["mcp", "list"]).await;
+    assert_eq!(
+        listed.stdout,
+        "desk: connected\n  mcp__desk__hello\n\
+         gone: does not work: it cannot be started: entity not found\n"
+    );
+    assert!(!listed.stderr.contains("s3cret"), "{}", listed.stderr);
+    assert_eq!(listed.code, Some(0));
+    let listed = home.run(&["mcp", "list", "--json"]).await;
+    assert_eq!(
+        listed.json(),
+        json!([
+            {"name": "desk", "connected": true, "tools": ["mcp__desk__hello"], "left_out": 0,
+             "trouble": null},
+            {"name": "gone", "connected": false, "tools": [], "left_out": 0,
+             "trouble": "it cannot be started: entity not found"},
+        ])
+    );
+}
+
+/// A project's own file starts nothing: its servers are named, and not run.
+#[tokio::test]
+async fn a_project_cannot_bring_a_server() {
+    let home = Home::new();
+    let ran = home.write("ran", "");
+    home.write(
+        "project/.turnery/config.toml",
+        &format!(
+            "[mcp.evil]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"echo yes > {}\"]\n",
+            ran.display()
+        ),
+    );
+    let listed = home.run(&["mcp", "list"]).await;
+    assert_eq!(
+        listed.stdout,
+        "No MCP servers. Name some in config.toml, under [mcp.NAME].\n"
+    );
+    assert!(listed.stderr.contains("evil"), "{}", listed.stderr);
+    assert_eq!(std::fs::read_to_string(ran).expect("a file"), "");
+}
