@@ -4,6 +4,7 @@ mod authenticate;
 mod cancel;
 mod initialize;
 mod logout;
+mod session_archive;
 pub(crate) mod session_close;
 pub(crate) mod session_delete;
 mod session_fork;
@@ -82,6 +83,12 @@ pub(crate) fn table(connection: Arc<Connection>) -> Methods {
         &mut table,
         names.session_set_title,
         session_set_title::answer,
+    );
+    add(&mut table, names.session_archive, session_archive::archive);
+    add(
+        &mut table,
+        names.session_unarchive,
+        session_archive::unarchive,
     );
     add(&mut table, names.session_status, session_status::answer);
     add(&mut table, session_say::STEER, session_say::steer);

@@ -314,6 +314,15 @@ impl Agent {
         self.store.patch(id, patch).await.map(|_| ())
     }
 
+    /// Put a session away, or take it back. Close it first if it is open.
+    pub async fn set_archived(&self, id: &SessionId, archived: bool) -> Result<(), StoreError> {
+        let patch = SessionPatch {
+            archived: Some(archived),
+            ..SessionPatch::default()
+        };
+        self.store.patch(id, patch).await.map(|_| ())
+    }
+
     /// Remove a session from the store. True if there was one. Close it first if it is open.
     pub async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {
         self.store.delete(id).await

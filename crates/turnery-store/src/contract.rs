@@ -161,6 +161,32 @@ pub struct SessionInfo {
     /// nobody brings one along.
     #[serde(skip)]
     pub always: Vec<Always>,
+    /// Put away: it is listed only when that is asked for. In no document: who imports a session wants it.
+    #[serde(skip)]
+    pub archived: bool,
+}
+
+/// Which sessions to list, by whether they were put away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Archived {
+    /// Those that were not.
+    #[default]
+    Exclude,
+    /// All.
+    Include,
+    /// Those that were.
+    Only,
+}
+
+impl Archived {
+    /// Whether a session is one of them.
+    pub(crate) fn has(self, archived: bool) -> bool {
+        match self {
+            Self::Exclude => !archived,
+            Self::Include => true,
+            Self::Only => archived,
+        }
+    }
 }
 
 /// Which sessions to list.
@@ -170,6 +196,8 @@ pub struct ListQuery {
     pub cwd: Option<PathBuf>,
     /// Also those that calls of tools made.
     pub spawned: bool,
+    /// Whether those that were put away.
+    pub archived: Archived,
     /// From an earlier page.
     pub cursor: Option<String>,
     /// At most this many; 0 means the store's page size.
@@ -200,6 +228,8 @@ pub struct SessionPatch {
     pub updated_at: Option<Timestamp>,
     /// How much the model is to think.
     pub thinking: Option<String>,
+    /// Whether it is put away.
+    pub archived: Option<bool>,
     /// One more answer for good; one that is known already changes nothing.
     pub always: Option<Always>,
 }

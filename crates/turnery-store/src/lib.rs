@@ -15,8 +15,8 @@ pub mod sqlite;
 
 pub use clock::Clock;
 pub use contract::{
-    Always, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark, SessionInfo,
-    SessionPatch, SpawnRef, Store, StoreError,
+    Always, Archived, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark,
+    SessionInfo, SessionPatch, SpawnRef, Store, StoreError,
 };
 pub use export::{Document, ImportError};
 pub use memory::MemoryStore;

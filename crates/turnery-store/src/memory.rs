@@ -270,6 +270,7 @@ impl Store for MemoryStore {
             spawned_by: new.spawned_by,
             thinking: None,
             always: Vec::new(),
+            archived: false,
         };
         Box::pin(ready(self.all(|sessions| {
             if sessions.contains_key(&new.id) {
@@ -421,6 +422,7 @@ fn page(
     let infos = sessions.values().filter(here).map(|held| &held.info);
     let mut found: Vec<(String, &SessionInfo)> = infos
         .filter(|info| query.spawned || info.spawned_by.is_none())
+        .filter(|info| query.archived.has(info.archived))
         .map(|info| (time_text(info.updated_at), info))
         .filter(|(at, info)| {
             start.is_none_or(|start| (at, &info.id) < (&start.updated_at, &start.id))

@@ -1,6 +1,6 @@
 //! Oracle: what a test leaves behind in a store keeps the grammar, whatever the test was about.
 
-use crate::{ListQuery, Store, StoreError};
+use crate::{Archived, ListQuery, Store, StoreError};
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
@@ -89,6 +89,7 @@ async fn check(store: &dyn Store) -> Result<(), String> {
     let fault = |error: StoreError| format!("the store cannot be read: {error}");
     let all = ListQuery {
         spawned: true,
+        archived: Archived::Include,
         limit: ALL,
         ..ListQuery::default()
     };

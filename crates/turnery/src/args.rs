@@ -332,7 +332,7 @@ pub(crate) enum Again {
 pub(crate) enum Kept {
     /// List the sessions of this folder, the newest first.
     List {
-        /// Those of all folders.
+        /// Those of all folders, and those that were archived.
         #[arg(long)]
         all: bool,
         /// As a JSON array.

@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 use turnery_engine::{Content, LoopId, LoopRecord, Message, SessionId};
-use turnery_store::{ListQuery, SessionInfo, Store};
+use turnery_store::{Archived, ListQuery, SessionInfo, Store};
 
 /// Longest title in a list. Unit: characters.
 const TITLE: usize = 60;
@@ -60,6 +60,10 @@ async fn list(
     };
     let mut query = ListQuery {
         cwd,
+        archived: match all {
+            true => Archived::Include,
+            false => Archived::Exclude,
+        },
         ..ListQuery::default()
     };
     let mut first = true;

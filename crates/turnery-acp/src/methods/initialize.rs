@@ -16,9 +16,10 @@ use agent_client_protocol_schema::{
     v1::{
         AgentAuthCapabilities, AgentCapabilities, ClientCapabilities, Implementation,
         InitializeResponse, LogoutCapabilities, McpCapabilities, PromptCapabilities,
-        SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities,
-        SessionDeleteCapabilities, SessionForkCapabilities, SessionListCapabilities,
-        SessionResumeCapabilities, SessionStatusCapabilities, SessionTitleCapabilities,
+        SessionAdditionalDirectoriesCapabilities, SessionArchiveCapabilities, SessionCapabilities,
+        SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities,
+        SessionListCapabilities, SessionResumeCapabilities, SessionStatusCapabilities,
+        SessionTitleCapabilities,
     },
 };
 use serde::Deserialize;
@@ -57,6 +58,7 @@ fn capabilities() -> AgentCapabilities {
         .close(SessionCloseCapabilities::new())
         .delete(SessionDeleteCapabilities::new())
         .fork(SessionForkCapabilities::new())
+        .archive(SessionArchiveCapabilities::new())
         .status(SessionStatusCapabilities::new())
         .title(SessionTitleCapabilities::new())
         .additional_directories(SessionAdditionalDirectoriesCapabilities::new());

@@ -5,8 +5,10 @@ use crate::{
     fault::{Fault, parse},
     outbox::rfc3339,
 };
-use agent_client_protocol_schema::v1::{ListSessionsRequest, ListSessionsResponse, SessionInfo};
-use turnery_store::ListQuery;
+use agent_client_protocol_schema::v1::{
+    ListSessionsRequest, ListSessionsResponse, SessionArchiveFilter, SessionInfo,
+};
+use turnery_store::{Archived, ListQuery};
 
 pub(super) async fn answer(call: Call) -> Result<ListSessionsResponse, Fault> {
     let request: ListSessionsRequest = parse(&call.params)?;
@@ -15,6 +17,7 @@ pub(super) async fn answer(call: Call) -> Result<ListSessionsResponse, Fault> {
     }
     let query = ListQuery {
         spawned: false,
+        archived: filter(request.archived)?,
         cwd: request.cwd,
         cursor: request.cursor,
         limit: 0,
@@ -30,4 +33,15 @@ fn to_wire(session: turnery_store::SessionInfo) -> SessionInfo {
         .additional_directories(session.roots)
         .title(session.title)
         .updated_at(rfc3339(session.updated_at))
+        .archived(session.archived)
+}
+
+/// Unstable, behind `sessionCapabilities.archive`. Without it, what was put away is not listed.
+fn filter(asked: Option<SessionArchiveFilter>) -> Result<Archived, Fault> {
+    match asked {
+        None | Some(SessionArchiveFilter::Exclude) => Ok(Archived::Exclude),
+        Some(SessionArchiveFilter::Include) => Ok(Archived::Include),
+        Some(SessionArchiveFilter::Only) => Ok(Archived::Only),
+        Some(_) => Err(Fault::params("archived: choose exclude, include or only.")),
+    }
 }

@@ -2,17 +2,19 @@
 
 use super::schema::{Shape, Table, v1};
 use agent_client_protocol_schema::v1::{
-    AuthenticateRequest, AuthenticateResponse, CancelRequestNotification, CloseSessionRequest,
-    CloseSessionResponse, CompleteElicitationNotification, CreateElicitationRequest,
-    CreateTerminalRequest, DeleteSessionRequest, DeleteSessionResponse, Error, ForkSessionRequest,
-    ForkSessionResponse, InitializeRequest, InitializeResponse, KillTerminalRequest,
-    ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse,
-    LogoutRequest, LogoutResponse, NewSessionRequest, NewSessionResponse, PromptRequest,
-    PromptResponse, ReadTextFileRequest, ReleaseTerminalRequest, RequestPermissionRequest,
-    ResumeSessionRequest, ResumeSessionResponse, SessionNotification, SessionStatusRequest,
-    SessionStatusResponse, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
-    SetSessionModeRequest, SetSessionModeResponse, SetSessionTitleRequest, SetSessionTitleResponse,
-    TerminalOutputRequest, WaitForTerminalExitRequest, WriteTextFileRequest,
+    ArchiveSessionRequest, ArchiveSessionResponse, AuthenticateRequest, AuthenticateResponse,
+    CancelRequestNotification, CloseSessionRequest, CloseSessionResponse,
+    CompleteElicitationNotification, CreateElicitationRequest, CreateTerminalRequest,
+    DeleteSessionRequest, DeleteSessionResponse, Error, ForkSessionRequest, ForkSessionResponse,
+    InitializeRequest, InitializeResponse, KillTerminalRequest, ListSessionsRequest,
+    ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, LogoutRequest, LogoutResponse,
+    NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, ReadTextFileRequest,
+    ReleaseTerminalRequest, RequestPermissionRequest, ResumeSessionRequest, ResumeSessionResponse,
+    SessionNotification, SessionStatusRequest, SessionStatusResponse,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
+    SetSessionModeResponse, SetSessionTitleRequest, SetSessionTitleResponse, TerminalOutputRequest,
+    UnarchiveSessionRequest, UnarchiveSessionResponse, WaitForTerminalExitRequest,
+    WriteTextFileRequest,
 };
 
 pub(super) const TABLE: Table = Table {
@@ -61,6 +63,14 @@ fn answers(method: &str) -> Option<(Shape, Shape)> {
         "session/set_title" => (
             v1::<SetSessionTitleRequest>(),
             v1::<SetSessionTitleResponse>(),
+        ),
+        "session/archive" => (
+            v1::<ArchiveSessionRequest>(),
+            v1::<ArchiveSessionResponse>(),
+        ),
+        "session/unarchive" => (
+            v1::<UnarchiveSessionRequest>(),
+            v1::<UnarchiveSessionResponse>(),
         ),
         "session/status" => (v1::<SessionStatusRequest>(), v1::<SessionStatusResponse>()),
         "session/prompt" => (v1::<PromptRequest>(), v1::<PromptResponse>()),

@@ -171,7 +171,7 @@ fn methods_that_are_not_there() {
     for method in [
         "nope/nope",
         "session/set_model",
-        "session/archive",
+        "session/freeze",
         "_x/y",
         "providers/list",
         "",
@@ -251,7 +251,7 @@ fn only_what_works_is_advertised() {
             "mcpCapabilities": {"http": true, "sse": false},
             "sessionCapabilities":
                 {"list": {}, "delete": {}, "additionalDirectories": {}, "fork": {}, "resume": {}, "close": {},
-                 "status": {}, "title": {}},
+                 "archive": {}, "status": {}, "title": {}},
             "auth": {"logout": {}},
             "_meta": {"turnery": {
                 "steer": "_turnery/session/steer",

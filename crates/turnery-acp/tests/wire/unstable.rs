@@ -1,6 +1,7 @@
 //! Unstable parts of the first version: each with a client that knows it and one that does not, and what is
 //! said held against the unstable schema.
 
+mod archive;
 mod status;
 mod titles;
 mod usage;

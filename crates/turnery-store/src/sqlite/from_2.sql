@@ -2,6 +2,7 @@
 ALTER TABLE sessions ADD COLUMN folder TEXT NOT NULL DEFAULT '';
 ALTER TABLE sessions ADD COLUMN thinking TEXT;
 ALTER TABLE sessions ADD COLUMN always TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE sessions ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
 UPDATE sessions SET folder = cwd;
 
 CREATE TABLE remarks (

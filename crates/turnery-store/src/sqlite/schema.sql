@@ -15,6 +15,7 @@ CREATE TABLE sessions (
     mode         TEXT NOT NULL,
     thinking     TEXT,                       -- NULL: as configured
     always       TEXT NOT NULL DEFAULT '[]', -- JSON array: what the person has answered for good
+    archived     INTEGER NOT NULL DEFAULT 0, -- 1: put away, and listed only when asked for
     created_at   TEXT NOT NULL,
     head_version INTEGER NOT NULL DEFAULT 0, -- rises by one with each commit
     loop_count   INTEGER NOT NULL DEFAULT 0,

@@ -5,7 +5,7 @@ use super::{
     loops::{maybe, text, time},
 };
 use crate::{
-    ListPage, ListQuery, NewSession, PAGE_SIZE, SessionInfo, SessionPatch, StoreError,
+    Archived, ListPage, ListQuery, NewSession, PAGE_SIZE, SessionInfo, SessionPatch, StoreError,
     cursor::{Cursor, time_text},
 };
 use rusqlite::{Connection, Row, TransactionBehavior, params};
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use turnery_engine::SessionId;
 
 pub(super) const COLUMNS: &str = "session_id, cwd, roots, title, model, mode, created_at, updated_at, head_version, tip_loop_id, \
-     spawned_by, thinking, always";
+     spawned_by, thinking, always, archived";
 
 /// How many columns that are.
-pub(super) const WIDTH: usize = 13;
+pub(super) const WIDTH: usize = 14;
 
 pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo, Fault> {
     let at = time_text(new.at);
@@ -53,6 +53,7 @@ pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo
         spawned_by: new.spawned_by,
         thinking: None,
         always: Vec::new(),
+        archived: false,
     })
 }
 
@@ -100,11 +101,16 @@ pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, F
     } else {
         "spawned_by IS NULL"
     };
+    let which = match query.archived {
+        Archived::Exclude => "NOT archived",
+        Archived::Include => "TRUE",
+        Archived::Only => "archived",
+    };
     // The ids first: there is no index by time, since each commit would have to write it, and to sort
     // whole rows takes longer.
     let mut select = db.prepare_cached(&format!(
         "WITH page AS MATERIALIZED (SELECT session_id FROM sessions \
-             WHERE (updated_at, session_id) < (?1, ?2) AND {folder} AND {whose} \
+             WHERE (updated_at, session_id) < (?1, ?2) AND {folder} AND {whose} AND {which} \
              ORDER BY updated_at DESC, session_id DESC LIMIT ?3) \
          SELECT {COLUMNS} FROM page JOIN sessions USING (session_id) \
          ORDER BY updated_at DESC, session_id DESC"
@@ -150,7 +156,7 @@ pub(super) fn patch(
     patch.apply(&mut info);
     let mut update = db.prepare_cached(
         "UPDATE sessions SET title = ?2, model = ?3, mode = ?4, roots = ?5, updated_at = ?6, \
-         thinking = ?7, always = ?8 \
+         thinking = ?7, always = ?8, archived = ?9 \
          WHERE session_id = ?1",
     )?;
     update.execute(params![
@@ -161,7 +167,8 @@ pub(super) fn patch(
         serde_json::to_string(&info.roots)?,
         time_text(info.updated_at),
         info.thinking,
-        serde_json::to_string(&info.always)?
+        serde_json::to_string(&info.always)?,
+        info.archived
     ])?;
     drop(update);
     db.commit()?;
@@ -189,6 +196,9 @@ impl SessionPatch {
         if let Some(thinking) = self.thinking {
             info.thinking = Some(thinking);
         }
+        if let Some(archived) = self.archived {
+            info.archived = archived;
+        }
         if let Some(always) = self.always
             && !info.always.contains(&always)
         {
@@ -213,6 +223,7 @@ pub(super) fn session(row: &Row<'_>) -> Result<SessionInfo, Fault> {
         spawned_by: maybe(row, 10)?.map(serde_json::from_str).transpose()?,
         thinking: row.get(11)?,
         always: serde_json::from_str(text(row, 12)?)?,
+        archived: row.get(13)?,
     })
 }
 

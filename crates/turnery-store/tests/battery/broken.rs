@@ -133,8 +133,7 @@ impl Store for Flawed {
             let whole = ListQuery {
                 cursor: None,
                 limit: 1000,
-                cwd: query.cwd,
-                spawned: query.spawned,
+                ..query
             };
             let mut page = self.sound.list(whole).await?;
             let end = (skip + query.limit).min(page.sessions.len());

@@ -3,7 +3,7 @@
 use crate::{World, battery, samples::*};
 use turnery_engine::{Content, LlmMessage, Message};
 use turnery_store::{
-    Always, ListQuery, NewSession, Remark, SessionPatch, SqliteStore, Store, StoreError,
+    Always, Archived, ListQuery, NewSession, Remark, SessionPatch, SqliteStore, Store, StoreError,
     export::{export, import},
 };
 
@@ -12,6 +12,7 @@ battery!(
     remarks_come_back_in_order_and_go_with_the_session,
     a_document_has_remarks_and_settings_and_no_permission,
     a_list_goes_by_the_folder_with_its_links_resolved,
+    what_is_put_away_is_listed_when_asked_for,
 );
 
 pub(crate) fn remark(seconds: u64, id: &str, text: &str) -> Remark {
@@ -149,6 +150,42 @@ async fn a_list_goes_by_the_folder_with_its_links_resolved(world: &World) {
     assert_eq!(found.collect::<Vec<_>>(), ["/real", "/link"]);
 }
 
+async fn what_is_put_away_is_listed_when_asked_for(world: &World) {
+    let store = &world.store;
+    for id in ["s1", "s2"] {
+        store.create(new_session(id)).await.unwrap();
+    }
+    let put_away = |archived| SessionPatch {
+        archived: Some(archived),
+        ..SessionPatch::default()
+    };
+    let away = store.patch(&"s1".into(), put_away(true)).await.unwrap();
+    assert!(away.archived);
+    assert_eq!(store.info(&"s1".into()).await, Ok(away));
+    // What changes something else leaves that as it is.
+    let titled = SessionPatch {
+        title: Some(Some("a".to_owned())),
+        ..SessionPatch::default()
+    };
+    assert!(store.patch(&"s1".into(), titled).await.unwrap().archived);
+    let listed = async |archived| {
+        let query = ListQuery {
+            archived,
+            ..ListQuery::default()
+        };
+        let page = store.list(query).await.unwrap();
+        let ids = page.sessions.into_iter().map(|info| info.id.to_string());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(listed(Archived::Exclude).await, ["s2"]);
+    assert_eq!(listed(Archived::Include).await, ["s2", "s1"]);
+    assert_eq!(listed(Archived::Only).await, ["s1"]);
+    let back = store.patch(&"s1".into(), put_away(false)).await.unwrap();
+    assert!(!back.archived);
+    assert_eq!(listed(Archived::Exclude).await, ["s2", "s1"]);
+    assert_eq!(listed(Archived::Only).await, [] as [String; 0]);
+}
+
 /// A file of the version before is read, and holds what is new from then on.
 #[tokio::test]
 async fn the_version_before_is_brought_up_to_date() {
@@ -162,6 +199,7 @@ async fn the_version_before_is_brought_up_to_date() {
     db.execute_batch(
         "DROP TABLE remarks; ALTER TABLE sessions DROP COLUMN folder; \
          ALTER TABLE sessions DROP COLUMN thinking; ALTER TABLE sessions DROP COLUMN always; \
+         ALTER TABLE sessions DROP COLUMN archived; \
          PRAGMA user_version = 2",
     )
     .unwrap();

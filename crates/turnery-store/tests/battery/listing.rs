@@ -110,10 +110,10 @@ pub(crate) async fn pages_show_each_session_once(world: &World) {
     let mut cursor = None;
     loop {
         let query = ListQuery {
-            spawned: false,
             cursor,
             limit: 4,
             cwd: Some("/home/ann/project".into()),
+            ..ListQuery::default()
         };
         let page = world.store.list(query).await.unwrap();
         sizes.push(page.sessions.len());

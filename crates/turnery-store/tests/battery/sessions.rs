@@ -43,6 +43,7 @@ async fn a_session_is_found_as_it_was_made(world: &World) {
         spawned_by: None,
         thinking: None,
         always: Vec::new(),
+        archived: false,
     };
     assert_eq!(made, Ok(expected.clone()));
     assert_eq!(world.store.info(&"s1".into()).await, Ok(expected));

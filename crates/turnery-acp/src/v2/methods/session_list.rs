@@ -6,7 +6,7 @@ use crate::{
     outbox::rfc3339,
 };
 use agent_client_protocol_schema::v2::{ListSessionsRequest, ListSessionsResponse, SessionInfo};
-use turnery_store::ListQuery;
+use turnery_store::{Archived, ListQuery};
 
 pub(super) async fn answer(call: Call) -> Result<ListSessionsResponse, Fault> {
     let request: ListSessionsRequest = parse(&call.params)?;
@@ -16,6 +16,7 @@ pub(super) async fn answer(call: Call) -> Result<ListSessionsResponse, Fault> {
     }
     let query = ListQuery {
         spawned: false,
+        archived: Archived::Exclude,
         cwd,
         cursor: request.cursor.map(|cursor| cursor.0.to_string()),
         limit: 0,
