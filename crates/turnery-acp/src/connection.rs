@@ -119,12 +119,17 @@ impl Connection {
         self.state().logged_out = true;
     }
 
+    /// The session that would begin next: one that was refused for want of a key, else one where this
+    /// process was started.
+    pub(crate) fn likely_request(&self) -> Option<OpenRequest> {
+        let refused = self.state().refused.clone();
+        refused.or_else(|| std::env::current_dir().ok().map(OpenRequest::folder))
+    }
+
     /// Sessions may begin again, if there is the key that they need: where one was refused for want of
     /// it, else where this process was started.
     pub(crate) fn log_in(&self) -> Result<(), Fault> {
-        let refused = self.state().refused.clone();
-        let here = || std::env::current_dir().ok().map(OpenRequest::folder);
-        if let Some(request) = refused.or_else(here) {
+        if let Some(request) = self.likely_request() {
             self.agent.ready(&request)?;
         }
         let mut state = self.state();

@@ -1,5 +1,6 @@
 //! Methods: the table of what a client may ask and tell. One file per method.
 
+mod auth_status;
 mod authenticate;
 mod cancel;
 mod initialize;
@@ -19,6 +20,7 @@ mod session_set_mode;
 mod session_set_title;
 mod session_status;
 pub(crate) mod setup;
+mod system_prompt;
 
 pub(crate) use setup::absolute;
 
@@ -90,6 +92,7 @@ pub(crate) fn table(connection: Arc<Connection>) -> Methods {
         names.session_unarchive,
         session_archive::unarchive,
     );
+    add(&mut table, names.auth_status, auth_status::answer);
     add(&mut table, names.session_status, session_status::answer);
     add(&mut table, session_say::STEER, session_say::steer);
     add(&mut table, session_say::FOLLOW_UP, session_say::follow_up);

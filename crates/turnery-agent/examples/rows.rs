@@ -101,6 +101,7 @@ async fn ask(folder: &Path, prompt: &str) -> Result<Vec<String>, Box<dyn Error>>
         cwd: folder.to_owned(),
         roots: Vec::new(),
         mcp: Vec::new(),
+        instructions: None,
     };
     let ports = Ports::local(Arc::new(Silent), Box::new(Silent));
     let session = agent.create(here, |_| ports).await?;

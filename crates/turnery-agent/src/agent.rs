@@ -46,6 +46,26 @@ pub struct OpenRequest {
     /// MCP servers, to be connected for as long as the session is open (MCP-7). One of them hides one
     /// of the same name in the settings.
     pub mcp: Vec<McpServer>,
+    /// What the client has to say to the model beside the settings' own system prompt.
+    pub instructions: Option<Instructions>,
+}
+
+/// A system prompt of the client's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instructions {
+    /// Behind our own.
+    Append(String),
+    /// In place of our own.
+    Override(String),
+}
+
+impl Instructions {
+    fn beside(&self, own: &str) -> String {
+        match self {
+            Self::Append(text) => format!("{own}\n\n{text}"),
+            Self::Override(text) => text.clone(),
+        }
+    }
 }
 
 impl OpenRequest {
@@ -56,6 +76,7 @@ impl OpenRequest {
             cwd,
             roots: Vec::new(),
             mcp: Vec::new(),
+            instructions: None,
         }
     }
 }
@@ -256,10 +277,19 @@ impl Agent {
         Ok(self.models.ready(&settings.model)?)
     }
 
+    /// Whether a key is there for that model: not for one that needs none.
+    pub fn has_key(&self, request: &OpenRequest) -> Result<bool, OpenError> {
+        let (_, settings) = self.settings(request)?;
+        Ok(self.models.has_key(&settings.model))
+    }
+
     fn settings(&self, request: &OpenRequest) -> Result<(Vec<PathBuf>, Settings), OpenError> {
         let mut roots = vec![request.cwd.clone()];
         roots.extend(request.roots.iter().cloned());
-        let settings = self.projects.settings(&roots)?;
+        let mut settings = self.projects.settings(&roots)?;
+        if let Some(instructions) = &request.instructions {
+            settings.system = instructions.beside(&settings.system).into();
+        }
         Ok((roots, settings))
     }
 

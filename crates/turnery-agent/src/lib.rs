@@ -27,7 +27,7 @@ pub mod turn_stream;
 pub mod usage_report;
 
 pub use activity::{ActivityId, CorrelationId, Projection, ToolOutput, TurnActivity, TurnEvent};
-pub use agent::{Agent, OpenError, OpenRequest};
+pub use agent::{Agent, Instructions, OpenError, OpenRequest};
 pub use ask_user::{Question, Reply, Wanted};
 pub use bill::{Bill, money};
 pub use client::{Answer, Ask, AskOption, Client, Item, OptionKind, Outbox, Ports, Silent};

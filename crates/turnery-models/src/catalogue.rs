@@ -222,6 +222,14 @@ impl Catalogue {
         }
     }
 
+    /// Whether there is a key for the model of that name.
+    #[must_use]
+    pub fn has_key(&self, name: &ModelName) -> bool {
+        let providers = self.providers.now();
+        let its = providers.iter().find(|it| it.name == name.provider);
+        its.is_some_and(|provider| provider.key.is_some())
+    }
+
     /// The models to offer in a list: those of providers that can be used now, then `offline`.
     #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {

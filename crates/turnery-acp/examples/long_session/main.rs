@@ -62,6 +62,7 @@ async fn measure(measured: Session) -> Ran<([Used; 2], [Opening; 2])> {
         cwd: folder.path().canonicalize()?,
         roots: Vec::new(),
         mcp: Vec::new(),
+        instructions: None,
     };
     let ports = || Ports::local(Arc::new(Silent), Box::new(Silent));
     let own = agent(written, Arc::clone(&model));

@@ -14,11 +14,13 @@ use crate::{
 use agent_client_protocol_schema::{
     ProtocolVersion,
     v1::{
-        AgentAuthCapabilities, AgentCapabilities, ClientCapabilities, Implementation,
-        InitializeResponse, LogoutCapabilities, McpCapabilities, PromptCapabilities,
-        SessionAdditionalDirectoriesCapabilities, SessionArchiveCapabilities, SessionCapabilities,
-        SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities,
-        SessionListCapabilities, SessionResumeCapabilities, SessionStatusCapabilities,
+        AgentAuthCapabilities, AgentCapabilities, AuthStatusCapabilities, ClientCapabilities,
+        Implementation, InitializeResponse, LogoutCapabilities, McpCapabilities,
+        PromptCapabilities, SessionAdditionalDirectoriesCapabilities, SessionArchiveCapabilities,
+        SessionCapabilities, SessionCloseCapabilities, SessionDeleteCapabilities,
+        SessionForkCapabilities, SessionListCapabilities, SessionResumeCapabilities,
+        SessionStatusCapabilities, SessionSystemPromptCapabilities,
+        SessionSystemPromptModeCapabilities, SessionSystemPromptOverrideCapabilities,
         SessionTitleCapabilities,
     },
 };
@@ -52,6 +54,8 @@ pub(super) async fn answer(call: Call) -> Result<InitializeResponse, Fault> {
 
 /// Only what works (INIT-11).
 fn capabilities() -> AgentCapabilities {
+    let override_too = SessionSystemPromptModeCapabilities::new()
+        .override_(SessionSystemPromptOverrideCapabilities::new());
     let sessions = SessionCapabilities::new()
         .list(SessionListCapabilities::new())
         .resume(SessionResumeCapabilities::new())
@@ -60,6 +64,7 @@ fn capabilities() -> AgentCapabilities {
         .fork(SessionForkCapabilities::new())
         .archive(SessionArchiveCapabilities::new())
         .status(SessionStatusCapabilities::new())
+        .system_prompt(SessionSystemPromptCapabilities::new().mode(override_too))
         .title(SessionTitleCapabilities::new())
         .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
     AgentCapabilities::new()
@@ -67,6 +72,10 @@ fn capabilities() -> AgentCapabilities {
         .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
         .mcp_capabilities(McpCapabilities::new().http(true))
         .session_capabilities(sessions)
-        .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()))
+        .auth(
+            AgentAuthCapabilities::new()
+                .logout(LogoutCapabilities::new())
+                .status(AuthStatusCapabilities::new()),
+        )
         .meta(meta(json!({"steer": STEER, "followUp": FOLLOW_UP})))
 }

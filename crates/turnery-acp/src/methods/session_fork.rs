@@ -14,7 +14,8 @@ pub(super) async fn answer(call: Call) -> Result<ForkSessionResponse, Fault> {
         request.cwd,
         request.additional_directories,
         &request.mcp_servers,
-    )?;
+    )?
+    .telling(request.system_prompt)?;
     let session = setup.fork(&call, &request.session_id.0).await?;
     let options = session.options();
     Ok(ForkSessionResponse::new(session.id().to_string())

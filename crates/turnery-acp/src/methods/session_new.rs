@@ -13,7 +13,8 @@ pub(super) async fn answer(call: Call) -> Result<NewSessionResponse, Fault> {
         request.cwd,
         request.additional_directories,
         &request.mcp_servers,
-    )?;
+    )?
+    .telling(request.system_prompt)?;
     let session = setup.create(&call).await?;
     let options = session.options();
     Ok(NewSessionResponse::new(session.id().to_string())

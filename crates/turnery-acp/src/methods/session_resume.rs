@@ -13,7 +13,8 @@ pub(super) async fn answer(call: Call) -> Result<ResumeSessionResponse, Fault> {
         request.cwd,
         request.additional_directories,
         &request.mcp_servers,
-    )?;
+    )?
+    .telling(request.system_prompt)?;
     let session = setup.open(&call, &request.session_id.0, false).await?;
     let options = session.options();
     Ok(ResumeSessionResponse::new()

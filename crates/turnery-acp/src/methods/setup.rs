@@ -1,11 +1,11 @@
 //! Setup: what `session/new`, `session/load`, `session/resume` and `session/fork` have in common.
 
-use super::Call;
+use super::{Call, system_prompt};
 use crate::{
     connection::Connection, dialect::Encoder, fault::Fault, files::EditorFiles, outbox::WireOutbox,
     serve::send, servers, terminals::ClientTerminals,
 };
-use agent_client_protocol_schema::v1::McpServer;
+use agent_client_protocol_schema::v1::{McpServer, SystemPrompt};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -39,8 +39,15 @@ impl Setup {
                     .iter()
                     .map(servers::from_wire)
                     .collect::<Result<_, _>>()?,
+                instructions: None,
             },
         })
+    }
+
+    /// The same, with what the client has to say to the model.
+    pub(super) fn telling(mut self, prompt: Option<SystemPrompt>) -> Result<Self, Fault> {
+        self.request.instructions = system_prompt::from_wire(prompt)?;
+        Ok(self)
     }
 
     /// Make a session.

@@ -2,19 +2,19 @@
 
 use super::schema::{Shape, Table, v1};
 use agent_client_protocol_schema::v1::{
-    ArchiveSessionRequest, ArchiveSessionResponse, AuthenticateRequest, AuthenticateResponse,
-    CancelRequestNotification, CloseSessionRequest, CloseSessionResponse,
-    CompleteElicitationNotification, CreateElicitationRequest, CreateTerminalRequest,
-    DeleteSessionRequest, DeleteSessionResponse, Error, ForkSessionRequest, ForkSessionResponse,
-    InitializeRequest, InitializeResponse, KillTerminalRequest, ListSessionsRequest,
-    ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, LogoutRequest, LogoutResponse,
-    NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, ReadTextFileRequest,
-    ReleaseTerminalRequest, RequestPermissionRequest, ResumeSessionRequest, ResumeSessionResponse,
-    SessionNotification, SessionStatusRequest, SessionStatusResponse,
-    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
-    SetSessionModeResponse, SetSessionTitleRequest, SetSessionTitleResponse, TerminalOutputRequest,
-    UnarchiveSessionRequest, UnarchiveSessionResponse, WaitForTerminalExitRequest,
-    WriteTextFileRequest,
+    ArchiveSessionRequest, ArchiveSessionResponse, AuthStatusRequest, AuthStatusResponse,
+    AuthenticateRequest, AuthenticateResponse, CancelRequestNotification, CloseSessionRequest,
+    CloseSessionResponse, CompleteElicitationNotification, CreateElicitationRequest,
+    CreateTerminalRequest, DeleteSessionRequest, DeleteSessionResponse, Error, ForkSessionRequest,
+    ForkSessionResponse, InitializeRequest, InitializeResponse, KillTerminalRequest,
+    ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse,
+    LogoutRequest, LogoutResponse, NewSessionRequest, NewSessionResponse, PromptRequest,
+    PromptResponse, ReadTextFileRequest, ReleaseTerminalRequest, RequestPermissionRequest,
+    ResumeSessionRequest, ResumeSessionResponse, SessionNotification, SessionStatusRequest,
+    SessionStatusResponse, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
+    SetSessionModeRequest, SetSessionModeResponse, SetSessionTitleRequest, SetSessionTitleResponse,
+    TerminalOutputRequest, UnarchiveSessionRequest, UnarchiveSessionResponse,
+    WaitForTerminalExitRequest, WriteTextFileRequest,
 };
 
 pub(super) const TABLE: Table = Table {
@@ -64,6 +64,7 @@ fn answers(method: &str) -> Option<(Shape, Shape)> {
             v1::<SetSessionTitleRequest>(),
             v1::<SetSessionTitleResponse>(),
         ),
+        "auth/status" => (v1::<AuthStatusRequest>(), v1::<AuthStatusResponse>()),
         "session/archive" => (
             v1::<ArchiveSessionRequest>(),
             v1::<ArchiveSessionResponse>(),

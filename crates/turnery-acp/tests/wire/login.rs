@@ -291,3 +291,24 @@ fn keys_that_cannot_be_forgotten_are_told_of() {
     assert_eq!(details, "keys.json: no space. Delete that file by hand.");
     result_of(&client.call("session/new", world.new_session()));
 }
+
+/// It is said without a question of ours, before and after a login, and nothing changes by it (unstable).
+#[test]
+fn a_client_may_ask_whether_a_login_is_needed() {
+    let state = |client: &mut Client| {
+        let answer = client.call("auth/status", json!({}));
+        result_of(&answer)["state"].clone()
+    };
+    let keys = Keys::none();
+    let mut client = connect(keys.agent(), Some(login().0), json!({}));
+    assert_eq!(state(&mut client), "unauthenticated");
+    assert_eq!(state(&mut client), "unauthenticated");
+    keys.set(Some("secret"));
+    assert_eq!(state(&mut client), "authenticated");
+    result_of(&client.call("logout", json!({})));
+    assert_eq!(state(&mut client), "unauthenticated");
+    result_of(&client.call("authenticate", json!({"methodId": "none"})));
+    assert_eq!(state(&mut client), "authenticated");
+    let world = World::silent();
+    assert_eq!(state(&mut world.client(json!({}))), "not_required");
+}

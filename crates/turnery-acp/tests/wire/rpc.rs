@@ -251,8 +251,9 @@ fn only_what_works_is_advertised() {
             "mcpCapabilities": {"http": true, "sse": false},
             "sessionCapabilities":
                 {"list": {}, "delete": {}, "additionalDirectories": {}, "fork": {}, "resume": {}, "close": {},
-                 "archive": {}, "status": {}, "title": {}},
-            "auth": {"logout": {}},
+                 "archive": {}, "status": {}, "title": {},
+                 "systemPrompt": {"mode": {"override": {}}}},
+            "auth": {"logout": {}, "status": {}},
             "_meta": {"turnery": {
                 "steer": "_turnery/session/steer",
                 "followUp": "_turnery/session/follow_up",

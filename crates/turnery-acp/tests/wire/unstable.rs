@@ -3,6 +3,7 @@
 
 mod archive;
 mod status;
+mod system;
 mod titles;
 mod usage;
 

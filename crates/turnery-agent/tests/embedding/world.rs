@@ -130,6 +130,7 @@ impl World {
             cwd: self.folder.path().canonicalize().unwrap(),
             roots: Vec::new(),
             mcp: Vec::new(),
+            instructions: None,
         }
     }
 

@@ -116,6 +116,7 @@ async fn what_cannot_be_copied_leaves_nothing_behind() {
         cwd: std::env::temp_dir(),
         roots: Vec::new(),
         mcp: Vec::new(),
+        instructions: None,
     };
     let refused = world.agent.fork(session.id(), elsewhere, silent).await;
     match refused.err() {

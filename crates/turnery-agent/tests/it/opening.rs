@@ -86,6 +86,7 @@ async fn a_session_is_opened_in_its_own_folder() {
         cwd: elsewhere.path().canonicalize().unwrap(),
         roots: Vec::new(),
         mcp: Vec::new(),
+        instructions: None,
     };
     let refused = world
         .agent
@@ -142,6 +143,7 @@ async fn a_relative_or_missing_folder_is_refused() {
             cwd: cwd.into(),
             roots: Vec::new(),
             mcp: Vec::new(),
+            instructions: None,
         };
         let refused = world.agent.create(request, |_| unreachable_ports()).await;
         assert!(matches!(refused.err(), Some(OpenError::Path(_))), "{cwd}");

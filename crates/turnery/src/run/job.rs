@@ -136,6 +136,7 @@ pub(super) async fn open(
                     cwd,
                     roots,
                     mcp: Vec::new(),
+                    instructions: None,
                 },
             )
         }
