@@ -120,6 +120,11 @@ async fn a_call_says_what_it_will_run_and_where() {
     assert_eq!(prepared.detail.title, "cargo test");
     assert_eq!(prepared.detail.kind, CallKind::Execute);
     assert_eq!(prepared.detail.locations[0].path, cwd);
+    // Byte by byte, as a client compares them: paths are equal with and without a last slash.
+    for args in [&args, &json!({ "command": "ls", "cwd": "inner/.." })] {
+        let described = trial.shell.describe(args, &trial.cx.workspace);
+        assert_eq!(described.locations[0].path.as_os_str(), cwd.as_os_str());
+    }
     let command = "cargo test".to_owned();
     assert_eq!(prepared.access, Access::Run { command, cwd });
     for command in ["", "  \n", "a\0b"] {

@@ -137,8 +137,7 @@ impl Tool for Shell {
             };
         };
         let cwd = args.cwd.as_deref().unwrap_or_default();
-        let cwd = workspace.cwd().join(cwd);
-        detail(&args, cwd)
+        detail(&args, workspace.absolute(cwd))
     }
 
     fn prepare<'a>(
