@@ -403,7 +403,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
     let options = SessionOptions {
         mode: policy.mode,
         model: model.info().name.to_string(),
-        models: offered(&models, &*model),
+        models: offered(&models, &*model, &settings.model),
         thinking: settings.thinking,
         slashes: Arc::clone(&settings.slashes),
     };

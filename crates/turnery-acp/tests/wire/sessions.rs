@@ -258,6 +258,31 @@ fn sessions_are_listed_until_they_are_deleted() {
     );
 }
 
+/// The model of the configuration is in no list, yet whoever chose another one finds the way back.
+#[test]
+fn the_configured_model_is_always_offered() {
+    let world = World::silent();
+    let (mut client, id) = world.session();
+    let options = client.call(
+        "session/set_config_option",
+        json!({"sessionId": id, "configId": "model", "value": "offline"}),
+    );
+    let models = |options: &Value| {
+        let model = &options["configOptions"][1];
+        assert_eq!(model["currentValue"], "offline");
+        let values = model["options"].as_array().expect("a list").iter();
+        Vec::from_iter(values.map(|value| value["value"].clone()))
+    };
+    let scripted = format!("scripted/{}/scenario.json", world.outside().display());
+    let offered = [json!(scripted), json!("offline")];
+    assert_eq!(models(result_of(&options)), offered);
+    drop(client);
+    let mut client = world.client(json!({}));
+    let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+    let loaded = client.call("session/load", at);
+    assert_eq!(models(result_of(&loaded)), offered);
+}
+
 /// MODE-1 to MODE-4, CFG-1 to CFG-7.
 // proves: SESS-6, MODE-1, MODE-3, MODE-4, CFG-1, CFG-2, CFG-4, CFG-5, G-1, G-26
 #[test]

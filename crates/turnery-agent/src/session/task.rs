@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use turnery_engine::{CommitFault, FrameId, MessageId};
-use turnery_models::{Catalogue, Model};
+use turnery_models::{Catalogue, Model, ModelInfo, ModelName};
 use turnery_store::{Opened, Owner, SessionInfo, SessionPatch, Store, StoreError};
 use turnery_tools::{Policy, Toolbox, Workspace};
 
@@ -144,7 +144,7 @@ impl Task {
                 };
                 self.store.patch(&self.info.id, patch).await?;
                 self.model = model;
-                let models = offered(&self.models, &*self.model);
+                let models = offered(&self.models, &*self.model, &self.settings.model);
                 self.options.send_modify(|options| {
                     options.model = name.to_string();
                     options.models = models;
@@ -229,11 +229,20 @@ impl Task {
     }
 }
 
-/// The models to offer: those within reach, and the one in use.
-pub(crate) fn offered(models: &Catalogue, current: &dyn Model) -> Vec<turnery_models::ModelInfo> {
+/// The models to offer: those within reach, the configured one, and the one in use.
+pub(crate) fn offered(
+    models: &Catalogue,
+    current: &dyn Model,
+    configured: &ModelName,
+) -> Vec<ModelInfo> {
     let mut list = models.list();
-    if !list.iter().any(|info| info.name == current.info().name) {
-        list.insert(0, current.info().clone());
+    // Whoever chose another one must find the way back.
+    let home = models.ready(configured).ok();
+    let home = home.and_then(|()| models.model(configured).ok());
+    for model in [home.as_deref(), Some(current)].into_iter().flatten() {
+        if list.iter().all(|info| info.name != model.info().name) {
+            list.insert(0, model.info().clone());
+        }
     }
     list
 }
