@@ -4,32 +4,44 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { Readable, Writable } from "node:stream";
-import * as acp from "@agentclientprotocol/sdk";
+import * as acp from "@agentclientprotocol/sdk/unstable";
 import Ajv from "ajv/dist/2020.js";
 
-const here = dirname(fileURLToPath(import.meta.url));
-export const scenario = join(here, "../../scenarios/main-job.json");
-const binary = process.env.TURNERY;
-if (!binary) throw new Error("set TURNERY to the path of the turnery binary");
-
-// The official schema, as the SDK's package ships it.
+// The official schemas, as the SDK's package ships them.
 const sdk = dirname(createRequire(import.meta.url).resolve("@agentclientprotocol/sdk"));
-const schema = JSON.parse(readFileSync(join(sdk, "../../../schema/v1/schema.json"), "utf8"));
 const ajv = new Ajv({ strict: false, validateFormats: false });
-ajv.addSchema(schema, "acp");
-const definitions = Object.entries(schema.$defs);
+const definitions = ["schema", "schema.unstable"].flatMap((name) => {
+  const file = join(sdk, `../../../schema/v1/${name}.json`);
+  const schema = JSON.parse(readFileSync(file, "utf8"));
+  ajv.addSchema(schema, name);
+  return Object.entries(schema.$defs).map(([key, definition]) => ({
+    method: definition["x-method"],
+    key,
+    at: `${name}#/$defs/${key}`,
+  }));
+});
+/** The stable definition if there is one: `session/fork` is only in the unstable schema. */
 const definitionOf = (method, ending) => {
-  const found = definitions.find(([name, d]) => d["x-method"] === method && name.endsWith(ending));
-  if (!found) throw new Error(`the schema has no ${ending} of ${method}`);
-  return ajv.getSchema(`acp#/$defs/${found[0]}`);
+  const found = definitions.find((one) => one.method === method && one.key.endsWith(ending));
+  if (!found) throw new Error(`the schemas have no ${ending} of ${method}`);
+  return ajv.getSchema(found.at);
 };
+
+const running = new Set();
+
+/** End those whose test failed before their end. */
+export function endAll() {
+  for (const child of running) {
+    child.stdin.destroy();
+    child.kill();
+  }
+}
 
 /** One agent process. `lines` holds every message it wrote, in order; each was valid when it came. */
 export class Agent {
-  static start(home, args = []) {
-    const child = spawn(binary, ["acp", "--model", `scripted:${scenario}`, ...args], {
+  static start([program, ...args], home) {
+    const child = spawn(program, args, {
       env: { PATH: process.env.PATH, HOME: home, TURNERY_HOME: join(home, "turnery") },
       stdio: ["pipe", "pipe", "pipe"],
     });
@@ -43,6 +55,8 @@ export class Agent {
     this.errors = "";
     this.asked = new Map();
     this.exited = once(child, "exit");
+    running.add(child);
+    child.on("exit", () => running.delete(child));
     child.stderr.on("data", (data) => (this.errors += data));
     const tap = (direction) => {
       let rest = "";
@@ -94,7 +108,7 @@ export class Agent {
       valid = definitionOf(this.asked.get(JSON.stringify(message.id)), "Response");
       value = message.result;
     } else {
-      valid = ajv.getSchema("acp#/$defs/Error");
+      valid = ajv.getSchema("schema#/$defs/Error");
       value = message.error;
     }
     if (!valid(value)) this.faults.push(`${ajv.errorsText(valid.errors)}: ${line}`);

@@ -1,6 +1,6 @@
 //! ci: the steps, in order, each with its time. The first that fails ends the run.
 
-use crate::{steps, trace};
+use crate::{clients, steps, trace};
 use anyhow::{Context, Result, bail};
 use std::time::Instant;
 
@@ -47,8 +47,8 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "clients",
-        what: "the official TypeScript client drives a whole session; real MCP servers are used in one",
-        run: steps::clients,
+        what: "the official TypeScript and Python clients drive a whole session; real MCP servers are used in one",
+        run: clients::run,
     },
     Step {
         name: "readme",

@@ -7,6 +7,7 @@
 )]
 
 mod ci;
+mod clients;
 mod steps;
 mod trace;
 

@@ -1,6 +1,6 @@
 //! steps: what each step of `cargo xtask ci` does.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -12,13 +12,13 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn cargo() -> Command {
+pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-fn succeed(command: &mut Command) -> Result<()> {
+pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()
@@ -98,45 +98,6 @@ pub(crate) fn cases() -> Result<()> {
     )
 }
 
-/// The official TypeScript client and the reference MCP servers, installed by npm, against the binary; and the
-/// published schemas, which come with them, against every line of our own tests.
-pub(crate) fn clients() -> Result<()> {
-    succeed(cargo().args(["build", "--locked", "--package", "turnery"]))?;
-    require("npm", "nodejs npm")?;
-    let binary = target().join("debug/turnery");
-    // The second uses what the first one brings.
-    for folder in ["clients/typescript", "mcp"] {
-        let folder = root().join("conformance").join(folder);
-        succeed(
-            Command::new("npm")
-                .args([
-                    "ci",
-                    "--no-audit",
-                    "--no-fund",
-                    "--ignore-scripts",
-                    "--loglevel=error",
-                ])
-                .current_dir(&folder),
-        )?;
-        succeed(
-            Command::new("node")
-                .args(["--test", "--test-reporter=spec"])
-                .current_dir(&folder)
-                .env("TURNERY", &binary),
-        )?;
-    }
-    let client = root().join("conformance/clients/typescript");
-    succeed(
-        cargo()
-            .args(["test", "--locked", "-p", "turnery-acp", "-p", "turnery"])
-            .args(["--test", "wire", "--test", "cli"])
-            .env(
-                "ACP_SCHEMA",
-                client.join("node_modules/@agentclientprotocol/sdk/schema"),
-            ),
-    )
-}
-
 /// The README's first command, as it stands there, in an empty home.
 pub(crate) fn readme() -> Result<()> {
     let readme = fs::read_to_string(root().join("README.md")).context("README.md")?;
@@ -186,34 +147,9 @@ pub(crate) fn readme() -> Result<()> {
 }
 
 /// Where cargo puts what it builds.
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root().join(folder),
         None => root().join("target"),
     }
-}
-
-/// Make sure that a program is there; install it from Debian's packages where that is allowed.
-fn require(program: &str, packages: &str) -> Result<()> {
-    let found = |name: &str| {
-        let path = env::var_os("PATH").unwrap_or_default();
-        env::split_paths(&path).any(|folder| folder.join(name).is_file())
-    };
-    if found(program) {
-        return Ok(());
-    }
-    if found("apt-get") {
-        let install = format!("apt-get update && apt-get install --yes {packages}");
-        let installed = Command::new("sh")
-            .args(["-c", &install])
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .stdin(Stdio::null())
-            .status();
-        if installed.is_ok_and(|status| status.success()) && found(program) {
-            return Ok(());
-        }
-    }
-    bail!(
-        "{program} is missing and could not be installed: install {packages}, then run this again"
-    )
 }

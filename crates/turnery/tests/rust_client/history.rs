@@ -1,0 +1,102 @@
+//! History: what a client would show of a session, made from the updates that it was sent.
+
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+const SHOWN: [&str; 5] = ["title", "kind", "status", "locations", "content"];
+
+/// The messages and calls in order, and the newest of each kind of update.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    pub(crate) items: Vec<Value>,
+    /// For each item its id; null for what this client's own person said.
+    ids: Vec<Value>,
+    /// For each call, in order, the statuses that it was told to have.
+    pub(crate) statuses: Vec<Vec<Value>>,
+    call_ids: Vec<Value>,
+    newest: BTreeMap<String, Value>,
+}
+
+impl History {
+    /// A live prompt is not sent back.
+    pub(crate) fn prompted(&mut self, text: &str) {
+        self.push(Value::Null, json!({ "user": text }));
+    }
+
+    pub(crate) fn take(&mut self, update: &Value) {
+        let kind = update["sessionUpdate"].as_str().expect("a kind");
+        self.newest.insert(kind.to_owned(), update.clone());
+        match kind {
+            "user_message_chunk" => self.text("user", update),
+            "agent_message_chunk" => self.text("agent", update),
+            "agent_thought_chunk" => self.text("thought", update),
+            "tool_call" => self.call(update, Some("pending")),
+            "tool_call_update" => self.call(update, None),
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, id: Value, item: Value) {
+        self.ids.push(id);
+        self.items.push(item);
+    }
+
+    fn text(&mut self, speaker: &str, update: &Value) {
+        let id = &update["messageId"];
+        let text = update["content"]["text"].as_str().expect("a text");
+        let goes_on = self.ids.last() == Some(id);
+        let last = self.items.last_mut().filter(|_| goes_on);
+        match last.and_then(|item| item.get_mut(speaker)) {
+            Some(Value::String(said)) => said.push_str(text),
+            _ => self.push(id.clone(), json!({ speaker: text })),
+        }
+    }
+
+    /// A call that says no status when it is announced is `announced`.
+    fn call(&mut self, update: &Value, announced: Option<&str>) {
+        let id = &update["toolCallId"];
+        if !self.call_ids.contains(id) {
+            self.push(id.clone(), json!({ "call": {} }));
+            self.call_ids.push(id.clone());
+            self.statuses.push(Vec::new());
+        }
+        let at = self.ids.iter().position(|it| it == id).expect("an item");
+        for field in SHOWN {
+            if let Some(value) = update.get(field) {
+                self.items[at]["call"][field] = value.clone();
+            }
+        }
+        let nth = self.call_ids.iter().position(|it| it == id);
+        let announced = announced.map(Value::from);
+        let status = update.get("status").cloned().or(announced);
+        self.statuses[nth.expect("a call")].extend(status);
+    }
+
+    /// The ids of all but the user's messages.
+    pub(crate) fn ids_of_the_agent(&self) -> Vec<&Value> {
+        let all = self.items.iter().zip(&self.ids);
+        all.filter(|(item, _)| item.get("user").is_none())
+            .map(|(_, id)| id)
+            .collect()
+    }
+
+    /// The newest update of a kind, or null.
+    pub(crate) fn newest(&self, kind: &str) -> &Value {
+        self.newest.get(kind).unwrap_or(&Value::Null)
+    }
+
+    pub(crate) fn plan(&self) -> Value {
+        self.newest("plan")["entries"].clone()
+    }
+}
+
+/// What each option is set to, by an answer or an update that has them all.
+pub(crate) fn current(answer: &Value) -> Value {
+    let options = answer["configOptions"].as_array();
+    let options = options.into_iter().flatten();
+    let set = options.map(|option| {
+        let id = option["id"].as_str().expect("an id").to_owned();
+        (id, option["currentValue"].clone())
+    });
+    Value::Object(Map::from_iter(set))
+}

@@ -1,0 +1,74 @@
+//! The official Rust client goes through a whole session of turnery, over two processes.
+
+mod client;
+mod history;
+mod story;
+
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+use story::told;
+
+fn conformance(file: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
+    folder.join(file).canonicalize().expect("the file")
+}
+
+fn expected() -> Value {
+    let text = fs::read_to_string(conformance("clients/whole-session.json")).expect("a text");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// What came of the story, with names for the places. The agent is started by `before`, if by anything.
+async fn tell(before: &[&str]) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = folder.path().canonicalize().expect("its path");
+    let scenario = conformance("scenarios/whole-session.json");
+    let scenario = scenario.to_str().expect("UTF-8");
+    let model = format!("scripted:{scenario}");
+    let turnery = [env!("CARGO_BIN_EXE_turnery"), "acp", "--model", &model];
+    let command = [before, &turnery].concat();
+    let command: Vec<String> = command.into_iter().map(str::to_owned).collect();
+    let tale = told(&command, &format!("scripted/{scenario}"), &home).await;
+    let project = home.join("project").display().to_string();
+    let tale = tale.to_string().replace(&project, "$PROJECT");
+    serde_json::from_str(&tale.replace(scenario, "$SCENARIO")).expect("JSON")
+}
+
+// proves: ACP-42, ACP-46
+#[tokio::test]
+async fn it_is_told_as_it_is_written() {
+    let (tale, expected) = (tell(&[]).await, expected());
+    for (part, what) in expected.as_object().expect("parts") {
+        assert_eq!(tale[part], *what, "{part}");
+    }
+    let parts = |all: &Value| all.as_object().map(serde_json::Map::len);
+    assert_eq!(parts(&tale), parts(&expected));
+}
+
+#[tokio::test]
+async fn an_agent_that_forgets_something_is_found_out() {
+    let forgetful = conformance("clients/forgetful.sh");
+    let forgetful = forgetful.to_str().expect("UTF-8");
+    let expected = expected();
+    let parts = expected.as_object().expect("parts");
+    for (forgotten, missed) in [
+        (
+            r#""sessionUpdate":"plan""#,
+            vec!["edited", "greeted", "loaded"],
+        ),
+        (
+            r#""sessionUpdate":"user_message_chunk""#,
+            vec!["forked", "loaded"],
+        ),
+        (r#""sessionUpdate":"config_option_update""#, vec!["edited"]),
+    ] {
+        let tale = tell(&[forgetful, forgotten]).await;
+        let differ = parts.keys().filter(|part| tale[*part] != parts[*part]);
+        let mut differ: Vec<&String> = differ.collect();
+        differ.sort();
+        assert_eq!(differ, missed, "{forgotten}");
+    }
+}
