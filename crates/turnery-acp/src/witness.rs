@@ -13,7 +13,7 @@ mod v2;
 use line::{Line, members};
 use schema::Shape;
 use serde_json::{Value, value::RawValue};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 /// Hears one connection, from its first line to its last.
 #[derive(Debug, Default)]
@@ -23,15 +23,23 @@ pub struct Witness {
     /// What the client has written of a line that has no end yet.
     begun: Vec<u8>,
     /// Requests of the client that wait for their answer, by the text of their ids.
-    asked: HashMap<String, VecDeque<Asked>>,
+    asked: HashMap<String, Owed>,
     /// Errors without an id that are due.
     faults: usize,
     /// Requests of the agent that wait for the client's answer.
     asks: HashMap<String, String>,
 }
 
+/// Requests of the client under one id.
+#[derive(Debug, Default)]
+struct Owed {
+    requests: Vec<Asked>,
+    /// How many answers have come.
+    answers: usize,
+}
+
 /// A request of the client.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Asked {
     method: String,
     params: Option<Box<RawValue>>,
@@ -70,7 +78,7 @@ impl Witness {
                 method,
                 params,
                 is_fault,
-            } => self.asked.entry(id).or_default().push_back(Asked {
+            } => self.asked.entry(id).or_default().requests.push(Asked {
                 method,
                 params,
                 is_fault,
@@ -151,24 +159,40 @@ impl Witness {
         Self::check((self.table().tells)(method), &message["params"])
     }
 
-    /// What is answered: it was asked, and not answered yet (RPC-12).
-    fn answered(&mut self, id: &str) -> Option<Asked> {
-        let waiting = self.asked.get_mut(id)?;
-        let asked = waiting.pop_front();
-        if waiting.is_empty() {
-            self.asked.remove(id);
+    /// An answer has come: it was asked for, and not given yet (RPC-12). Of several requests under one id
+    /// nobody can tell which one it answers, so all are given.
+    fn answered(&mut self, id: &str) -> Result<Vec<Asked>, String> {
+        let owed = self.asked.get_mut(id).ok_or("nobody asked")?;
+        owed.answers += 1;
+        if owed.answers < owed.requests.len() {
+            return Ok(owed.requests.clone());
         }
-        asked
+        let owed = self.asked.remove(id);
+        Ok(owed.map_or_else(Vec::new, |owed| owed.requests))
     }
 
     fn result(&mut self, result: &Value, id: &str) -> Result<(), String> {
-        let asked = self.answered(id).ok_or("nobody asked")?;
+        let requests = self.answered(id)?;
+        let version = result["protocolVersion"].as_u64();
+        if let Some(version) = version
+            && requests.iter().any(|asked| asked.method == "initialize")
+        {
+            self.version = version;
+        }
+        let mut verdict = Ok(());
+        for asked in &requests {
+            verdict = self.fits(asked, result);
+            if verdict.is_ok() {
+                break;
+            }
+        }
+        verdict
+    }
+
+    /// Whether this is a result of that request.
+    fn fits(&self, asked: &Asked, result: &Value) -> Result<(), String> {
         if asked.is_fault {
             return Err("a result for a request without \"jsonrpc\"".to_owned());
-        }
-        if asked.method == "initialize" {
-            let version = result["protocolVersion"].as_u64();
-            self.version = version.ok_or("no version")?;
         }
         let (params, answer) = match (self.table().answers)(&asked.method) {
             Some(shapes) => shapes,
@@ -200,7 +224,6 @@ impl Witness {
             self.faults -= 1;
             return Ok(());
         }
-        self.answered(id).ok_or("nobody asked").map(drop)?;
-        Ok(())
+        self.answered(id).map(drop)
     }
 }

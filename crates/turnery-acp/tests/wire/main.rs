@@ -6,6 +6,7 @@ mod ending;
 mod every_end;
 mod folders;
 mod forks;
+mod fuzz;
 mod harness;
 mod kit;
 mod lists;

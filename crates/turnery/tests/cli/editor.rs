@@ -3,7 +3,7 @@
 use crate::home::{Home, end};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    io::ioctl_fionread,
+    io::{Errno, ioctl_fionread},
     process::{Pid, PidfdFlags, pidfd_open},
 };
 use serde_json::{Value, json};
@@ -248,10 +248,18 @@ pub(crate) struct Started(OwnedFd);
 
 impl Started {
     pub(crate) fn read(path: &Path) -> Self {
+        Self::find(path).expect("it runs")
+    }
+
+    /// `None` if it has ended.
+    pub(crate) fn find(path: &Path) -> Option<Self> {
         let text = fs::read_to_string(path).expect("its number");
         let pid = text.trim().parse().ok().and_then(Pid::from_raw);
-        let fd = pidfd_open(pid.expect("a number"), PidfdFlags::empty()).expect("it runs");
-        Self(fd)
+        match pidfd_open(pid.expect("a number"), PidfdFlags::empty()) {
+            Ok(fd) => Some(Self(fd)),
+            Err(Errno::SRCH) => None,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// Wait for its end, which is near.

@@ -1,0 +1,238 @@
+//! Play: one input into one connection, in virtual time, with a client that answers as the dice fall.
+
+use super::input::Dice;
+use crate::harness::World;
+use serde_json::{Value, json};
+use std::{cell::Cell, sync::Once, time::Duration};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::unix::pipe,
+    sync::watch,
+};
+use turnery_acp::{Input, Output, ServeOptions, serve, witness::Witness};
+
+/// How long the client waits for a session before it goes on without, and for its last prompt.
+const A_WHILE: Duration = Duration::from_millis(50);
+
+thread_local! {
+    static PANICS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What came of an input.
+pub(super) struct Played {
+    pub(super) lines: usize,
+    /// What sorts of lines came out.
+    pub(super) said: Vec<String>,
+}
+
+/// Count the panics of each thread: the agent catches its own, and they are findings all the same.
+fn watch_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            PANICS.set(PANICS.get() + 1);
+            before(panic);
+        }));
+    });
+}
+
+pub(super) fn play(seed: u64, input: &[u8]) -> Result<Played, String> {
+    watch_panics();
+    let before = PANICS.get();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    let played = runtime.block_on(connection(seed, input))?;
+    drop(runtime);
+    match PANICS.get() - before {
+        0 => Ok(played),
+        _ => Err("it panicked".to_owned()),
+    }
+}
+
+/// Some answers are calls, one of which asks, and one of which ends only when it is cancelled.
+fn world() -> World {
+    let call = |name: &str| json!({"steps": [{"tool_call": {"name": name, "args": {}}}]});
+    World::new(json!([
+        {"steps": [{"text": ["a ", "b"]}]},
+        call("change"),
+        {"steps": [{"text": "c"}, {"delay_ms": 5}, {"tool_call": {"name": "look", "args": {}}}]},
+        call("hang"),
+    ]))
+}
+
+async fn connection(seed: u64, input: &[u8]) -> Result<Played, String> {
+    let world = world();
+    let (to_agent, agent_input) = pipe::pipe().expect("a pipe");
+    let (agent_output, from_agent) = pipe::pipe().expect("a pipe");
+    let options = ServeOptions {
+        v2: seed.is_multiple_of(2),
+        drain: seed.is_multiple_of(3),
+        ..ServeOptions::default()
+    };
+    let agent = world.agent();
+    let served = serve(
+        agent,
+        Input::Pipe(agent_input),
+        Output::Pipe(agent_output),
+        options,
+    );
+    let (session, made) = watch::channel(None);
+    let client = Client {
+        witness: Witness::default(),
+        to_agent: Some(to_agent),
+        dice: Dice::new(seed),
+        session,
+        lines: 0,
+        said: Vec::new(),
+    };
+    let cwd = world.cwd().display().to_string();
+    let client = client.play(input, &cwd, from_agent, made);
+    // Whether it hangs is for a real clock to say. This one may run far ahead while a child of another test holds
+    // a copy of the pipe, from its fork to its exec.
+    let (reason, played) = tokio::join!(Box::pin(served), Box::pin(client));
+    reason.map_err(|error| error.to_string())?;
+    played
+}
+
+struct Client {
+    witness: Witness,
+    to_agent: Option<pipe::Sender>,
+    dice: Dice,
+    session: watch::Sender<Option<String>>,
+    lines: usize,
+    said: Vec<String>,
+}
+
+impl Client {
+    /// Write the input, with the folder and the session in the places that were left for them, and answer
+    /// what is asked meanwhile; until the agent has closed its end.
+    async fn play(
+        mut self,
+        input: &[u8],
+        cwd: &str,
+        from_agent: pipe::Receiver,
+        made: watch::Receiver<Option<String>>,
+    ) -> Result<Played, String> {
+        let text = replaced(input, b"FOLDER", cwd.as_bytes());
+        let mut parts = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(<[u8]>::to_vec);
+        let mut lines = BufReader::new(from_agent).lines();
+        let mut pause = Box::pin(tokio::time::sleep(Duration::ZERO));
+        let mut part: Option<Vec<u8>> = parts.next();
+        loop {
+            tokio::select! {
+                biased;
+                line = lines.next_line() => match line.map_err(|error| error.to_string())? {
+                    Some(line) => {
+                        self.heard(&line).await?;
+                        if part.is_some() && made.borrow().is_some() {
+                            pause = Box::pin(tokio::time::sleep(Duration::ZERO));
+                        }
+                    }
+                    None => break,
+                },
+                () = &mut pause, if self.to_agent.is_some() => {
+                    let id = made.borrow().clone();
+                    match part.take() {
+                        Some(bytes) => {
+                            let bytes = replaced(&bytes, b"SESSION", id.as_deref().unwrap_or("s").as_bytes());
+                            self.write(&bytes).await;
+                            part = parts.next();
+                            let needs = part.as_ref().is_some_and(|part| find(part, b"SESSION").is_some());
+                            let wait = match needs && id.is_none() || part.is_none() || self.dice.below(4) == 0 {
+                                true => A_WHILE,
+                                false => Duration::ZERO,
+                            };
+                            pause = Box::pin(tokio::time::sleep(wait));
+                        }
+                        None => {
+                            self.witness.closed();
+                            self.to_agent = None;
+                        }
+                    }
+                }
+            }
+        }
+        self.witness.ended()?;
+        Ok(Played {
+            lines: self.lines,
+            said: self.said,
+        })
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
+        let Some(to_agent) = &mut self.to_agent else {
+            return;
+        };
+        self.witness.sent(bytes);
+        // An agent that has ended already owes nothing that it has not read; none of these inputs makes it.
+        let _ = to_agent.write_all(bytes).await;
+    }
+
+    async fn heard(&mut self, line: &str) -> Result<(), String> {
+        let message = self.witness.heard(line)?;
+        self.lines += 1;
+        self.said.push(sort(&message));
+        if message["error"]["message"] == "The agent broke while it answered" {
+            return Err(format!("it broke: {line}"));
+        }
+        if let Some(id) = message["result"]["sessionId"].as_str() {
+            self.session.send_replace(Some(id.to_owned()));
+        }
+        if message["method"].is_string() && message.get("id").is_some() {
+            let chosen = message["params"]["options"][self.dice.below(5)]["optionId"].clone();
+            let result = match self.dice.below(6) {
+                0 => return Ok(()),
+                1 => json!({"outcome": {"outcome": "cancelled"}}),
+                2 => json!(null),
+                _ => json!({"outcome": {"outcome": "selected", "optionId": chosen}}),
+            };
+            let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            // On a line of its own, wherever the input stands.
+            self.write(format!("\n{reply}\n").as_bytes()).await;
+        }
+        Ok(())
+    }
+}
+
+/// What sort of line it is, without what differs from run to run.
+fn sort(message: &Value) -> String {
+    let update = &message["params"]["update"];
+    let error = &message["error"];
+    let mut keys: Vec<&String> = message["result"]
+        .as_object()
+        .map_or(Vec::new(), |members| members.keys().collect());
+    keys.sort();
+    let details = error["data"]["details"].as_str().unwrap_or_default();
+    let words = details.split(|c: char| !c.is_ascii_alphabetic());
+    let words: Vec<&str> = words.filter(|word| word.len() > 2).take(8).collect();
+    format!(
+        "{} {} {} {} {keys:?} {} {words:?}",
+        message["method"],
+        update["sessionUpdate"],
+        update["status"],
+        error["code"],
+        message["result"]["stopReason"],
+    )
+}
+
+fn find(text: &[u8], word: &[u8]) -> Option<usize> {
+    text.windows(word.len()).position(|part| part == word)
+}
+
+fn replaced(text: &[u8], word: &[u8], by: &[u8]) -> Vec<u8> {
+    let mut rest = text;
+    let mut out = Vec::new();
+    while let Some(at) = find(rest, word) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(by);
+        rest = &rest[at + word.len()..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
