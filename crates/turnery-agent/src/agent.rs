@@ -1,9 +1,10 @@
 //! Agent: opens sessions, lists them, deletes them.
 
 mod fork;
+mod replay;
 
 use crate::{
-    Item, Outbox, Ports, Projects, Session, SessionOptions, Settings, TraceSink, ask_user,
+    Ports, Projects, Session, SessionOptions, Settings, TraceSink, ask_user,
     observe::observing,
     session::{History, Known, MAILBOX, Task, Tools, offered},
     sink::Tap,
@@ -11,15 +12,14 @@ use crate::{
 };
 use std::{
     collections::VecDeque,
-    future::poll_fn,
     path::{Path, PathBuf},
     sync::Arc,
 };
 use tokio::sync::{mpsc, watch};
-use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, compaction::text_tokens};
+use turnery_engine::{LoopRecord, SessionId, compaction::text_tokens};
 use turnery_models::{Catalogue, Model, Thinking};
 use turnery_store::{
-    ListPage, ListQuery, NewSession, Owner, Remark, SessionInfo, SessionPatch, Store, StoreError,
+    ListPage, ListQuery, NewSession, Owner, SessionInfo, SessionPatch, Store, StoreError,
 };
 use turnery_tools::{
     McpServer, Mode, PathRefused, Policy, Servers, Toolbox, Workspace, mcp::Launch,
@@ -245,7 +245,7 @@ impl Agent {
             self.store.patch(id, patch).await?
         };
         let chain = match replay {
-            true => show(&*self.store, id, &mut *ports.outbox).await?,
+            true => replay::show(&*self.store, id, &mut *ports.outbox).await?,
             false => self.store.history(id).await?,
         };
         let servers = self.servers(request.mcp, &settings, &workspace);
@@ -489,55 +489,4 @@ fn folder(path: &Path) -> PathBuf {
 
 fn known_level(word: &str) -> Option<Thinking> {
     serde_json::from_value(word.into()).ok()
-}
-
-/// Show a stored conversation, in order, as fast as the client takes it; and what was said beside it, at
-/// the time when it was (LOAD-1). The store reads one page of it while another is shown; the events of no
-/// more than these two are held.
-async fn show(
-    store: &dyn Store,
-    id: &SessionId,
-    outbox: &mut dyn Outbox,
-) -> Result<Vec<Arc<LoopRecord>>, StoreError> {
-    let remarks = store.remarks(id).await?.into_iter();
-    let mut remarks = remarks.map(|it| event_of(id, it)).peekable();
-    let mut chain = Vec::new();
-    let mut page = store.shown(id, None).await?;
-    loop {
-        let coming = page.rest.take().map(|rest| store.shown(id, Some(rest)));
-        for event in &page.events {
-            while let Some(remark) = remarks.next_if(|remark| remark.at < event.at) {
-                replay(&remark, outbox).await;
-            }
-            replay(event, outbox).await;
-        }
-        chain.append(&mut page.loops);
-        page = match coming {
-            Some(coming) => coming.await?,
-            None => break,
-        };
-    }
-    for remark in remarks {
-        replay(&remark, outbox).await;
-    }
-    Ok(chain)
-}
-
-async fn replay(event: &Event, outbox: &mut dyn Outbox) {
-    poll_fn(|cx| outbox.poll_room(cx)).await;
-    outbox.push(Item::Replay(event));
-}
-
-/// A remark as what it is for a client: a settled message. It is of no loop.
-fn event_of(id: &SessionId, remark: Remark) -> Event {
-    Event {
-        session_id: id.clone(),
-        loop_id: LoopId::from(format!("{id}.command")),
-        seq: 0,
-        turn_index: None,
-        at: remark.at,
-        kind: EventKind::MessageEnd {
-            message: Arc::new(remark.message),
-        },
-    }
 }

@@ -1,10 +1,11 @@
 //! What a session was set to and what its person said for good is there again when it is opened again.
 
 use crate::world::{Act, ROOM, Seen, World, drain, say};
+use std::sync::Arc;
 use turnery_agent::{Answer, Ports};
 use turnery_engine::{Content, EventKind, LlmMessage, Message};
 use turnery_models::Thinking;
-use turnery_store::{Always, Remark, SessionPatch};
+use turnery_store::{Always, MemoryStore, Remark, SessionPatch, SqliteStore, Store, export};
 
 fn chose(id: &str) -> Answer {
     Answer::Chose(id.to_owned())
@@ -151,4 +152,65 @@ async fn what_was_said_beside_is_shown_in_its_place() {
     assert_eq!(texts, expected);
     say(&again, "c").result().await.unwrap();
     assert_eq!(world.puppet.request(2), ["a", "one", "b", "two", "c"]);
+}
+
+/// What was stored before there were events is shown too: what was said, and each call in its final state.
+// proves: LOAD-1, LOAD-7, LOOP-83
+#[tokio::test(start_paused = true)]
+async fn what_is_older_than_events_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    shows_what_is_older(Arc::new(MemoryStore::new())).await;
+    let file = folder.path().join("sessions.db");
+    shows_what_is_older(Arc::new(SqliteStore::open(file))).await;
+}
+
+async fn shows_what_is_older(store: Arc<dyn Store>) {
+    let script: [&[Act]; 4] = [
+        &[Act::Say("one"), Act::Call("c", "look")],
+        &[Act::Say("two")],
+        &[Act::Say("three")],
+        &[Act::Say("four")],
+    ];
+    let world = World::over(store, &script);
+    let (session, _seen) = world.session(ROOM).await;
+    for text in ["a", "b", "c"] {
+        say(&session, text).result().await.unwrap();
+    }
+    session.close().await;
+    let id = session.id();
+    let document = export::export(&*world.store, id).await.unwrap();
+    let mut old = serde_json::to_value(&document).unwrap();
+    for at in [0, 2] {
+        let fields = old["loops"][at].as_object_mut().unwrap();
+        fields.remove("events");
+        fields.remove("turns");
+    }
+    world.store.delete(id).await.unwrap();
+    let old = export::Document::parse(&old.to_string()).unwrap();
+    export::import(&*world.store, old).await.unwrap();
+
+    let (_again, mut seen) = world.open(id, true).await;
+    let shown: Vec<String> = drain(&mut seen)
+        .into_iter()
+        .filter_map(|seen| match seen {
+            Seen::Replay(event) => match event.kind {
+                EventKind::MessageEnd { message } => Some(message.message.text()),
+                EventKind::ToolCallRequested { call, .. } => {
+                    Some(format!("{} asked", call.call_id))
+                }
+                EventKind::ToolExecutionEnd {
+                    call_id, envelope, ..
+                } => Some(match envelope.result {
+                    Ok(_) => format!("{call_id} done"),
+                    Err(failure) => format!("{call_id} failed: {failure}"),
+                }),
+                _ => None,
+            },
+            Seen::Live(_) | Seen::Info(_) => None,
+        })
+        .collect();
+    let expected = [
+        "a", "one", "c asked", "done", "c done", "two", "b", "three", "c", "four",
+    ];
+    assert_eq!(shown, expected);
 }

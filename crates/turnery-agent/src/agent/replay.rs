@@ -1,0 +1,148 @@
+//! Replay: shows a client what is stored of a session (LOAD-1).
+
+use crate::{Item, Outbox};
+use std::{collections::VecDeque, future::poll_fn, sync::Arc};
+use turnery_engine::{
+    CallDetail, Disposition, Event, EventKind, FailureKind, LlmMessage, LoopId, LoopRecord,
+    Message, SessionId, ToolEnvelope,
+};
+use turnery_store::{Remark, Store, StoreError};
+
+/// Show a stored conversation, in order, as fast as the client takes it; and what was said beside it, at
+/// the time when it was. The store reads one page of it while another is shown; the events of no more than
+/// these two are held.
+pub(super) async fn show(
+    store: &dyn Store,
+    id: &SessionId,
+    outbox: &mut dyn Outbox,
+) -> Result<Vec<Arc<LoopRecord>>, StoreError> {
+    let remarks = store.remarks(id).await?.into_iter();
+    let mut screen = Screen {
+        remarks: remarks.map(|it| event_of(id, it)).collect(),
+        outbox,
+        last: None,
+    };
+    let mut chain = Vec::new();
+    let mut page = store.shown(id, None).await?;
+    loop {
+        let coming = page.rest.take().map(|rest| store.shown(id, Some(rest)));
+        let mut ended = page.loops.iter().peekable();
+        for event in &page.events {
+            while let Some(record) = ended.next_if(|it| it.loop_id != event.loop_id) {
+                screen.end(record).await;
+            }
+            screen.event(event).await;
+        }
+        for record in ended {
+            screen.end(record).await;
+        }
+        chain.append(&mut page.loops);
+        page = match coming {
+            Some(coming) => coming.await?,
+            None => break,
+        };
+    }
+    while let Some(remark) = screen.remarks.pop_front() {
+        screen.put(&remark).await;
+    }
+    Ok(chain)
+}
+
+struct Screen<'a> {
+    outbox: &'a mut dyn Outbox,
+    /// Those that are still to come.
+    remarks: VecDeque<Event>,
+    /// The loop that was shown last.
+    last: Option<LoopId>,
+}
+
+impl Screen<'_> {
+    async fn event(&mut self, event: &Event) {
+        while let Some(remark) = self.remarks.pop_front_if(|remark| remark.at < event.at) {
+            self.put(&remark).await;
+        }
+        self.put(event).await;
+        if self.last.as_ref() != Some(&event.loop_id) {
+            self.last = Some(event.loop_id.clone());
+        }
+    }
+
+    /// A loop is at its end. One that nothing was shown of was stored before there were events; what is
+    /// known of it then are its messages (LOOP-83).
+    async fn end(&mut self, record: &LoopRecord) {
+        if self.last.as_ref() != Some(&record.loop_id) {
+            for event in told(record) {
+                self.event(&event).await;
+            }
+        }
+    }
+
+    async fn put(&mut self, event: &Event) {
+        poll_fn(|cx| self.outbox.poll_room(cx)).await;
+        self.outbox.push(Item::Replay(event));
+    }
+}
+
+/// A remark as what it is for a client: a settled message. It is of no loop.
+fn event_of(id: &SessionId, remark: Remark) -> Event {
+    Event {
+        session_id: id.clone(),
+        loop_id: LoopId::from(format!("{id}.command")),
+        seq: 0,
+        turn_index: None,
+        at: remark.at,
+        kind: EventKind::MessageEnd {
+            message: Arc::new(remark.message),
+        },
+    }
+}
+
+/// What must have happened in a loop for its messages to be what they are.
+fn told(record: &LoopRecord) -> Vec<Event> {
+    let messages = record.messages.iter();
+    let kinds = messages.flat_map(of);
+    let events = kinds.zip(0..).map(|(kind, seq)| Event {
+        session_id: record.session_id.clone(),
+        loop_id: record.loop_id.clone(),
+        seq,
+        turn_index: None,
+        at: record.started_at,
+        kind,
+    });
+    events.collect()
+}
+
+fn of(message: &Arc<LlmMessage>) -> Vec<EventKind> {
+    let mut kinds = vec![EventKind::MessageEnd {
+        message: Arc::clone(message),
+    }];
+    for call in message.message.calls() {
+        kinds.push(EventKind::ToolCallRequested {
+            call: call.clone(),
+            detail: CallDetail {
+                title: call.name.clone(),
+                ..CallDetail::default()
+            },
+        });
+    }
+    if let Message::ToolResult {
+        call_id,
+        tool_name,
+        content,
+        is_error,
+    } = &message.message
+    {
+        let envelope = match is_error {
+            true => ToolEnvelope::failed(FailureKind::ExecutionError, message.message.text()),
+            false => ToolEnvelope::ok(content.clone()),
+        };
+        kinds.push(EventKind::ToolExecutionEnd {
+            call_id: call_id.clone(),
+            tool_name: tool_name.clone(),
+            envelope,
+            disposition: Disposition::Executed,
+            child_loop_id: None,
+        });
+    }
+    kinds
+}
