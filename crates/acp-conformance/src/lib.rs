@@ -4,8 +4,10 @@
 //! code: this crate imports none of the others.
 
 pub mod case;
+pub mod model;
 pub mod pattern;
 pub mod play;
+pub mod profile;
 
 pub use case::{Case, CaseError, Step};
 pub use play::{Agent, Failure, play};

@@ -1,0 +1,49 @@
+//! The fake model on its own, to point an agent at by hand.
+//!
+//! `cargo run --example fake_model -- SCRIPT [PROFILE]` says where it listens, and when its stdin ends,
+//! what was asked of it.
+#![expect(clippy::print_stdout, reason = "a command for a terminal")]
+
+use acp_conformance::{
+    model::{FakeModel, Rules, answers},
+    profile::Profile,
+};
+use anyhow::{Context, Result};
+use std::{env, fs, io};
+
+fn main() -> Result<()> {
+    let mut arguments = env::args().skip(1);
+    let script = arguments.next().context("say which script")?;
+    let script = fs::read_to_string(&script).with_context(|| script.clone())?;
+    let rules = match arguments.next() {
+        Some(name) => Profile::find(&name)?.rules(),
+        None => Rules::default(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let model = FakeModel::start(rules).await?;
+        model.says(None, answers(&script)?);
+        println!("{}", model.base());
+        tokio::task::spawn_blocking(|| io::copy(&mut io::stdin(), &mut io::sink())).await??;
+        for exchange in model.exchanges() {
+            let tools = exchange.asked.iter().flat_map(|asked| &asked.offered);
+            let tools: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+            println!(
+                "{} {} {:?} {:?} {:?} calls {:?} missing {:?} of {tools:?}",
+                exchange.method,
+                exchange.path,
+                exchange.role,
+                exchange.status,
+                exchange.fate,
+                exchange.calls,
+                exchange.missing,
+            );
+            if env::var_os("BODIES").is_some() {
+                println!("{}", exchange.body);
+            }
+        }
+        Ok(())
+    })
+}

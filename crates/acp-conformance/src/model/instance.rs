@@ -1,0 +1,114 @@
+//! The least that a JSON schema accepts: what a tool must be told besides what a case says, and the
+//! answer to a request that wants JSON.
+
+use super::asked::items;
+use serde_json::{Map, Value, json};
+
+/// How deep references are followed; schemas may refer to themselves.
+const DEPTH: usize = 16;
+
+/// A value that obeys a schema, with nothing in it that need not be.
+pub(super) fn instance(schema: &Value) -> Value {
+    of(schema, schema, 0)
+}
+
+/// The type of a schema, in lower case; of several, the first that is not null.
+pub(super) fn kind(schema: &Value) -> String {
+    let named = match &schema["type"] {
+        Value::String(kind) => Some(kind.as_str()),
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|k| *k != "null"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    };
+    if let Some(named) = named {
+        return named.to_lowercase();
+    }
+    let choices = ["anyOf", "oneOf"]
+        .iter()
+        .flat_map(|word| items(&schema[*word]));
+    if let Some(choice) = choices.map(kind).find(|kind| kind != "null") {
+        return choice;
+    }
+    let fallback = if schema["properties"].is_object() {
+        "object"
+    } else {
+        "string"
+    };
+    fallback.to_owned()
+}
+
+fn of(schema: &Value, root: &Value, depth: usize) -> Value {
+    if depth > DEPTH {
+        return Value::Null;
+    }
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = root.pointer(reference.trim_start_matches('#'));
+        return target.map_or(Value::Null, |target| of(target, root, depth + 1));
+    }
+    if let Some(constant) = schema.get("const") {
+        return constant.clone();
+    }
+    if let Some(first) = items(&schema["enum"]).first() {
+        return first.clone();
+    }
+    if let Some(value) = schema.get("default").filter(|value| !value.is_null()) {
+        return value.clone();
+    }
+    for word in ["anyOf", "oneOf", "allOf"] {
+        if let Some(first) = items(&schema[word]).first() {
+            return of(first, root, depth + 1);
+        }
+    }
+    match kind(schema).as_str() {
+        "object" => {
+            let required = items(&schema["required"]).iter().filter_map(Value::as_str);
+            let fields = required.map(|name| {
+                let field = of(&schema["properties"][name], root, depth + 1);
+                (name.to_owned(), field)
+            });
+            Value::Object(fields.collect::<Map<_, _>>())
+        }
+        "array" if schema["minItems"].as_u64().unwrap_or(0) > 0 => {
+            json!([of(&schema["items"], root, depth + 1)])
+        }
+        "array" => json!([]),
+        "integer" | "number" => schema.get("minimum").cloned().unwrap_or_else(|| json!(1)),
+        "boolean" => json!(false),
+        "null" => Value::Null,
+        _ => json!("conformance"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_required_is_there() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "mode": {"enum": ["fast", "slow"]},
+                "depth": {"type": ["integer", "null"], "minimum": 3},
+                "deep": {"$ref": "#/definitions/deep"},
+                "many": {"type": "ARRAY", "minItems": 1, "items": {"type": "BOOLEAN"}},
+                "unasked": {"type": "string"},
+            },
+            "required": ["path", "mode", "depth", "deep", "many"],
+            "definitions": {"deep": {"anyOf": [{"const": "x"}, {"type": "null"}]}},
+        });
+        assert_eq!(
+            instance(&schema),
+            json!({"path": "conformance", "mode": "fast", "depth": 3, "deep": "x", "many": [false]})
+        );
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_ends() {
+        let schema = json!({"$ref": "#"});
+        assert_eq!(instance(&schema), Value::Null);
+    }
+}

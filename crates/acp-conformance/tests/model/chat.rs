@@ -1,0 +1,125 @@
+//! OpenAI Chat Completions, by the chunks that its documentation shows.
+
+use crate::wire::{model, post};
+use acp_conformance::model::{Api, Said, Voice};
+use serde_json::{Value, json};
+
+const PATH: &str = "/v1/chat/completions";
+
+fn request(stream: bool) -> Value {
+    let parameters = json!({"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}, "required": ["path", "content"]});
+    json!({
+        "model": "m", "stream": stream,
+        "tools": [{"type": "function", "function": {"name": "write", "parameters": parameters}}],
+        "messages": [
+            {"role": "system", "content": "Be terse."},
+            {"role": "user", "content": [{"type": "text", "text": "Write"}, {"type": "text", "text": "it"}]},
+            {"role": "assistant", "content": null, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "write", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "c", "content": "done"},
+        ],
+    })
+}
+
+fn chunk(delta: Value, finish: Value) -> Value {
+    json!({
+        "id": "chatcmpl-0", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "m",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    })
+}
+
+#[tokio::test]
+async fn reasoning_text_and_calls_are_deltas_of_one_choice() {
+    let model = model("think \"a\"\ntext \"one\"\ncall write {\"path\": \"/a\", \"text\": \"t\"}\ncall tool:gone {}\nusage 11 7").await;
+    let chunks = post(&model, PATH, &request(true)).await.unnamed();
+    let null = Value::Null;
+    let call = |call: Value| chunk(json!({"tool_calls": [call]}), Value::Null);
+    // The order of two arguments is not ours to say.
+    let arguments =
+        chunks[4]["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].clone();
+    let read: Value = serde_json::from_str(arguments.as_str().unwrap()).unwrap();
+    assert_eq!(read, json!({"path": "/a", "content": "t"}));
+    assert_eq!(
+        chunks,
+        [
+            chunk(json!({"role": "assistant", "content": ""}), null.clone()),
+            chunk(json!({"reasoning_content": "a"}), null.clone()),
+            chunk(json!({"content": "one"}), null),
+            call(
+                json!({"index": 0, "id": "call_0_0", "type": "function", "function": {"name": "write", "arguments": ""}})
+            ),
+            call(json!({"index": 0, "function": {"arguments": arguments}})),
+            call(
+                json!({"index": 1, "id": "call_0_1", "type": "function", "function": {"name": "gone", "arguments": ""}})
+            ),
+            call(json!({"index": 1, "function": {"arguments": "{}"}})),
+            chunk(json!({}), json!("tool_calls")),
+            json!({
+                "id": "chatcmpl-0", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "m", "choices": [],
+                "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+            }),
+            json!("[DONE]"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn unstreamed_it_is_one_completion() {
+    let model = model("think \"a\"\ntext \"one \"\ntext \"two\"\ncall tool:gone {\"a\": 1}\n---\ntext \"x\"\nlength\n---\nrefuse \"no\"").await;
+    let completion = post(&model, PATH, &request(false)).await.json();
+    assert_eq!(completion["object"], "chat.completion");
+    assert_eq!(
+        completion["choices"],
+        json!([{
+            "index": 0,
+            "message": {
+                "role": "assistant", "content": "one two", "reasoning_content": "a",
+                "tool_calls": [{"id": "call_0_0", "type": "function", "function": {"name": "gone", "arguments": "{\"a\":1}"}}],
+            },
+            "finish_reason": "tool_calls",
+        }])
+    );
+    let completion = post(&model, PATH, &request(false)).await.json();
+    assert_eq!(completion["choices"][0]["finish_reason"], "length");
+    let completion = post(&model, PATH, &request(false)).await.json();
+    let choice = &completion["choices"][0];
+    assert_eq!(choice["finish_reason"], "content_filter");
+    assert_eq!(
+        choice["message"],
+        json!({"role": "assistant", "content": null, "refusal": "no"})
+    );
+}
+
+#[tokio::test]
+async fn errors_come_as_a_status_or_within_the_stream() {
+    let model = model("error 429\n---\ntext \"x\"\nerror 500 \"broke\"").await;
+    let error = post(&model, PATH, &request(true)).await;
+    assert_eq!(error.status, 429);
+    assert_eq!(error.json()["error"]["type"], "rate_limit_exceeded");
+    let chunks = post(&model, PATH, &request(true)).await.unnamed();
+    assert_eq!(
+        chunks.last(),
+        Some(
+            &json!({"error": {"message": "broke", "type": "server_error", "param": null, "code": null}})
+        )
+    );
+}
+
+#[tokio::test]
+async fn the_request_is_recorded_as_it_was_meant() {
+    let model = model("text \"x\"").await;
+    post(&model, PATH, &request(true)).await;
+    let asked = model.conversation().remove(0).asked.unwrap();
+    assert_eq!((asked.api, asked.system.as_str()), (Api::Chat, "Be terse."));
+    let said = |by, text: &str| Said {
+        by,
+        text: text.to_owned(),
+    };
+    assert_eq!(
+        asked.said,
+        [
+            said(Voice::User, "Write\nit"),
+            said(Voice::Model, "write {}"),
+            said(Voice::Tool, "done"),
+        ]
+    );
+}

@@ -1,0 +1,112 @@
+//! Gemini, by the chunks that its documentation shows.
+
+use crate::wire::{model, post};
+use acp_conformance::model::{Api, Said, Voice};
+use serde_json::{Value, json};
+
+const STREAM: &str = "/v1beta/models/gemini-x:streamGenerateContent?alt=sse";
+const WHOLE: &str = "/v1beta/models/gemini-x:generateContent";
+
+fn request() -> Value {
+    json!({
+        "systemInstruction": {"parts": [{"text": "Be terse."}]},
+        "tools": [{"functionDeclarations": [
+            {"name": "read_file", "parametersJsonSchema": {"type": "object", "properties": {"absolute_path": {"type": "string"}}, "required": ["absolute_path"]}},
+            {"name": "run_shell_command", "parameters": {"type": "OBJECT", "properties": {"command": {"type": "STRING"}}, "required": ["command"]}},
+        ]}],
+        "contents": [
+            {"role": "user", "parts": [{"text": "Look"}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "read_file", "args": {"absolute_path": "/b"}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "read_file", "response": {"output": "bee"}}}]},
+        ],
+    })
+}
+
+fn chunk(part: Value) -> Value {
+    json!({
+        "candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0}],
+        "modelVersion": "gemini-x", "responseId": "resp_0",
+    })
+}
+
+#[tokio::test]
+async fn thoughts_text_and_calls_are_parts() {
+    let model = model("think \"a\"\ntext \"one\"\ncall read {\"path\": \"/a\"}\ncall shell {\"command\": \"ls\"}\nusage 11 7").await;
+    let chunks = post(&model, STREAM, &request()).await.unnamed();
+    let mut last = chunk(json!({"text": ""}));
+    last["candidates"][0]["finishReason"] = json!("STOP");
+    last["usageMetadata"] =
+        json!({"promptTokenCount": 11, "candidatesTokenCount": 7, "totalTokenCount": 18});
+    assert_eq!(
+        chunks,
+        [
+            chunk(json!({"text": "a", "thought": true})),
+            chunk(json!({"text": "one"})),
+            chunk(json!({"functionCall": {"name": "read_file", "args": {"absolute_path": "/a"}}})),
+            chunk(
+                json!({"functionCall": {"name": "run_shell_command", "args": {"command": "ls"}}})
+            ),
+            last,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn unstreamed_it_is_one_chunk_and_without_events_an_array() {
+    let model = model("text \"one \"\ntext \"two\"\nlength\n---\nrefuse\n---\ntext \"x\"").await;
+    let whole = post(&model, WHOLE, &request()).await.json();
+    let candidate = &whole["candidates"][0];
+    assert_eq!(candidate["content"]["parts"], json!([{"text": "one two"}]));
+    assert_eq!(candidate["finishReason"], "MAX_TOKENS");
+    let whole = post(&model, WHOLE, &request()).await.json();
+    assert_eq!(whole["candidates"][0]["finishReason"], "SAFETY");
+    let path = "/v1beta/models/gemini-x:streamGenerateContent";
+    let array = post(&model, path, &request()).await.json();
+    assert_eq!(
+        array[0]["candidates"][0]["content"]["parts"],
+        json!([{"text": "x"}])
+    );
+    assert_eq!(array.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn errors_come_as_a_status_or_within_the_stream() {
+    let model = model("error 503\n---\ntext \"x\"\nerror 429 \"slow down\"").await;
+    let error = post(&model, STREAM, &request()).await;
+    assert_eq!(error.status, 503);
+    assert_eq!(
+        error.json(),
+        json!({"error": {"code": 503, "message": "scripted error 503", "status": "UNAVAILABLE"}})
+    );
+    let chunks = post(&model, STREAM, &request()).await.unnamed();
+    assert_eq!(
+        chunks.last(),
+        Some(
+            &json!({"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}})
+        )
+    );
+}
+
+#[tokio::test]
+async fn the_request_is_recorded_as_it_was_meant() {
+    let model = model("text \"x\"").await;
+    post(&model, STREAM, &request()).await;
+    let asked = model.conversation().remove(0).asked.unwrap();
+    assert_eq!((asked.api, asked.streaming), (Api::Gemini, true));
+    assert_eq!(
+        (asked.model.as_str(), asked.system.as_str()),
+        ("gemini-x", "Be terse.")
+    );
+    let said = |by, text: &str| Said {
+        by,
+        text: text.to_owned(),
+    };
+    assert_eq!(
+        asked.said,
+        [
+            said(Voice::User, "Look"),
+            said(Voice::Model, "read_file {\"absolute_path\":\"/b\"}"),
+            said(Voice::Tool, "{\"output\":\"bee\"}"),
+        ]
+    );
+}
