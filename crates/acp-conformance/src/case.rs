@@ -1,61 +1,37 @@
-//! Case: a text file of steps.
+//! Case: a text file of steps, and how it is read.
 //!
-//! ```text
-//! # What the case shows, in a sentence.
-//! file greeting.txt Hello, world
-//! start
-//! > {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
-//! < {"id": 1, "result": {"protocolVersion": 1}}
-//! <* {"method": "session/update", "params": {"update": {"sessionUpdate": "plan"}}}
-//! no {"method": "session/update"}
-//! eof
-//! exit 0
-//! ```
-//!
-//! `>` sends a line, `>+` sends it together with the next one in one write, `<` is the very next line
-//! from the agent, `<*` is the next line that fits, whatever comes before it, `no` says that none of
-//! the lines skipped by the `<*` before it fits. `read FILE TEXT` compares a file. A line from the
-//! agent may hold more than the pattern says. `"$NAME"` in a pattern stands for any value, the same
-//! each time; in a line that is sent it is filled in. `$CWD` is the folder of the case.
+#![doc = include_str!("../../../conformance/GRAMMAR.md")]
 
-use serde_json::Value;
+mod cursor;
+mod step;
+mod word;
+
+pub use step::{
+    Content, Elicitation, Expect, Guard, How, Line, Need, Permission, Pipe, Range, Start, Step,
+    Tool, Voice,
+};
+
+use std::path::Path;
 
 /// A case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
+    /// The name of its file, without `.case`.
+    pub name: String,
     /// What it shows.
     pub purpose: String,
-    /// Its steps, each with its line in the file.
-    pub steps: Vec<(usize, Step)>,
-}
-
-/// One step.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Put a file into the folder.
-    File(String, String),
-    /// Start the agent, again if one has ended.
-    Start,
-    /// Send this line; `true`: together with the next one.
-    Send(String, bool),
-    /// The next line fits this.
-    Next(Value),
-    /// Some line to come fits this.
-    Until(Value),
-    /// None of the lines that the step before skipped fits this.
-    None(Value),
-    /// The file holds this text.
-    Read(String, String),
-    /// Close the agent's stdin.
-    Eof,
-    /// The agent ends with this code, having said nothing more.
-    Exit(i32),
+    /// What the agent must have for it to be played.
+    pub needs: Vec<Need>,
+    /// Its steps.
+    pub lines: Vec<Line>,
 }
 
 /// A line that is no step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {reason}")]
+#[error("{case}, line {line}: {reason}")]
 pub struct CaseError {
+    /// The case.
+    pub case: String,
     /// 1-based.
     pub line: usize,
     /// What is wrong.
@@ -67,98 +43,90 @@ impl Case {
     ///
     /// # Errors
     /// Names the line that is no step.
-    pub fn parse(text: &str) -> Result<Self, CaseError> {
-        let mut purpose = String::new();
-        let mut steps = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            let line_number = index + 1;
+    pub fn parse(name: &str, text: &str) -> Result<Self, CaseError> {
+        let error = |line: usize, reason: String| CaseError {
+            case: name.to_owned(),
+            line,
+            reason,
+        };
+        let mut case = Self {
+            name: name.to_owned(),
+            purpose: String::new(),
+            needs: Vec::new(),
+            lines: Vec::new(),
+        };
+        let mut lines = text.lines().enumerate();
+        while let Some((index, line)) = lines.next() {
+            let number = index + 1;
             let line = line.trim();
             if let Some(comment) = line.strip_prefix('#') {
-                if purpose.is_empty() {
-                    comment.trim().clone_into(&mut purpose);
+                if case.purpose.is_empty() {
+                    comment.trim().clone_into(&mut case.purpose);
                 }
-            } else if !line.is_empty() {
-                let step = step(line).map_err(|reason| CaseError {
-                    line: line_number,
-                    reason,
-                })?;
-                steps.push((line_number, step));
+                continue;
+            }
+            if line.is_empty() {
+                continue;
+            }
+            if case.purpose.is_empty() {
+                let reason = "a case begins with `# what it shows`";
+                return Err(error(1, reason.to_owned()));
+            }
+            if let Some(path) = line.strip_prefix("needs ") {
+                let need = Need::parse(path).map_err(|reason| error(number, reason))?;
+                case.needs.push(need);
+                continue;
+            }
+            let mut line = word::line(number, line).map_err(|reason| error(number, reason))?;
+            if let Step::Model { script, .. } = &mut line.step {
+                loop {
+                    let Some((index, text)) = lines.next() else {
+                        return Err(error(number, "`model` without `end`".to_owned()));
+                    };
+                    let text = text.trim();
+                    if text == "end" {
+                        break;
+                    }
+                    if !text.is_empty() && !text.starts_with('#') {
+                        script.push((index + 1, text.to_owned()));
+                    }
+                }
+            }
+            case.lines.push(line);
+        }
+        if case.purpose.is_empty() {
+            let reason = "a case begins with `# what it shows`";
+            return Err(error(1, reason.to_owned()));
+        }
+        Ok(case)
+    }
+
+    /// Read a case from its file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has a line that is no step.
+    pub fn read(path: &Path) -> Result<Self, CaseError> {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let text = std::fs::read_to_string(path).map_err(|error| CaseError {
+            case: path.display().to_string(),
+            line: 0,
+            reason: error.to_string(),
+        })?;
+        Self::parse(&name, &text)
+    }
+
+    /// The rules that its checks cite, each once, in order.
+    #[must_use]
+    pub fn rules(&self) -> Vec<&str> {
+        let mut rules: Vec<&str> = Vec::new();
+        for rule in self.lines.iter().flat_map(|line| &line.rules) {
+            if !rules.contains(&rule.as_str()) {
+                rules.push(rule);
             }
         }
-        if purpose.is_empty() {
-            let reason = "a case begins with `# what it shows`".to_owned();
-            return Err(CaseError { line: 1, reason });
-        }
-        Ok(Self { purpose, steps })
-    }
-}
-
-fn step(line: &str) -> Result<Step, String> {
-    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let rest = rest.trim();
-    let pattern = || serde_json::from_str(rest).map_err(|error| format!("not JSON: {error}"));
-    let named = || {
-        let (name, text) = rest.split_once(' ').unwrap_or((rest, ""));
-        if name.is_empty() {
-            return Err(format!("say which file: `{word} NAME TEXT`"));
-        }
-        Ok((name.to_owned(), text.replace("\\n", "\n")))
-    };
-    match word {
-        "file" => named().map(|(name, text)| Step::File(name, text)),
-        "read" => named().map(|(name, text)| Step::Read(name, text)),
-        "start" => Ok(Step::Start),
-        // What is sent may be broken on purpose.
-        ">" => Ok(Step::Send(rest.to_owned(), false)),
-        ">+" => Ok(Step::Send(rest.to_owned(), true)),
-        "<" => pattern().map(Step::Next),
-        "<*" => pattern().map(Step::Until),
-        "no" => pattern().map(Step::None),
-        "eof" => Ok(Step::Eof),
-        "exit" => rest
-            .parse()
-            .map(Step::Exit)
-            .map_err(|_| format!("{rest:?} is no exit code")),
-        other => Err(format!(
-            "{other:?} is no step; there are file, start, >, >+, <, <*, no, read, eof, exit"
-        )),
+        rules
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_case_is_read_line_by_line() {
-        let case = Case::parse(
-            "# shows it\n\nfile a.txt one\\ntwo\nstart\n>+ {\"a\n< {\"id\": 1}\nexit 3\n",
-        );
-        let case = case.unwrap();
-        assert_eq!(case.purpose, "shows it");
-        assert_eq!(
-            case.steps,
-            [
-                (3, Step::File("a.txt".to_owned(), "one\ntwo".to_owned())),
-                (4, Step::Start),
-                (5, Step::Send("{\"a".to_owned(), true)),
-                (6, Step::Next(json!({"id": 1}))),
-                (7, Step::Exit(3)),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_line_that_is_no_step_is_named() {
-        for (text, line) in [
-            ("start", 1),
-            ("# x\nstrat", 2),
-            ("# x\n< {", 2),
-            ("# x\n\nexit now", 3),
-            ("# x\nfile", 2),
-        ] {
-            assert_eq!(Case::parse(text).unwrap_err().line, line, "{text}");
-        }
-    }
-}
+mod tests;

@@ -4,10 +4,18 @@
 //! code: this crate imports none of the others.
 
 pub mod case;
+pub mod facts;
 pub mod model;
+pub mod outcome;
 pub mod pattern;
+mod peer;
 pub mod play;
+mod preflight;
 pub mod profile;
+pub mod suite;
 
-pub use case::{Case, CaseError, Step};
-pub use play::{Agent, Failure, play};
+pub use case::{Case, CaseError, Line, Need, Step};
+pub use facts::Facts;
+pub use outcome::{Check, Finding, Outcome, Ruling};
+pub use play::{Agent, Options, play};
+pub use suite::{Played, play_all};

@@ -5,7 +5,7 @@
     reason = "a command for a terminal"
 )]
 
-use acp_conformance::{Agent, Case, play};
+use acp_conformance::{Agent, Case, Options, Outcome, play_all};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
@@ -25,6 +25,9 @@ enum Arguments {
         /// Seconds to wait for a line.
         #[arg(long, default_value_t = 20)]
         patience: u64,
+        /// How many cases are played at once.
+        #[arg(long)]
+        jobs: Option<usize>,
         /// The agent's command line.
         #[arg(last = true, required = true)]
         agent: Vec<String>,
@@ -35,13 +38,20 @@ fn main() -> ExitCode {
     let Arguments::Run {
         cases,
         patience,
+        jobs,
         agent,
     } = Arguments::parse();
     let agent = Agent {
         command: agent,
-        patience: Duration::from_secs(patience),
+        pass: Vec::new(),
     };
-    match run(&cases, &agent) {
+    let usual = Options::default();
+    let options = Options {
+        patience: Duration::from_secs(patience),
+        jobs: jobs.unwrap_or(usual.jobs),
+        ..usual
+    };
+    match run(&cases, &agent, &options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -51,7 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(paths: &[PathBuf], agent: &Agent) -> Result<bool> {
+fn run(paths: &[PathBuf], agent: &Agent, options: &Options) -> Result<bool> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
@@ -72,18 +82,45 @@ fn run(paths: &[PathBuf], agent: &Agent) -> Result<bool> {
     if files.is_empty() {
         bail!("no case to play in {paths:?}");
     }
-    let mut failed = 0;
-    for file in &files {
-        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-        let case = Case::parse(&text).with_context(|| file.display().to_string())?;
-        match play(&case, agent) {
-            Ok(()) => println!("ok    {}: {}", file.display(), case.purpose),
-            Err(failure) => {
-                failed += 1;
-                println!("FAIL  {}: {}\n{failure}", file.display(), case.purpose);
-            }
-        }
+    let cases: Vec<Case> = files
+        .iter()
+        .map(|file| Case::read(file))
+        .collect::<Result<_, _>>()?;
+    let played = play_all(&cases, agent, options, None, &show).map_err(anyhow::Error::msg)?;
+    if let Some(fault) = played
+        .outcomes
+        .iter()
+        .find_map(|outcome| outcome.fault.as_ref())
+    {
+        bail!("{fault}");
     }
-    println!("{} passed, {failed} failed", files.len() - failed);
+    let passed = played
+        .outcomes
+        .iter()
+        .filter(|outcome| outcome.is_passed())
+        .count();
+    let failed = cases.len() - passed;
+    println!("{passed} passed, {failed} failed in {:?}", played.took);
     Ok(failed == 0)
+}
+
+fn show(outcome: &Outcome) {
+    if let Some(fault) = &outcome.fault {
+        println!("FAULT {}: {fault}", outcome.case);
+    } else if outcome.is_passed() {
+        println!("ok    {}: {}", outcome.case, outcome.purpose);
+        return;
+    } else {
+        println!("FAIL  {}: {}", outcome.case, outcome.purpose);
+    }
+    for (rule, finding) in outcome.findings() {
+        println!("  {rule}: {finding}");
+    }
+    if let Some(finding) = &outcome.broken {
+        println!("  {finding}");
+    }
+    for entry in &outcome.transcript {
+        let seconds = entry.at.as_secs_f64();
+        println!("    {seconds:8.3} {} {}", entry.kind.sign(), entry.text);
+    }
 }

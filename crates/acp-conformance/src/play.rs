@@ -1,254 +1,359 @@
-//! play: one case against one agent, in a folder and a home of its own.
+//! Play: one case against one agent, in folders of its own.
+
+mod checks;
+mod fixtures;
+mod processes;
+mod requests;
+mod sending;
+mod stage;
 
 use crate::{
-    Case, Step,
-    pattern::{Captures, fill, fits},
+    Case, Line, Need, Step,
+    case::Guard,
+    facts::Facts,
+    outcome::{Check, Finding, Outcome, Ruling},
+    pattern::{self, Captures},
 };
-use serde_json::Value;
-use std::{
-    fs,
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Child, ChildStdin, Command, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
-    time::{Duration, Instant},
-};
+use stage::Stage;
+use std::time::Duration;
 
 /// How an agent is started.
 #[derive(Clone, Debug)]
 pub struct Agent {
     /// Program and arguments.
     pub command: Vec<String>,
-    /// How long it may take for a line, or to end.
-    pub patience: Duration,
+    /// Variables of the runner's environment that it is given too, by name.
+    pub pass: Vec<String>,
 }
 
-/// Where a case went wrong.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {reason}\n{transcript}")]
-pub struct Failure {
-    /// The line of the case.
-    pub line: usize,
-    /// What was wrong.
-    pub reason: String,
-    /// What was said, both ways.
-    pub transcript: String,
+/// How cases are played.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long a step waits for a line, or for the agent's end.
+    pub patience: Duration,
+    /// The pause in `quiet`.
+    pub grace: Duration,
+    /// How many cases are played at once.
+    pub jobs: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            patience: Duration::from_secs(20),
+            grace: Duration::from_millis(150),
+            jobs: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
+        }
+    }
+}
+
+/// Why a step came to nothing.
+#[derive(Debug)]
+pub(crate) enum Miss {
+    /// Something came, and was wrong: the case goes on.
+    Wrong {
+        /// What is wrong.
+        why: String,
+        /// What came.
+        came: Option<String>,
+        /// Where it is in the transcript.
+        entry: Option<usize>,
+    },
+    /// Nothing came, so the case ends.
+    Nothing(String),
+    /// This variable was never captured.
+    Unset(String),
+    /// The case, or the runner, is at fault.
+    Fault(String),
+}
+
+impl Miss {
+    pub(crate) fn wrong(why: impl Into<String>) -> Self {
+        Self::Wrong {
+            why: why.into(),
+            came: None,
+            entry: None,
+        }
+    }
 }
 
 /// Play a case.
-///
-/// # Errors
-/// The step that failed, and all that was said until then.
-pub fn play(case: &Case, agent: &Agent) -> Result<(), Failure> {
-    let mut stage = Stage::new(agent).map_err(|reason| Failure {
-        line: 0,
-        reason,
-        transcript: String::new(),
-    })?;
-    for (line, step) in &case.steps {
-        stage.step(step).map_err(|reason| Failure {
-            line: *line,
-            reason,
-            transcript: std::mem::take(&mut stage.transcript),
-        })?;
+pub async fn play(case: &Case, agent: &Agent, options: &Options, facts: &Facts) -> Outcome {
+    play_and_keep(case, agent, options, facts).await.0
+}
+
+/// Play a case, and keep what was captured.
+pub(crate) async fn play_and_keep(
+    case: &Case,
+    agent: &Agent,
+    options: &Options,
+    facts: &Facts,
+) -> (Outcome, Captures) {
+    let mut outcome = Outcome {
+        case: case.name.clone(),
+        purpose: case.purpose.clone(),
+        checks: Vec::new(),
+        broken: None,
+        fault: None,
+        transcript: Vec::new(),
+        stderr: String::new(),
+        took: Duration::ZERO,
+    };
+    if let Some(missing) = case.needs.iter().find(|need| !facts.has(need)) {
+        for rule in case.rules() {
+            outcome.checks.push(Check {
+                rule: rule.to_owned(),
+                line: 0,
+                result: Ruling::NotApplicable(missing.to_string()),
+            });
+        }
+        return (outcome, Captures::new());
     }
-    Ok(())
+    let mut stage = match Stage::new(agent, options) {
+        Ok(stage) => stage,
+        Err(error) => {
+            outcome.fault = Some(error);
+            return (outcome, Captures::new());
+        }
+    };
+    steps(case, facts, &mut stage, &mut outcome).await;
+    stage.clear().await;
+    outcome.took = stage.begun.elapsed();
+    outcome.transcript = std::mem::take(&mut stage.log.entries);
+    outcome.stderr = stage.stderr();
+    (outcome, std::mem::take(&mut stage.vars))
 }
 
-struct Stage<'a> {
-    agent: &'a Agent,
-    home: tempfile::TempDir,
-    running: Option<Running>,
-    captures: Captures,
-    skipped: Vec<Value>,
-    held: String,
-    transcript: String,
-}
-
-struct Running {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Only still there when the case failed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl<'a> Stage<'a> {
-    fn new(agent: &'a Agent) -> Result<Self, String> {
-        let home = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
-        let cwd = home.path().join("project");
-        fs::create_dir(&cwd).map_err(|error| format!("no folder: {error}"))?;
-        let cwd = cwd
-            .canonicalize()
-            .map_err(|error| format!("no folder: {error}"))?;
-        let captures = [("$CWD".to_owned(), Value::from(cwd.display().to_string()))];
-        Ok(Self {
-            agent,
-            home,
-            running: None,
-            captures: captures.into_iter().collect(),
-            skipped: Vec::new(),
-            held: String::new(),
-            transcript: String::new(),
-        })
-    }
-
-    fn step(&mut self, step: &Step) -> Result<(), String> {
-        match step {
-            Step::File(name, text) => {
-                fs::write(self.project().join(name), text).map_err(|e| format!("{name}: {e}"))
-            }
-            Step::Read(name, wanted) => {
-                let text = fs::read_to_string(self.project().join(name));
-                let text = text.map_err(|error| format!("{name}: {error}"))?;
-                if text == *wanted {
-                    Ok(())
-                } else {
-                    Err(format!("{name} holds {text:?}"))
-                }
-            }
-            Step::Start => self.start(),
-            Step::Send(line, more) => self.send(line, *more),
-            Step::Next(pattern) => {
-                let found = self.line()?;
-                fits(pattern, &found, &mut self.captures)
-            }
-            Step::Until(pattern) => self.until(pattern),
-            Step::None(pattern) => {
-                let fitting = self.skipped.iter().find(|line| {
-                    let mut captures = self.captures.clone();
-                    fits(pattern, line, &mut captures).is_ok()
+async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut Outcome) {
+    let mut is_over = false;
+    for line in &case.lines {
+        let mut rule = |result: &Ruling| {
+            for rule in &line.rules {
+                outcome.checks.push(Check {
+                    rule: rule.clone(),
+                    line: line.number,
+                    result: result.clone(),
                 });
-                fitting.map_or(Ok(()), |line| Err(format!("there is one: {line}")))
             }
-            Step::Eof => {
-                self.running()?.stdin = None;
-                Ok(())
+        };
+        if let Some(missing) = line
+            .guard
+            .as_ref()
+            .and_then(|guard| facts.holds_back(guard))
+        {
+            rule(&Ruling::NotApplicable(missing));
+            continue;
+        }
+        if is_over {
+            rule(&Ruling::NotReached);
+            continue;
+        }
+        let sent = stage.log.last_sent();
+        let (why, came, entry, goes_on) = match stage.step(line).await {
+            Ok(()) => {
+                rule(&Ruling::Passed);
+                continue;
             }
-            Step::Exit(code) => self.exit(*code),
+            Err(Miss::Unset(name)) if !line.rules.is_empty() || stage.is_hurt => {
+                stage
+                    .log
+                    .note(format!("line {}: ${name} is not there", line.number));
+                rule(&Ruling::NotReached);
+                continue;
+            }
+            Err(Miss::Unset(name)) => {
+                outcome.fault = Some(format!("line {}: ${name} is not there", line.number));
+                is_over = true;
+                continue;
+            }
+            Err(Miss::Fault(fault)) => {
+                outcome.fault = Some(format!("line {}: {fault}", line.number));
+                is_over = true;
+                continue;
+            }
+            Err(Miss::Wrong { why, came, entry }) => (why, came, entry, true),
+            Err(Miss::Nothing(why)) => (why, None, None, false),
+        };
+        stage.is_hurt = true;
+        let finding = Finding {
+            line: line.number,
+            step: line.text.clone(),
+            sent: stage.log.last_sent().or(sent),
+            came,
+            why,
+            entry: entry.or_else(|| stage.log.entries.len().checked_sub(1)),
+        };
+        let usual = usual_rule(line, stage);
+        if line.rules.is_empty() {
+            match usual {
+                Some(usual) => outcome.checks.push(Check {
+                    rule: usual.to_owned(),
+                    line: line.number,
+                    result: Ruling::Failed(finding),
+                }),
+                None => outcome.broken = Some(finding),
+            }
+            is_over = true;
+        } else {
+            rule(&Ruling::Failed(finding));
+            is_over = !goes_on;
         }
     }
+}
 
-    fn project(&self) -> std::path::PathBuf {
-        self.home.path().join("project")
+/// The rule that a step breaks which names none.
+fn usual_rule(line: &Line, stage: &Stage<'_>) -> Option<&'static str> {
+    match &line.step {
+        Step::Initialize(_) => Some("INIT-1"),
+        Step::Session(..) => Some("SESS-1"),
+        Step::Load(..) => Some("LOAD-1"),
+        Step::Resume(..) => Some("RES-2"),
+        Step::Answered(name, _) if stage.is_prompt(name) => Some("PROMPT-4"),
+        Step::Answered(..) | Step::Call { .. } | Step::Probe | Step::Quiet => Some("RPC-12"),
+        _ => None,
     }
+}
 
-    fn running(&mut self) -> Result<&mut Running, String> {
-        self.running
-            .as_mut()
-            .ok_or_else(|| "no agent has been started".to_owned())
-    }
-
-    fn start(&mut self) -> Result<(), String> {
-        self.running = None;
-        let (program, arguments) = self.agent.command.split_first().ok_or("no command")?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .env("HOME", self.home.path())
-            .env("XDG_DATA_HOME", self.home.path().join("data"))
-            .env("XDG_CONFIG_HOME", self.home.path().join("config"))
-            .env_remove("TURNERY_HOME")
-            .current_dir(Path::new("/"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("{program} does not start: {error}"))?;
-        let stdin = child.stdin.take();
-        let stdout = child.stdout.take().ok_or("no stdout")?;
-        let (sender, lines) = sync_channel(1024);
-        // Ends with the agent's stdout, or when nobody listens any more.
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines() {
-                let Ok(line) = line else { break };
-                if sender.send(line).is_err() {
-                    break;
+impl Stage<'_> {
+    /// Do one step.
+    async fn step(&mut self, line: &Line) -> Result<(), Miss> {
+        for name in pattern::names(&line.text) {
+            if line.uses(name) && !self.vars.contains_key(name) {
+                return Err(Miss::Unset(name.to_owned()));
+            }
+        }
+        self.patience = line.within.unwrap_or(self.options.patience);
+        self.looks_again = line.within.is_some();
+        match &line.step {
+            Step::Version(version) => self.version = *version,
+            Step::Client(capabilities) => self.capabilities = capabilities.clone(),
+            Step::File(name, text) => self.file(name, text)?,
+            Step::Folder(name) => self.folder(name)?,
+            Step::Link(name, target) => self.link(name, target)?,
+            Step::Buffer(name, text) => self.buffer(name, text),
+            Step::Let(name, value) => self.set(name, pattern::fill_value(value, &self.vars)),
+            Step::Repeat(name, times, text) => self.set(name, text.repeat(*times).into()),
+            Step::Model { prompt, script } => self.model(prompt.as_deref(), script)?,
+            Step::Start(start) => self.start(start).await?,
+            Step::Restart(start) => self.restart(start).await?,
+            Step::Eof => self.eof()?,
+            Step::Exit(code) => self.exit(*code).await?,
+            Step::Term => self.term()?,
+            Step::Kill => self.kill().await?,
+            Step::StopReading(pipe) => self.stop_reading(*pipe)?,
+            Step::GoOnReading => self.go_on_reading()?,
+            Step::HangUp => self.hang_up()?,
+            Step::OrphansNone => self.orphans().await?,
+            Step::Stderr(has, text) => self.check_stderr(*has, text)?,
+            Step::Send { text, broken, more } => self.send_line(text, *broken, *more).await?,
+            Step::Raw { bytes, more } => self.send_raw(bytes, *more).await?,
+            Step::Split(size) => self.split = Some(*size),
+            Step::Initialize(extra) => self.initialize(extra.as_ref()).await?,
+            Step::Session(name, extra) => self.session(name, extra.as_ref()).await?,
+            Step::Load(name, extra) => self.open("load", name, extra.as_ref()).await?,
+            Step::Resume(name, extra) => self.open("resume", name, extra.as_ref()).await?,
+            Step::Prompt {
+                content,
+                session,
+                name,
+                broken,
+                more,
+            } => self.prompt(content, session, name, *broken, *more).await?,
+            Step::Cancel(session) => self.cancel(session).await?,
+            Step::Call {
+                method,
+                params,
+                name,
+                broken,
+                then,
+            } => {
+                let params = pattern::fill_value(params, &self.vars);
+                self.call(method, params, name, *broken, false).await?;
+                if let Some(expect) = then {
+                    self.answered(name, expect).await?;
                 }
             }
-        });
-        self.running = Some(Running {
-            child,
-            stdin,
-            lines,
-        });
+            Step::Tell {
+                method,
+                params,
+                broken,
+            } => self.tell(method, params, *broken).await?,
+            Step::Probe => self.probe().await?,
+            Step::Quiet => self.quiet().await?,
+            Step::Answered(name, expect) => self.answered(name, expect).await?,
+            Step::Next(pattern) => self.next_line(pattern).await?,
+            Step::Until(pattern) => self.until(pattern).await?,
+            Step::Mark => self.mark = self.read,
+            Step::No(pattern) => self.no(pattern)?,
+            Step::Some(pattern) => self.some(pattern)?,
+            Step::Count(range, pattern) => self.count(*range, pattern)?,
+            Step::Order(patterns) => self.order(patterns)?,
+            Step::Said {
+                voice,
+                text,
+                session,
+                not,
+            } => self.said(*voice, text, session, *not)?,
+            Step::Value(value, pattern) => self.value(value, pattern)?,
+            Step::Read(name, text) => self.again(|stage| stage.reads(name, text)).await?,
+            Step::Holds(name, text) => self.again(|stage| stage.holds(name, text)).await?,
+            Step::Same(name) => self.same(name)?,
+            Step::Absent(name) => self.again(|stage| stage.absent(name)).await?,
+            Step::Permission(permission) => self.permission(*permission).await?,
+            Step::Elicitation(way) => self.client.elicitation = way.clone(),
+            Step::Answer(method, how) => self.client.answer_so(method, how.clone()),
+            Step::Saw(has, text) => self.saw(*has, text)?,
+            Step::Asked(range) => self.again(|stage| stage.asked(*range)).await?,
+            Step::Dropped => self.again(Stage::dropped).await?,
+        }
         Ok(())
     }
+}
 
-    fn send(&mut self, line: &str, more: bool) -> Result<(), String> {
-        let line = fill(line, &self.captures);
-        self.transcript.push_str(&format!("> {line}\n"));
-        self.held.push_str(&line);
-        self.held.push('\n');
-        if more {
-            return Ok(());
-        }
-        let held = std::mem::take(&mut self.held);
-        let stdin = self.running()?.stdin.as_mut().ok_or("stdin is closed")?;
-        let written = stdin
-            .write_all(held.as_bytes())
-            .and_then(|()| stdin.flush());
-        written.map_err(|error| format!("the agent does not read: {error}"))
-    }
-
-    fn line(&mut self) -> Result<Value, String> {
-        let patience = self.agent.patience;
-        let line = match self.running()?.lines.recv_timeout(patience) {
-            Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => {
-                return Err(format!("nothing came in {} s", patience.as_secs()));
-            }
-            Err(RecvTimeoutError::Disconnected) => return Err("the agent ended".to_owned()),
+impl Line {
+    /// Whether this variable must be there for the step. In patterns and texts it may be captured, or be no variable.
+    fn uses(&self, name: &str) -> bool {
+        let in_json = |value: &serde_json::Value| {
+            let text = value.to_string();
+            pattern::names(&text).any(|found| found == name)
         };
-        self.transcript.push_str(&format!("< {line}\n"));
-        serde_json::from_str(&line).map_err(|error| format!("not JSON ({error}): {line}"))
-    }
-
-    fn until(&mut self, pattern: &Value) -> Result<(), String> {
-        self.skipped.clear();
-        let mut nearest = String::new();
-        loop {
-            let found = match self.line() {
-                Ok(found) => found,
-                Err(reason) => return Err(format!("{reason}; the last line: {nearest}")),
-            };
-            match fits(pattern, &found, &mut self.captures) {
-                Ok(()) => return Ok(()),
-                Err(reason) => nearest = reason,
+        match &self.step {
+            Step::Send { text, broken, .. } => {
+                !broken && pattern::names(text).any(|found| found == name)
             }
-            self.skipped.push(found);
+            Step::Value(value, _) => in_json(value),
+            Step::Call { params, broken, .. } | Step::Tell { params, broken, .. } => {
+                !broken && in_json(params)
+            }
+            Step::Session(_, extra)
+            | Step::Load(_, extra)
+            | Step::Resume(_, extra)
+            | Step::Initialize(extra) => extra.as_ref().is_some_and(in_json),
+            _ => false,
         }
     }
+}
 
-    fn exit(&mut self, wanted: i32) -> Result<(), String> {
-        let patience = self.agent.patience;
-        let running = self.running()?;
-        running.stdin = None;
-        match running.lines.recv_timeout(patience) {
-            Ok(line) => return Err(format!("one more line: {line}")),
-            Err(RecvTimeoutError::Timeout) => return Err("it does not end".to_owned()),
-            Err(RecvTimeoutError::Disconnected) => {}
+impl Facts {
+    /// What is missing, or too much, for a step with this guard.
+    fn holds_back(&self, guard: &Guard) -> Option<String> {
+        match guard {
+            Guard::If(need) => (!self.has(need)).then(|| need.to_string()),
+            Guard::Unless(need) => self.has(need).then(|| format!("no {need}")),
         }
-        // Its stdout is closed; what is left is the end of the process itself.
-        let begun = Instant::now();
-        loop {
-            match running
-                .child
-                .try_wait()
-                .map_err(|error| error.to_string())?
-            {
-                Some(status) if status.code() == Some(wanted) => break,
-                Some(status) => return Err(format!("it ended with {status}")),
-                None if begun.elapsed() > patience => return Err("it does not end".to_owned()),
-                None => std::thread::yield_now(),
-            }
+    }
+}
+
+impl std::fmt::Display for Need {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use crate::case::Tool;
+        match self {
+            Self::Path(path) => f.write_str(path),
+            Self::V2 => f.write_str("v2"),
+            Self::Model => f.write_str("model"),
+            Self::Tool(Tool::Read) => f.write_str("tool read"),
+            Self::Tool(Tool::Write) => f.write_str("tool write"),
+            Self::Tool(Tool::Shell) => f.write_str("tool shell"),
         }
-        self.running = None;
-        Ok(())
     }
 }

@@ -1,15 +1,39 @@
 //! The player against agents that are a line of shell: it must catch what they do wrong.
 
-use acp_conformance::{Agent, Case, play};
+use acp_conformance::{Agent, Case, Facts, Options, Outcome, Ruling, outcome::Kind, play_all};
 use std::time::Duration;
 
-fn outcome(script: &str, case: &str) -> Result<(), (usize, String)> {
+fn outcome(script: &str, case: &str) -> Outcome {
     let agent = Agent {
         command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-        patience: Duration::from_secs(5),
+        pass: Vec::new(),
     };
-    let case = Case::parse(&format!("# test\nstart\n{case}")).expect("a case");
-    play(&case, &agent).map_err(|failure| (failure.line, failure.reason))
+    let options = Options {
+        patience: Duration::from_secs(20),
+        grace: Duration::from_millis(1),
+        jobs: 1,
+    };
+    let case = Case::parse("test", &format!("# test\n{case}")).expect("a case");
+    let facts = Some(Facts::default());
+    let played = play_all(&[case], &agent, &options, facts, &|_| ()).expect("a runtime");
+    played.outcomes.into_iter().next().expect("an outcome")
+}
+
+/// What failed: rule, line, why. A step without a rule has none.
+fn failed(script: &str, case: &str) -> Vec<(String, usize, String)> {
+    let outcome = outcome(script, case);
+    assert_eq!(outcome.fault, None, "{:?}", outcome.transcript);
+    let findings = outcome.findings();
+    let mut failed: Vec<_> = findings
+        .map(|(rule, finding)| (rule.to_owned(), finding.line, finding.why.clone()))
+        .collect();
+    let broken = outcome.broken.as_ref();
+    failed.extend(broken.map(|finding| (String::new(), finding.line, finding.why.clone())));
+    failed
+}
+
+fn one(rule: &str, line: usize, why: &str) -> Vec<(String, usize, String)> {
+    vec![(rule.to_owned(), line, why.to_owned())]
 }
 
 /// Answers every line with itself, then ends with stdin.
@@ -17,49 +41,202 @@ const ECHO: &str = "cat";
 
 #[test]
 fn what_is_sent_and_what_comes_back_is_compared() {
+    let right = "start\n>! {\"id\": 1}\n< {\"id\": 1} @ A-1\nexit 0 @ A-2";
+    assert_eq!(failed(ECHO, right), []);
+    let wrong = "start\n>! {\"id\": 1}\n< {\"id\": 2} @ A-1\nexit 0 @ A-2";
     assert_eq!(
-        outcome(ECHO, "> {\"id\": 1}\n< {\"id\": 1}\nexit 0"),
-        Ok(())
+        failed(ECHO, wrong),
+        one("A-1", 4, "/id: expected 2, found 1")
     );
-    let wrong = outcome(ECHO, "> {\"id\": 1}\n< {\"id\": 2}");
-    assert_eq!(wrong, Err((4, "/id: expected 2, found 1".to_owned())));
 }
 
 #[test]
-fn skipped_lines_are_looked_at() {
-    let sent = ">+ {\"a\": 1}\n> {\"b\": 2}\n<* {\"b\": 2}\n";
+fn a_case_goes_on_after_a_wrong_line_and_ends_after_none() {
+    let rulings = |case: &str| -> Vec<(String, Ruling)> {
+        let outcome = outcome(ECHO, case);
+        let checks = outcome.checks.into_iter();
+        checks
+            .filter(|check| !matches!(check.result, Ruling::Failed(_)))
+            .map(|check| (check.rule, check.result))
+            .collect()
+    };
+    let wrong = "start\n>! {\"id\": 1}\n< {\"id\": 2} @ A-1\nexit 0 @ A-2 A-3";
+    let passed = |rule: &str| (rule.to_owned(), Ruling::Passed);
+    assert_eq!(rulings(wrong), [passed("A-2"), passed("A-3")]);
+    let none = "start\nwithin 1 < {} @ A-1\nexit 0 @ A-2\nif loadSession mark @ A-3";
+    let not_applicable = Ruling::NotApplicable("loadSession".to_owned());
     assert_eq!(
-        outcome(ECHO, &format!("{sent}no {{\"c\": 3}}\nexit 0")),
-        Ok(())
+        rulings(none),
+        [
+            ("A-2".to_owned(), Ruling::NotReached),
+            ("A-3".to_owned(), not_applicable),
+        ]
     );
-    let wrong = outcome(ECHO, &format!("{sent}no {{\"a\": 1}}"));
-    assert_eq!(wrong, Err((6, "there is one: {\"a\":1}".to_owned())));
+    let needs = "needs loadSession\nstart\n< {} @ A-1";
+    let not_applicable = Ruling::NotApplicable("loadSession".to_owned());
+    assert_eq!(rulings(needs), [("A-1".to_owned(), not_applicable)]);
+}
+
+#[test]
+fn lines_since_the_mark_are_looked_at() {
+    let sent = "start\n>!+ {\"a\": 1}\n>! {\"b\": 2}\n<* {\"b\": 2}\n";
+    let right = format!("{sent}no {{\"c\": 3}}\nsome {{\"a\": 1}}\ncount 1.. {{}}\nmark\nno {{}}");
+    assert_eq!(failed(ECHO, &right), []);
+    for (check, why) in [
+        ("no {\"a\": 1}", "there should be no such line"),
+        ("some {\"c\": 1}", "none of 2 lines fits {\"c\":1}"),
+        ("count 1 {}", "2 lines fit, not 1"),
+        (
+            "order [{\"b\": 2}, {\"a\": 1}]",
+            "behind those before it no line fits {\"a\":1}",
+        ),
+    ] {
+        let wrong = format!("{sent}{check} @ A-1");
+        assert_eq!(failed(ECHO, &wrong), one("A-1", 6, why), "{check}");
+    }
+}
+
+#[test]
+fn answers_are_found_by_their_id() {
+    // The fake agent answers the second request first.
+    let script = "read a; read b; echo '{\"id\":102,\"result\":{\"x\":2}}'; echo '{\"id\":101,\"error\":{\"code\":5}}'; cat >/dev/null";
+    let calls = "start\ncall a {} as a\ncall b {} as b\n";
+    let right = "refused {\"code\": 5} for a @ A-1\nanswered {\"x\": 2} for b @ A-2\nexit 0";
+    assert_eq!(failed(script, &format!("{calls}{right}")), []);
+    let wrong = "answered {} for a @ A-1";
+    assert_eq!(
+        failed(script, &format!("{calls}{wrong}")),
+        one("A-1", 5, "it is no result, but an error")
+    );
+    let usual = "start\nwithin 1 call a {} -> any\nmark @ A-2";
+    let nothing = "nothing fitting came in 1 ms";
+    assert_eq!(failed("cat >/dev/null", usual), one("RPC-12", 3, nothing));
 }
 
 #[test]
 fn an_agent_that_ends_or_ends_wrongly_is_caught() {
-    assert_eq!(
-        outcome("exit 0", "< {}"),
-        Err((3, "the agent ended".to_owned()))
-    );
-    let (line, reason) = outcome("exit 3", "exit 0").unwrap_err();
-    assert_eq!((line, reason.contains('3')), (3, true), "{reason}");
-    let more = outcome("echo '{}'; cat", "exit 0");
-    assert_eq!(more, Err((3, "one more line: {}".to_owned())));
+    let ended = "the agent ended its output";
+    assert_eq!(failed("exit 0", "start\n< {}"), one("", 3, ended));
+    let code = failed("exit 3", "start\nexit 0 @ A-1");
+    let why = "the agent ended with exit status: 3";
+    assert_eq!(code, one("A-1", 3, why));
+    assert_eq!(failed("exit 3", "start\nexit any\nstart\nexit 3"), []);
+    let stays = "start\nwithin 50 exit 0 @ A-1";
+    let why = "the agent does not end";
+    assert_eq!(failed("sleep 1000", stays), one("A-1", 3, why));
 }
 
 #[test]
-fn a_line_that_is_not_json_is_caught() {
-    let (line, reason) = outcome("echo hello", "< {}").unwrap_err();
-    assert_eq!(line, 3);
-    assert!(reason.starts_with("not JSON"), "{reason}");
+fn nothing_that_it_started_survives() {
+    let script = "sleep 1000 >&- & setsid sleep 1001 >&- & cat >/dev/null";
+    let found = failed(script, "start\nexit 0\norphans none @ TR-6");
+    let [(rule, 4, why)] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(rule, "TR-6");
+    assert!(why.contains("sleep 1000"), "{why}");
+    let gone = failed("cat >/dev/null", "start\nexit 0\norphans none @ TR-6");
+    assert_eq!(gone, []);
 }
 
 #[test]
 fn files_are_made_and_compared() {
-    let script = "read line; cp \"$line\" \"$line.copy\"; echo '{}'; cat";
-    let case = "file a one\\n\n> $CWD/a\n< {}\nread a.copy one\\n\nexit 0";
-    assert_eq!(outcome(script, case), Ok(()));
-    let wrong = outcome(script, "file a one\n> $CWD/a\n< {}\nread a.copy two");
-    assert_eq!(wrong, Err((6, "a.copy holds \"one\"".to_owned())));
+    let script = "read line; cp \"$line\" \"$line.copy\"; echo '{}'; cat >/dev/null";
+    let case = "file a one\\n\nstart\n>raw \"$CWD/a\\n\"\n< {}\nread a.copy one\\n\nsame a\nholds a on\nabsent b\nexit 0";
+    assert_eq!(failed(script, case), []);
+    for (check, why) in [
+        ("read a.copy two", "a.copy holds \"one\\n\""),
+        ("holds a two", "a holds \"one\\n\""),
+        ("absent a", "a is there"),
+    ] {
+        let wrong = format!("file a one\\n\nstart\n>raw \"$CWD/a\\n\"\n< {{}}\n{check} @ A-1");
+        assert_eq!(failed(script, &wrong), one("A-1", 6, why), "{check}");
+    }
+    let spoils = "read line; echo more >> \"$line\"; echo '{}'; cat >/dev/null";
+    let wrong = "file a one\\n\nstart\n>raw \"$CWD/a\\n\"\n< {}\nsame a @ A-1";
+    let why = "a was changed and holds \"one\\nmore\\n\"";
+    assert_eq!(failed(spoils, wrong), one("A-1", 6, why));
+}
+
+#[test]
+fn what_is_sent_is_sent_as_it_stands() {
+    let case = "let x 7\nstart\n>raw+ \"{\\\"a\\\":\\x22\"\nsplit 2\n>raw \"\\u00e9$x\\\"}\\n\"\n< {\"a\": \"é7\"} @ A-1\nexit 0";
+    assert_eq!(failed(ECHO, case), []);
+}
+
+#[test]
+fn faults_of_a_case_are_not_the_agents() {
+    for (case, fault) in [
+        ("start\n> {\"id\": 1}", "line 3: this is no JSON-RPC 2.0"),
+        ("start\n> {\"id\":", "line 3: not JSON"),
+        ("exit 0", "line 2: no agent has been started"),
+        ("start\nprompt \"x\"", "line 3: $session is not there"),
+        ("start\nstart", "line 3: an agent runs already"),
+    ] {
+        let found = outcome(ECHO, case).fault.expect(case);
+        assert!(found.starts_with(fault), "{found}");
+    }
+}
+
+#[test]
+fn all_that_was_said_is_kept() {
+    let outcome = outcome(ECHO, "start\n>! {\"a\": 1}\n< {}\nexit 0");
+    let said: Vec<(Kind, &str)> = outcome
+        .transcript
+        .iter()
+        .map(|entry| (entry.kind, entry.text.as_str()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            (Kind::Note, "started sh"),
+            (Kind::Sent, "{\"a\": 1}"),
+            (Kind::Came, "{\"a\": 1}"),
+            (Kind::Note, "stdin is closed"),
+            (Kind::Note, "the agent ended: exit status: 0"),
+        ]
+    );
+}
+
+#[test]
+fn permission_is_given_by_the_kind_of_the_option() {
+    let script = "echo '{\"id\":1,\"method\":\"session/request_permission\",\"params\":{\"options\":[{\"optionId\":\"n\",\"kind\":\"reject_once\"},{\"optionId\":\"y\",\"kind\":\"allow_once\"}]}}'; cat";
+    for (way, outcome) in [
+        (
+            "allow_once",
+            "{\"outcome\": \"selected\", \"optionId\": \"y\"}",
+        ),
+        (
+            "reject_always",
+            "{\"outcome\": \"selected\", \"optionId\": \"n\"}",
+        ),
+        ("cancelled", "{\"outcome\": \"cancelled\"}"),
+        ("strange", "{\"outcome\": \"_shrug\"}"),
+    ] {
+        let case = format!(
+            "permission {way}\nstart\n< {{\"method\": \"session/request_permission\"}}\n< {{\"id\": 1, \"result\": {{\"outcome\": {outcome}}}}}\nexit 0"
+        );
+        assert_eq!(failed(script, &case), [], "{way}");
+    }
+    let never = "permission never\nstart\n< {}\npermission reject_once\n< {\"result\": {\"outcome\": {\"optionId\": \"n\"}}}\nexit 0";
+    assert_eq!(failed(script, never), []);
+}
+
+#[test]
+fn the_client_serves_only_what_it_offered() {
+    let read = "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"fs/read_text_file\",\"params\":{\"sessionId\":\"s\",\"path\":\"'$PWD'/a\",\"line\":2,\"limit\":1}}";
+    let script = format!("read a; echo '{{\"id\":101,\"result\":{{}}}}'; echo '{read}'; cat");
+    let case = |client: &str, answer: &str| {
+        format!(
+            "file a one\\ntwo\\nthree\nclient {client}\nstart in $CWD\ninitialize\n< {{\"id\": 9}}\n< {answer}\nexit 0"
+        )
+    };
+    let offered = "{\"fs\": {\"readTextFile\": true}}";
+    let text = "{\"id\": 9, \"result\": {\"content\": \"two\\n\"}}";
+    assert_eq!(failed(&script, &case(offered, text)), []);
+    let none = "{\"id\": 9, \"error\": {\"code\": -32601}}";
+    assert_eq!(failed(&script, &case("{}", none)), []);
+    let unsaved = case(offered, "{\"result\": {\"content\": \"b\"}}")
+        .replace("start", "buffer a a\\nb\nstart");
+    assert_eq!(failed(&script, &unsaved), []);
 }

@@ -1,0 +1,148 @@
+//! Cursor: reads a line of a case from left to right.
+
+use serde_json::Value;
+
+/// The rest of a line.
+pub(super) struct Cursor<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(line: &'a str) -> Self {
+        Self { rest: line.trim() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The next word, without taking it.
+    pub(super) fn peek(&self) -> &'a str {
+        self.rest.split_whitespace().next().unwrap_or("")
+    }
+
+    /// The next word.
+    pub(super) fn word(&mut self) -> Option<&'a str> {
+        let word = self.peek();
+        self.rest = self.rest[word.len()..].trim_start();
+        (!word.is_empty()).then_some(word)
+    }
+
+    /// The next word, which there must be.
+    pub(super) fn need(&mut self, what: &str) -> Result<&'a str, String> {
+        self.word().ok_or_else(|| format!("{what} is missing"))
+    }
+
+    /// Take this word if it is the next one.
+    pub(super) fn take(&mut self, word: &str) -> bool {
+        let found = self.peek() == word;
+        if found {
+            self.word();
+        }
+        found
+    }
+
+    /// A JSON value.
+    pub(super) fn json(&mut self) -> Result<Value, String> {
+        let mut values = serde_json::Deserializer::from_str(self.rest).into_iter::<Value>();
+        match values.next() {
+            Some(Ok(value)) => {
+                let end = values.byte_offset();
+                self.rest = self.rest[end..].trim_start();
+                Ok(value)
+            }
+            Some(Err(error)) => Err(format!("not JSON: {error}")),
+            None => Err("JSON is missing".to_owned()),
+        }
+    }
+
+    /// JSON up to the end, if there is any.
+    pub(super) fn more_json(&mut self) -> Result<Option<Value>, String> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        self.json().map(Some)
+    }
+
+    /// A JSON string.
+    pub(super) fn quoted(&mut self) -> Result<String, String> {
+        match self.json()? {
+            Value::String(text) => Ok(text),
+            other => Err(format!("{other} is no string")),
+        }
+    }
+
+    /// All that is left, as it stands.
+    pub(super) fn rest(&mut self) -> &'a str {
+        std::mem::take(&mut self.rest)
+    }
+
+    /// All that is left: a JSON string, or text in which `\n`, `\t` and `\\` stand for what they are.
+    pub(super) fn text(&mut self) -> Result<String, String> {
+        if self.rest.starts_with('"') {
+            return self.quoted();
+        }
+        let mut text = String::new();
+        let mut letters = self.rest().chars();
+        while let Some(letter) = letters.next() {
+            text.push(match (letter, letter == '\\') {
+                (letter, false) => letter,
+                (_, true) => match letters.next() {
+                    Some('n') => '\n',
+                    Some('t') => '\t',
+                    Some('\\') => '\\',
+                    other => return Err(format!("\\{} means nothing", other.unwrap_or(' '))),
+                },
+            });
+        }
+        Ok(text)
+    }
+
+    /// Nothing may be left.
+    pub(super) fn end(&self) -> Result<(), String> {
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{:?} is too much", self.rest))
+        }
+    }
+}
+
+/// The bytes of a quoted text with the escapes of JSON and `\xHH`.
+pub(super) fn bytes(quoted: &str) -> Result<Vec<u8>, String> {
+    let inner = quoted
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .ok_or("bytes stand in quotes")?;
+    let mut bytes = Vec::new();
+    let mut letters = inner.chars();
+    while let Some(letter) = letters.next() {
+        let letter = if letter == '\\' {
+            match letters.next() {
+                Some('x') => {
+                    let byte = number(&mut letters, 2)?;
+                    bytes.push(u8::try_from(byte).map_err(|error| error.to_string())?);
+                    continue;
+                }
+                Some('u') => {
+                    let code = number(&mut letters, 4)?;
+                    char::from_u32(code).ok_or_else(|| format!("\\u{code:04x} is half a letter"))?
+                }
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('t') => '\t',
+                Some(other @ ('"' | '\\' | '/')) => other,
+                other => return Err(format!("\\{} means nothing", other.unwrap_or(' '))),
+            }
+        } else {
+            letter
+        };
+        bytes.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    Ok(bytes)
+}
+
+fn number(letters: &mut std::str::Chars<'_>, digits: usize) -> Result<u32, String> {
+    let text: String = letters.by_ref().take(digits).collect();
+    u32::from_str_radix(&text, 16).map_err(|_| format!("{text:?} is no hexadecimal number"))
+}

@@ -1,0 +1,196 @@
+//! Lines of cases, each as it is read, and each kind that is not.
+
+use super::*;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn one(line: &str) -> Line {
+    let case = Case::parse("x", &format!("# x\n{line}")).expect("a case");
+    let [line] = &case.lines[..] else {
+        panic!("one line: {case:?}");
+    };
+    line.clone()
+}
+
+fn step(line: &str) -> Step {
+    one(line).step
+}
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+#[test]
+fn a_case_is_read_line_by_line() {
+    let case = Case::parse(
+        "greet",
+        "# shows it\n# proves: X-1\n\nneeds loadSession\nfile a.txt one\\ntwo\nmodel\n  text \"a\"\n\n  # b\n  ---\nend\nstart\nexit 3 @ TR-6 TR-7\n",
+    );
+    let case = case.unwrap();
+    assert_eq!((&*case.name, &*case.purpose), ("greet", "shows it"));
+    assert_eq!(case.needs, [Need::Path(text("loadSession"))]);
+    let steps: Vec<(usize, &Step)> = case
+        .lines
+        .iter()
+        .map(|line| (line.number, &line.step))
+        .collect();
+    let script = vec![(7, text("text \"a\"")), (10, text("---"))];
+    assert_eq!(
+        steps,
+        [
+            (5, &Step::File(text("a.txt"), text("one\ntwo"))),
+            (
+                6,
+                &Step::Model {
+                    prompt: None,
+                    script
+                }
+            ),
+            (12, &Step::Start(Start::default())),
+            (13, &Step::Exit(Some(3))),
+        ]
+    );
+    assert_eq!(case.lines[3].text, "exit 3 @ TR-6 TR-7");
+    assert_eq!(case.rules(), ["TR-6", "TR-7"]);
+}
+
+#[test]
+fn a_line_that_is_no_step_is_named() {
+    for (lines, line) in [
+        ("start", 1),
+        ("", 1),
+        ("# x\nstrat", 2),
+        ("# x\n< {", 2),
+        ("# x\n\nexit now", 3),
+        ("# x\nfile", 2),
+        ("# x\nmodel\ntext", 2),
+        ("# x\nneeds tool hammer", 2),
+        ("# x\n< {} {}", 2),
+        ("# x\nmark @ nothing", 2),
+        ("# x\nsplit 0", 2),
+        ("# x\n>raw \"\\q\"", 2),
+        ("# x\nwithin soon mark", 2),
+    ] {
+        assert_eq!(Case::parse("x", lines).unwrap_err().line, line, "{lines}");
+    }
+}
+
+#[test]
+fn what_stands_around_a_step() {
+    let line = one("unless session.modes within 250 no {\"a\": \" @ B-1 c\"} @ MODE-1 V2-12");
+    assert_eq!(
+        line.guard,
+        Some(Guard::Unless(Need::Path(text("session.modes"))))
+    );
+    assert_eq!(line.within, Some(Duration::from_millis(250)));
+    assert_eq!(line.step, Step::No(json!({"a": " @ B-1 c"})));
+    assert_eq!(line.rules, ["MODE-1", "V2-12"]);
+    let line = one("if tool shell probe");
+    assert_eq!(line.guard, Some(Guard::If(Need::Tool(Tool::Shell))));
+    assert_eq!(line.rules, Vec::<String>::new());
+}
+
+#[test]
+fn what_is_sent() {
+    let send = |text: &str, broken, more| Step::Send {
+        text: text.to_owned(),
+        broken,
+        more,
+    };
+    assert_eq!(step("> {\"a\": 1}"), send("{\"a\": 1}", false, false));
+    assert_eq!(step(">+ {}"), send("{}", false, true));
+    assert_eq!(step(">! {\"a"), send("{\"a", true, false));
+    assert_eq!(step(">!+ []"), send("[]", true, true));
+    assert_eq!(
+        step(r#">raw "a\xff\n\u00e9\"""#),
+        Step::Raw {
+            bytes: vec![b'a', 0xff, b'\n', 0xc3, 0xa9, b'"'],
+            more: false,
+        }
+    );
+}
+
+#[test]
+fn requests_and_their_answers() {
+    assert_eq!(
+        step("session other {\"cwd\": \".\"}"),
+        Step::Session(text("other"), Some(json!({"cwd": "."})))
+    );
+    assert_eq!(step("session"), Step::Session(text("session"), None));
+    assert_eq!(step("cancel b"), Step::Cancel(text("b")));
+    assert_eq!(
+        step("prompt+ \"hi in b\" in b as second"),
+        Step::Prompt {
+            content: Content::Text(text("hi in b")),
+            session: text("b"),
+            name: text("second"),
+            broken: false,
+            more: true,
+        }
+    );
+    assert_eq!(
+        step("call! session/list null as x"),
+        Step::Call {
+            method: text("session/list"),
+            params: Value::Null,
+            name: text("x"),
+            broken: true,
+            then: None,
+        }
+    );
+    assert_eq!(
+        step("call nope/nope {} -> error {\"code\": -32601}"),
+        Step::Call {
+            method: text("nope/nope"),
+            params: json!({}),
+            name: text("call"),
+            broken: false,
+            then: Some(Expect::Error(json!({"code": -32601}))),
+        }
+    );
+    assert_eq!(
+        step("answered {\"stopReason\": \"end_turn\"} for second"),
+        Step::Answered(
+            text("second"),
+            Expect::Result(json!({"stopReason": "end_turn"}))
+        )
+    );
+    assert_eq!(step("ended"), Step::Answered(text("prompt"), Expect::Any));
+}
+
+#[test]
+fn checks_the_process_and_the_client() {
+    let range = |from, to| Range { from, to };
+    assert_eq!(step("count 2.. 5"), Step::Count(range(2, None), json!(5)));
+    assert_eq!(step("asked ..3"), Step::Asked(range(0, Some(3))));
+    assert_eq!(
+        step("unsaid thought \"x\" in b"),
+        Step::Said {
+            voice: Voice::Thought,
+            text: text("x"),
+            session: text("b"),
+            not: true,
+        }
+    );
+    assert_eq!(
+        step("start in $CWD A=1 B="),
+        Step::Start(Start {
+            folder: Some(text("$CWD")),
+            variables: vec![(text("A"), text("1")), (text("B"), text(""))],
+        })
+    );
+    assert_eq!(step("stop reading stderr"), Step::StopReading(Pipe::Stderr));
+    assert_eq!(
+        step("permission by hand"),
+        Step::Permission(Permission::ByHand)
+    );
+    assert_eq!(
+        step("answer fs/read_text_file error -32002"),
+        Step::Answer(text("fs/read_text_file"), How::Error(-32002))
+    );
+    assert_eq!(
+        step("elicitation accept {\"a\": 1}"),
+        Step::Elicitation(Elicitation::Accept(json!({"a": 1})))
+    );
+    assert_eq!(step("saw \"a b\""), Step::Saw(true, text("a b")));
+}

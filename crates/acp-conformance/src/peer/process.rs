@@ -1,0 +1,214 @@
+//! Process: an agent in a process group of its own, with its pipes.
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::{
+    io,
+    process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::{mpsc, watch},
+    task::JoinHandle,
+};
+
+/// Lines that wait to be looked at, and writes that wait to go out.
+const WAITING: usize = 1024;
+/// No line is longer. Unit: bytes.
+const LONGEST_LINE: u64 = 256 << 20;
+/// So much of stderr is kept. Unit: bytes.
+const KEPT_STDERR: usize = 1 << 20;
+/// Names one case in the environment of all that belongs to it.
+pub(crate) const MARK: &str = "ACP_CONFORMANCE_CASE";
+
+/// An agent that runs, or has ended.
+pub(crate) struct Process {
+    child: Child,
+    group: Option<Pid>,
+    stdin: Option<mpsc::Sender<Vec<u8>>>,
+    writer: Option<JoinHandle<()>>,
+    lines: mpsc::Receiver<Vec<u8>>,
+    reader: JoinHandle<()>,
+    reading: watch::Sender<bool>,
+}
+
+/// What an agent wrote to stderr.
+pub(crate) type Logs = Arc<Mutex<Vec<u8>>>;
+
+impl Process {
+    /// Start it. `logs`: where its stderr goes; without it nobody reads it.
+    pub(crate) fn start(mut command: Command, logs: Option<Logs>) -> io::Result<Self> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        let pipes = (child.stdin.take(), child.stdout.take());
+        let (Some(stdin), Some(stdout)) = pipes else {
+            return Err(io::Error::other("no pipes"));
+        };
+        if let (Some(logs), Some(stderr)) = (logs, child.stderr.take()) {
+            tokio::spawn(keep(stderr, logs));
+        }
+        let (sender, writes) = mpsc::channel(WAITING);
+        let writer = tokio::spawn(write(stdin, writes));
+        let (found, lines) = mpsc::channel(WAITING);
+        let (reading, go_on) = watch::channel(true);
+        Ok(Self {
+            group: child.id().and_then(|id| Pid::from_raw(id.cast_signed())),
+            child,
+            stdin: Some(sender),
+            writer: Some(writer),
+            lines,
+            reader: tokio::spawn(read(stdout, found, go_on)),
+            reading,
+        })
+    }
+
+    /// The next line with its end, if it has one; `None` when its stdout is closed.
+    pub(crate) async fn line(&mut self) -> Option<Vec<u8>> {
+        self.lines.recv().await
+    }
+
+    /// Write this, after all before it. `None` when its stdin is closed.
+    pub(crate) fn writes(&self) -> Option<mpsc::Sender<Vec<u8>>> {
+        self.stdin.clone()
+    }
+
+    /// Close its stdin once all has gone out.
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.stdin.is_some()
+    }
+
+    /// Read its stdout, or do not.
+    pub(crate) fn read(&self, reading: bool) {
+        // Its stdout may be closed already: then there is nothing to read.
+        let _ = self.reading.send(reading);
+    }
+
+    /// Close our end of its stdout.
+    pub(crate) fn hang_up(&mut self) {
+        self.reader.abort();
+    }
+
+    pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    /// Its own, while it runs.
+    pub(crate) fn id(&self) -> Option<Pid> {
+        self.group.filter(|_| self.child.id().is_some())
+    }
+
+    /// SIGTERM to itself alone.
+    pub(crate) fn terminate(&self) {
+        if let Some(pid) = self.id() {
+            // It may have ended just now.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+
+    /// SIGKILL to itself alone.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.start_kill();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Its children too, even those that outlived it.
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        if let Some(writer) = self.writer.take() {
+            writer.abort();
+        }
+        self.reader.abort();
+    }
+}
+
+async fn write(mut stdin: ChildStdin, mut writes: mpsc::Receiver<Vec<u8>>) {
+    while let Some(bytes) = writes.recv().await {
+        let written = async {
+            stdin.write_all(&bytes).await?;
+            stdin.flush().await
+        };
+        if written.await.is_err() {
+            break;
+        }
+    }
+}
+
+async fn read(
+    stdout: ChildStdout,
+    found: mpsc::Sender<Vec<u8>>,
+    mut reading: watch::Receiver<bool>,
+) {
+    let mut stdout = BufReader::with_capacity(1 << 16, stdout);
+    loop {
+        if reading.wait_for(|reading| *reading).await.is_err() {
+            return;
+        }
+        let mut line = Vec::new();
+        let length = (&mut stdout)
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line)
+            .await;
+        if !matches!(length, Ok(1..)) || found.send(line).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn keep(mut stderr: impl AsyncRead + Unpin, logs: Logs) {
+    let mut bytes = [0; 4096];
+    while let Ok(length @ 1..) = stderr.read(&mut bytes).await {
+        let mut logs = logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = KEPT_STDERR.saturating_sub(logs.len());
+        logs.extend_from_slice(&bytes[..length.min(room)]);
+    }
+}
+
+/// The processes that carry this mark in their environment: all that a case has started, wherever it fled to.
+pub(crate) fn marked(mark: &str) -> Vec<Pid> {
+    let wanted = format!("{MARK}={mark}");
+    let mut found = Vec::new();
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    for process in processes.flatten() {
+        let name = process.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
+        // Those of others cannot be read.
+        let Ok(environment) = std::fs::read(process.path().join("environ")) else {
+            continue;
+        };
+        let is_ours = environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == wanted.as_bytes());
+        if let Some(pid) = Pid::from_raw(id).filter(|_| is_ours) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// End all of them.
+pub(crate) fn end_marked(mark: &str) {
+    for pid in marked(mark) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}

@@ -1,0 +1,284 @@
+//! Stage: where a case is played: its folders, its agent, and all that was said.
+
+use super::{Agent, Miss, Options};
+use crate::{
+    outcome::{Entry, Kind},
+    pattern::{Captures, fill_text},
+    peer::{
+        client::Client,
+        process::{Logs, Process, end_marked},
+    },
+};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::PoisonError,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// So much of a line is shown. Unit: characters.
+const SHOWN: usize = 4000;
+
+/// Where a case is played.
+pub(super) struct Stage<'a> {
+    pub(super) agent: &'a Agent,
+    pub(super) options: &'a Options,
+    pub(super) begun: Instant,
+    /// Goes with the stage.
+    _top: TempDir,
+    /// Names all processes of the case.
+    pub(super) mark_of_processes: String,
+    pub(super) vars: Captures,
+    /// What `file` made.
+    pub(super) made: BTreeMap<PathBuf, String>,
+    pub(super) process: Option<Process>,
+    /// Those that have ended, with what they left behind.
+    pub(super) ended: Vec<Process>,
+    pub(super) reads_stderr: bool,
+    pub(super) logs: Logs,
+    pub(super) client: Client,
+    pub(super) log: Log,
+    /// What the agent said.
+    pub(super) heard: Vec<Heard>,
+    /// How many of these have been read.
+    pub(super) read: usize,
+    /// From where on they are looked through.
+    pub(super) mark: usize,
+    /// The requests of the case, by name.
+    pub(super) asked: BTreeMap<String, Asked>,
+    pub(super) next_id: u64,
+    /// What goes out with the next write.
+    pub(super) held: Vec<u8>,
+    pub(super) split: Option<usize>,
+    pub(super) version: u16,
+    pub(super) capabilities: Value,
+    /// Of the step.
+    pub(super) patience: Duration,
+    pub(super) looks_again: bool,
+    /// A check has failed.
+    pub(super) is_hurt: bool,
+}
+
+/// A line of the agent.
+pub(super) struct Heard {
+    /// What it says; `null` if it is no JSON.
+    pub(super) value: Value,
+    /// As it came.
+    pub(super) text: String,
+    /// Where it is in the transcript.
+    pub(super) entry: usize,
+}
+
+/// A request of the case.
+pub(super) struct Asked {
+    pub(super) id: Value,
+    pub(super) method: String,
+    /// How many lines had been heard before.
+    pub(super) from: usize,
+}
+
+/// Why there is no line.
+pub(super) enum Silence {
+    /// Nothing came in time.
+    Patience,
+    /// The agent has closed its stdout.
+    Ended,
+    /// No agent has been started.
+    NotStarted,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(agent: &'a Agent, options: &'a Options) -> Result<Self, String> {
+        let no_folder = |error: std::io::Error| format!("no folder for a case: {error}");
+        let top = TempDir::with_prefix("acp-case-").map_err(no_folder)?;
+        let path = top.path().canonicalize().map_err(no_folder)?;
+        for folder in ["home", "project", "tmp"] {
+            std::fs::create_dir(path.join(folder)).map_err(no_folder)?;
+        }
+        let runner = std::env::current_exe().unwrap_or_default();
+        let vars = [
+            ("TOP", path.clone()),
+            ("HOME", path.join("home")),
+            ("CWD", path.join("project")),
+            ("RUNNER", runner),
+        ];
+        let vars = vars.map(|(name, path)| (name.to_owned(), path.display().to_string().into()));
+        Ok(Self {
+            agent,
+            options,
+            begun: Instant::now(),
+            mark_of_processes: path.display().to_string(),
+            _top: top,
+            vars: vars.into_iter().collect(),
+            made: BTreeMap::new(),
+            process: None,
+            ended: Vec::new(),
+            reads_stderr: true,
+            logs: Logs::default(),
+            client: Client::default(),
+            log: Log::default(),
+            heard: Vec::new(),
+            read: 0,
+            mark: 0,
+            asked: BTreeMap::new(),
+            next_id: 100,
+            held: Vec::new(),
+            split: None,
+            version: 1,
+            capabilities: Value::Object(serde_json::Map::default()),
+            patience: options.patience,
+            looks_again: false,
+            is_hurt: false,
+        })
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: Value) {
+        self.vars.insert(name.to_owned(), value);
+    }
+
+    /// A path of the case: from the folder of the session on.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        let name = fill_text(name, &self.vars);
+        self.folder_of("CWD").join(name)
+    }
+
+    pub(super) fn folder_of(&self, name: &str) -> &Path {
+        Path::new(self.vars.get(name).and_then(Value::as_str).unwrap_or(""))
+    }
+
+    pub(super) fn is_prompt(&self, name: &str) -> bool {
+        let asked = self.asked.get(name);
+        asked.is_some_and(|asked| asked.method == "session/prompt")
+    }
+
+    pub(super) fn stderr(&self) -> String {
+        let logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&logs).into_owned()
+    }
+
+    /// The next line of the agent that nobody has read, by its number.
+    pub(super) async fn next(&mut self) -> Result<usize, Silence> {
+        let deadline = tokio::time::Instant::now() + self.patience;
+        while self.read == self.heard.len() {
+            self.hear(deadline).await?;
+        }
+        self.read += 1;
+        Ok(self.read - 1)
+    }
+
+    /// Take in one more line.
+    pub(super) async fn hear(&mut self, deadline: tokio::time::Instant) -> Result<(), Silence> {
+        let process = self.process.as_mut().ok_or(Silence::NotStarted)?;
+        let line = tokio::select! {
+            biased;
+            line = process.line() => line.ok_or(Silence::Ended)?,
+            reply = self.client.later() => {
+                self.reply(&reply).await;
+                return Ok(());
+            }
+            () = tokio::time::sleep_until(deadline) => return Err(Silence::Patience),
+        };
+        self.take_in(&line).await;
+        Ok(())
+    }
+
+    async fn take_in(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
+        let value: Value = serde_json::from_slice(line).unwrap_or_default();
+        let entry = self.log.add(Kind::Came, &text);
+        let replies = self.client.asked(&value);
+        self.heard.push(Heard { value, text, entry });
+        for reply in replies {
+            self.reply(&reply).await;
+        }
+    }
+
+    /// Answer the agent as the client.
+    pub(super) async fn reply(&mut self, reply: &Value) {
+        let text = reply.to_string();
+        self.log.add(Kind::Answered, &text);
+        // An agent that does not read any more is found out by what it owes.
+        let _ = self.write(format!("{text}\n").into_bytes()).await;
+    }
+
+    /// What a step says that got no line.
+    pub(super) fn silence(&self, silence: &Silence) -> Miss {
+        Miss::Nothing(match silence {
+            Silence::Patience => {
+                format!("nothing fitting came in {} ms", self.patience.as_millis())
+            }
+            Silence::Ended => "the agent ended its output".to_owned(),
+            Silence::NotStarted => return Miss::Fault("no agent has been started".to_owned()),
+        })
+    }
+
+    /// Do a check again and again, if the step has a patience of its own.
+    pub(super) async fn again(
+        &mut self,
+        check: impl Fn(&Self) -> Result<(), Miss>,
+    ) -> Result<(), Miss> {
+        const PAUSE: Duration = Duration::from_millis(5);
+        let deadline = tokio::time::Instant::now() + self.patience;
+        loop {
+            let result = check(self);
+            if result.is_ok() || !self.looks_again || tokio::time::Instant::now() >= deadline {
+                return result;
+            }
+            // What the agent says meanwhile is taken in, and not read.
+            let pause = (tokio::time::Instant::now() + PAUSE).min(deadline);
+            if self.hear(pause).await.is_err() {
+                tokio::time::sleep_until(pause).await;
+            }
+        }
+    }
+
+    /// End all that is left of the case.
+    pub(super) async fn clear(&mut self) {
+        self.client.clear();
+        if let Some(mut process) = self.process.take() {
+            process.kill();
+            // So that nothing of it is left, not even its entry in the table of processes.
+            let _ = process.ended().await;
+        }
+        self.ended.clear();
+        end_marked(&self.mark_of_processes);
+    }
+}
+
+/// What happened, in order.
+#[derive(Default)]
+pub(super) struct Log {
+    pub(super) entries: Vec<Entry>,
+    begun: Option<Instant>,
+    sent: Option<usize>,
+}
+
+impl Log {
+    pub(super) fn add(&mut self, kind: Kind, text: &str) -> usize {
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        let mut shown: String = text.chars().take(SHOWN).collect();
+        if shown.len() < text.len() {
+            shown.push_str(&format!("… ({} bytes)", text.len()));
+        }
+        if kind == Kind::Sent {
+            self.sent = Some(self.entries.len());
+        }
+        self.entries.push(Entry {
+            at: begun.elapsed(),
+            kind,
+            text: shown,
+        });
+        self.entries.len() - 1
+    }
+
+    pub(super) fn note(&mut self, text: impl AsRef<str>) {
+        self.add(Kind::Note, text.as_ref());
+    }
+
+    pub(super) fn last_sent(&self) -> Option<String> {
+        let entry = self.sent.and_then(|sent| self.entries.get(sent))?;
+        Some(entry.text.clone())
+    }
+}

@@ -1,0 +1,45 @@
+//! Preflight: asks an agent what it has, before the cases.
+
+use crate::{Agent, Case, CaseError, Facts, Options, Outcome, play::play_and_keep};
+
+/// What is asked. A failure is no verdict: the cases will find it too.
+const ASKED: &str = "\
+# What the agent has.
+start
+initialize
+session
+exit any
+";
+const ASKED_V2: &str = "\
+# Whether the agent speaks the second version.
+start
+version 2
+initialize
+value {\"version\": \"$initialize\"} {\"version\": {\"protocolVersion\": 2}}
+exit any
+";
+
+/// Ask an agent.
+///
+/// # Errors
+/// The agent cannot be started.
+pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Facts, String> {
+    let parse = |name: &str, text: &str| {
+        Case::parse(name, text).map_err(|error: CaseError| error.to_string())
+    };
+    let nothing = Facts::default();
+    let (outcome, vars) =
+        play_and_keep(&parse("preflight", ASKED)?, agent, options, &nothing).await;
+    if let Some(fault) = outcome.fault {
+        return Err(fault);
+    }
+    let (second, _) = play_and_keep(&parse("preflight", ASKED_V2)?, agent, options, &nothing).await;
+    let var = |name: &str| vars.get(name).cloned().unwrap_or_default();
+    Ok(Facts {
+        initialize: var("initialize"),
+        session: var("session_result"),
+        v2: Outcome::is_passed(&second),
+        model: false,
+        tools: Vec::new(),
+    })
+}
