@@ -5,6 +5,7 @@
 
 pub mod case;
 pub mod facts;
+pub mod mcp_server;
 pub mod model;
 pub mod outcome;
 pub mod pattern;

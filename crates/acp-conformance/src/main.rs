@@ -5,10 +5,10 @@
     reason = "a command for a terminal"
 )]
 
-use acp_conformance::{Agent, Case, Options, Outcome, play_all, profile::Profile};
+use acp_conformance::{Agent, Case, Options, Outcome, mcp_server, play_all};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
+use std::{fs, io, path::PathBuf, process::ExitCode, time::Duration};
 
 /// Play protocol cases against an ACP agent.
 #[derive(Parser)]
@@ -25,38 +25,39 @@ enum Arguments {
         /// Seconds to wait for a line.
         #[arg(long, default_value_t = 20)]
         patience: u64,
-        /// How the agent is pointed at the fake model: a name, or a file.
-        #[arg(long)]
-        profile: Option<String>,
         /// How many cases are played at once.
         #[arg(long)]
         jobs: Option<usize>,
         /// The agent's command line.
-        #[arg(last = true, required_unless_present = "profile")]
+        #[arg(last = true, required = true)]
         agent: Vec<String>,
+    },
+    /// Be an MCP server that logs what it hears: cases give it to agents.
+    #[command(hide = true)]
+    McpServer {
+        /// Where it logs.
+        log: PathBuf,
+        /// Anything, to be logged.
+        words: Vec<String>,
     },
 }
 
 fn main() -> ExitCode {
-    let Arguments::Run {
-        cases,
-        patience,
-        profile,
-        jobs,
-        agent,
-    } = Arguments::parse();
-    let profile = profile.as_deref().map(Profile::find).transpose();
-    let profile = match profile {
-        Ok(profile) => profile,
-        Err(error) => {
-            eprintln!("acp-conformance: {error}");
-            return ExitCode::from(2);
+    let (cases, patience, jobs, agent) = match Arguments::parse() {
+        Arguments::Run {
+            cases,
+            patience,
+            jobs,
+            agent,
+        } => (cases, patience, jobs, agent),
+        Arguments::McpServer { log, words } => {
+            let served = mcp_server::serve(&log, &words, io::stdin().lock(), io::stdout().lock());
+            return served.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
         }
     };
     let agent = Agent {
         command: agent,
-        profile,
-        ..Agent::default()
+        pass: Vec::new(),
     };
     let usual = Options::default();
     let options = Options {

@@ -168,6 +168,18 @@ fn operate(
                 compare(argument, Some(item), &mut each, &format!("{path}/{index}"))
             }),
         },
+        "unique" => {
+            let field = argument.as_str().unwrap_or_default();
+            let items = found.as_array().map_or(&[][..], Vec::as_slice);
+            let mut seen = Vec::new();
+            for value in items.iter().filter_map(|item| item.get(field)) {
+                if seen.contains(&value) {
+                    return Err(format!("{path}: {field} {value} is there twice"));
+                }
+                seen.push(value);
+            }
+            Ok(())
+        }
         "length" => {
             let length = match found {
                 Value::Array(items) => items.len(),

@@ -2,7 +2,6 @@
 
 mod checks;
 mod fixtures;
-mod models;
 mod processes;
 mod requests;
 mod sending;
@@ -14,20 +13,15 @@ use crate::{
     facts::Facts,
     outcome::{Check, Finding, Outcome, Ruling},
     pattern::{self, Captures},
-    profile::Profile,
 };
 use stage::Stage;
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 /// How an agent is started.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Agent {
-    /// Program and arguments; empty: those of the profile.
+    /// Program and arguments.
     pub command: Vec<String>,
-    /// How it is pointed at the fake model.
-    pub profile: Option<Profile>,
-    /// Where it was installed, if its profile says how.
-    pub install: Option<PathBuf>,
     /// Variables of the runner's environment that it is given too, by name.
     pub pass: Vec<String>,
 }
@@ -115,7 +109,7 @@ pub(crate) async fn play_and_keep(
         }
         return (outcome, Captures::new());
     }
-    let mut stage = match Stage::new(agent, options).await {
+    let mut stage = match Stage::new(agent, options) {
         Ok(stage) => stage,
         Err(error) => {
             outcome.fault = Some(error);
@@ -142,8 +136,11 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
                 });
             }
         };
-        let guard = line.guard.as_ref();
-        if let Some(missing) = guard.and_then(|guard| stage.holds_back(guard, facts)) {
+        if let Some(missing) = line
+            .guard
+            .as_ref()
+            .and_then(|guard| facts.holds_back(guard))
+        {
             rule(&Ruling::NotApplicable(missing));
             continue;
         }
@@ -236,12 +233,12 @@ impl Stage<'_> {
             Step::Buffer(name, text) => self.buffer(name, text),
             Step::Let(name, value) => self.set(name, pattern::fill_value(value, &self.vars)),
             Step::Repeat(name, times, text) => self.set(name, text.repeat(*times).into()),
-            Step::Model { prompt, answers } => self.model(prompt.as_deref(), answers)?,
-            Step::GoOnTalking => self.fake()?.release(),
+            Step::Model { prompt, script } => self.model(prompt.as_deref(), script)?,
             Step::Start(start) => self.start(start).await?,
             Step::Restart(start) => self.restart(start).await?,
             Step::Eof => self.eof()?,
             Step::Exit(code) => self.exit(*code).await?,
+            Step::Gone(code) => self.gone(*code).await?,
             Step::Term => self.term()?,
             Step::Kill => self.kill().await?,
             Step::StopReading(pipe) => self.stop_reading(*pipe)?,
@@ -290,6 +287,7 @@ impl Stage<'_> {
             Step::Mark => self.mark = self.read,
             Step::No(pattern) => self.no(pattern)?,
             Step::Some(pattern) => self.some(pattern)?,
+            Step::Maybe(pattern) => self.maybe(pattern),
             Step::Count(range, pattern) => self.count(*range, pattern)?,
             Step::Order(patterns) => self.order(patterns)?,
             Step::Said {
@@ -338,16 +336,12 @@ impl Line {
     }
 }
 
-impl Stage<'_> {
+impl Facts {
     /// What is missing, or too much, for a step with this guard.
-    fn holds_back(&self, guard: &Guard, facts: &Facts) -> Option<String> {
-        let has = |need: &Need| match need {
-            Need::Captured(name) => self.vars.contains_key(name),
-            Need::Path(_) | Need::V2 | Need::Model | Need::Tool(_) => facts.has(need),
-        };
+    fn holds_back(&self, guard: &Guard) -> Option<String> {
         match guard {
-            Guard::If(need) => (!has(need)).then(|| need.to_string()),
-            Guard::Unless(need) => has(need).then(|| format!("no {need}")),
+            Guard::If(need) => (!self.has(need)).then(|| need.to_string()),
+            Guard::Unless(need) => self.has(need).then(|| format!("no {need}")),
         }
     }
 }
@@ -362,8 +356,6 @@ impl std::fmt::Display for Need {
             Self::Tool(Tool::Read) => f.write_str("tool read"),
             Self::Tool(Tool::Write) => f.write_str("tool write"),
             Self::Tool(Tool::Shell) => f.write_str("tool shell"),
-            Self::Tool(Tool::Mcp) => f.write_str("tool mcp"),
-            Self::Captured(name) => write!(f, "${name}"),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 fn outcome(script: &str, case: &str) -> Outcome {
     let agent = Agent {
         command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-        ..Agent::default()
+        pass: Vec::new(),
     };
     let options = Options {
         patience: Duration::from_secs(20),

@@ -1,6 +1,5 @@
 //! Step: what a line of a case can be.
 
-use crate::model::Answer;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -32,8 +31,6 @@ pub enum Need {
     Model,
     /// It has such a tool.
     Tool(Tool),
-    /// This was captured; only before a step.
-    Captured(String),
 }
 
 /// A tool by what it does.
@@ -45,8 +42,6 @@ pub enum Tool {
     Write,
     /// Runs a command.
     Shell,
-    /// One of an MCP server.
-    Mcp,
 }
 
 /// Whether a line is done.
@@ -81,11 +76,9 @@ pub enum Step {
     Model {
         /// Only to requests whose prompt holds this.
         prompt: Option<String>,
-        /// One for each request.
-        answers: Vec<Answer>,
+        /// The lines of the script, with their numbers.
+        script: Vec<(usize, String)>,
     },
-    /// An answer of the model that hangs goes on.
-    GoOnTalking,
 
     /// Start the agent.
     Start(Start),
@@ -95,6 +88,8 @@ pub enum Step {
     Eof,
     /// It ends, with this code if one is named.
     Exit(Option<i32>),
+    /// It ends by itself, its stdin still open, with this code if one is named.
+    Gone(Option<i32>),
     /// SIGTERM.
     Term,
     /// SIGKILL.
@@ -191,6 +186,8 @@ pub enum Step {
     No(Value),
     /// One of them fits.
     Some(Value),
+    /// One of them may fit.
+    Maybe(Value),
     /// So many of them fit.
     Count(Range, Value),
     /// There are such lines, in this order.

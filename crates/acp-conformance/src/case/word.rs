@@ -84,10 +84,8 @@ impl Need {
                 "read" => Tool::Read,
                 "write" => Tool::Write,
                 "shell" => Tool::Shell,
-                "mcp" => Tool::Mcp,
-                other => return Err(format!("{other:?} is none of read, write, shell, mcp")),
+                other => return Err(format!("{other:?} is none of read, write, shell")),
             }),
-            word if word.starts_with('$') => Self::Captured(word[1..].to_owned()),
             path => Self::Path(path.to_owned()),
         })
     }
@@ -114,16 +112,14 @@ fn step(cursor: &mut Cursor<'_>) -> Result<Step, String> {
             } else {
                 None
             };
-            let answers = Vec::new();
-            Step::Model { prompt, answers }
+            let script = Vec::new();
+            Step::Model { prompt, script }
         }
         "start" => Step::Start(start(cursor)?),
         "restart" => Step::Restart(start(cursor)?),
         "eof" => Step::Eof,
-        "exit" => Step::Exit(match cursor.need("the code, or `any`,")? {
-            "any" => None,
-            code => Some(whole_number(code)?),
-        }),
+        "exit" => Step::Exit(code(cursor)?),
+        "gone" => Step::Gone(code(cursor)?),
         "term" => Step::Term,
         "kill" => Step::Kill,
         "stop" => {
@@ -136,11 +132,8 @@ fn step(cursor: &mut Cursor<'_>) -> Result<Step, String> {
         }
         "go" => {
             fixed(cursor, "on")?;
-            match cursor.need("`reading` or `talking`")? {
-                "reading" => Step::GoOnReading,
-                "talking" => Step::GoOnTalking,
-                other => return Err(format!("{other:?} is neither `reading` nor `talking`")),
-            }
+            fixed(cursor, "reading")?;
+            Step::GoOnReading
         }
         "hang" => {
             fixed(cursor, "up")?;
@@ -173,6 +166,7 @@ fn step(cursor: &mut Cursor<'_>) -> Result<Step, String> {
         "mark" => Step::Mark,
         "no" => Step::No(cursor.json()?),
         "some" => Step::Some(cursor.json()?),
+        "maybe" => Step::Maybe(cursor.json()?),
         "count" => Step::Count(range(cursor)?, cursor.json()?),
         "order" => match cursor.json()? {
             Value::Array(patterns) => Step::Order(patterns),
@@ -260,6 +254,14 @@ fn request(word: &str, cursor: &mut Cursor<'_>) -> Result<Step, String> {
         "ended" => Step::Answered(named(cursor, "for", "prompt")?, Expect::Any),
         other => return Err(format!("{other:?} is no step")),
     })
+}
+
+/// How a process ends.
+fn code(cursor: &mut Cursor<'_>) -> Result<Option<i32>, String> {
+    match cursor.need("the code, or `any`,")? {
+        "any" => Ok(None),
+        code => whole_number(code).map(Some),
+    }
 }
 
 fn fixed(cursor: &mut Cursor<'_>, word: &str) -> Result<(), String> {

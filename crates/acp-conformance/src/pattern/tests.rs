@@ -135,3 +135,14 @@ fn values_keep_their_type_when_they_are_filled_in() {
     assert_eq!(fill_text("$s $id $", &captures), "x\"y 7 $");
     assert_eq!(names("$a \"$b_1/$\" $5").collect::<Vec<_>>(), ["a", "b_1"]);
 }
+
+#[test]
+fn what_must_differ_is_compared_item_by_item() {
+    let unique = json!({"$unique": "id"});
+    let mut captures = Captures::new();
+    let differ = json!([{"id": 1}, {"id": "1"}, {}, {}]);
+    assert_eq!(fits(&unique, &differ, &mut captures), Ok(()));
+    let same = json!([{"id": 1}, {"id": 2}, {"id": 1}]);
+    let twice = fits(&unique, &same, &mut captures).unwrap_err();
+    assert_eq!(twice, ": id 1 is there twice");
+}

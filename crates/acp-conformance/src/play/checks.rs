@@ -66,6 +66,13 @@ impl Stage<'_> {
         fits(pattern, &self.heard[index].value, &mut self.vars).map_err(Miss::wrong)
     }
 
+    pub(super) fn maybe(&mut self, pattern: &Value) {
+        if let Some(index) = self.fitting(pattern).first().copied() {
+            let fits = fits(pattern, &self.heard[index].value, &mut self.vars);
+            debug_assert!(fits.is_ok(), "it fitted");
+        }
+    }
+
     pub(super) fn count(&self, range: Range, pattern: &Value) -> Result<(), Miss> {
         let fitting = self.fitting(pattern);
         if range.holds(fitting.len()) {
@@ -124,10 +131,30 @@ impl Stage<'_> {
         let value = fill_value(value, &self.vars);
         fits(pattern, &value, &mut self.vars).map_err(Miss::wrong)
     }
+
+    pub(super) fn model(
+        &mut self,
+        _prompt: Option<&str>,
+        _script: &[(usize, String)],
+    ) -> Result<(), Miss> {
+        Err(Miss::Fault("there is no fake model yet".to_owned()))
+    }
+
+    pub(super) fn saw(&self, _has: bool, _text: &str) -> Result<(), Miss> {
+        Err(Miss::Fault("there is no fake model yet".to_owned()))
+    }
+
+    pub(super) fn asked(&self, _range: Range) -> Result<(), Miss> {
+        Err(Miss::Fault("there is no fake model yet".to_owned()))
+    }
+
+    pub(super) fn dropped(&self) -> Result<(), Miss> {
+        Err(Miss::Fault("there is no fake model yet".to_owned()))
+    }
 }
 
 impl Range {
-    pub(super) fn holds(self, number: usize) -> bool {
+    fn holds(self, number: usize) -> bool {
         number >= self.from && self.to.is_none_or(|to| number <= to)
     }
 }
