@@ -11,6 +11,7 @@ pub use step::{
     Tool, Voice,
 };
 
+use crate::model;
 use std::path::Path;
 
 /// A case.
@@ -74,23 +75,30 @@ impl Case {
             }
             if let Some(path) = line.strip_prefix("needs ") {
                 let need = Need::parse(path).map_err(|reason| error(number, reason))?;
+                if matches!(need, Need::Captured(_)) {
+                    return Err(error(
+                        number,
+                        "nothing is captured before a case".to_owned(),
+                    ));
+                }
                 case.needs.push(need);
                 continue;
             }
             let mut line = word::line(number, line).map_err(|reason| error(number, reason))?;
-            if let Step::Model { script, .. } = &mut line.step {
+            if let Step::Model { answers, .. } = &mut line.step {
+                let mut script = String::new();
                 loop {
-                    let Some((index, text)) = lines.next() else {
+                    let Some((_, text)) = lines.next() else {
                         return Err(error(number, "`model` without `end`".to_owned()));
                     };
-                    let text = text.trim();
-                    if text == "end" {
+                    if text.trim() == "end" {
                         break;
                     }
-                    if !text.is_empty() && !text.starts_with('#') {
-                        script.push((index + 1, text.to_owned()));
-                    }
+                    script.push_str(text);
+                    script.push('\n');
                 }
+                *answers = model::answers(&script)
+                    .map_err(|fault| error(number + fault.line, fault.reason))?;
             }
             case.lines.push(line);
         }

@@ -26,6 +26,8 @@ impl Facts {
             Need::V2 => self.v2,
             Need::Model => self.model,
             Need::Tool(tool) => self.tools.contains(tool),
+            // That depends on the case.
+            Need::Captured(_) => false,
             Need::Path(path) => self.path(path).is_some_and(|found| match found {
                 Value::Null | Value::Bool(false) => false,
                 Value::Array(items) => !items.is_empty(),

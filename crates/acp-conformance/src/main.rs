@@ -5,7 +5,7 @@
     reason = "a command for a terminal"
 )]
 
-use acp_conformance::{Agent, Case, Options, Outcome, mcp_server, play_all};
+use acp_conformance::{Agent, Case, Options, Outcome, mcp_server, play_all, profile::Profile};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use std::{fs, io, path::PathBuf, process::ExitCode, time::Duration};
@@ -25,11 +25,14 @@ enum Arguments {
         /// Seconds to wait for a line.
         #[arg(long, default_value_t = 20)]
         patience: u64,
+        /// How the agent is pointed at the fake model: a name, or a file.
+        #[arg(long)]
+        profile: Option<String>,
         /// How many cases are played at once.
         #[arg(long)]
         jobs: Option<usize>,
         /// The agent's command line.
-        #[arg(last = true, required = true)]
+        #[arg(last = true, required_unless_present = "profile")]
         agent: Vec<String>,
     },
     /// Be an MCP server that logs what it hears: cases give it to agents.
@@ -43,21 +46,31 @@ enum Arguments {
 }
 
 fn main() -> ExitCode {
-    let (cases, patience, jobs, agent) = match Arguments::parse() {
+    let (cases, patience, profile, jobs, agent) = match Arguments::parse() {
         Arguments::Run {
             cases,
             patience,
+            profile,
             jobs,
             agent,
-        } => (cases, patience, jobs, agent),
+        } => (cases, patience, profile, jobs, agent),
         Arguments::McpServer { log, words } => {
             let served = mcp_server::serve(&log, &words, io::stdin().lock(), io::stdout().lock());
             return served.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
         }
     };
+    let profile = profile.as_deref().map(Profile::find).transpose();
+    let profile = match profile {
+        Ok(profile) => profile,
+        Err(error) => {
+            eprintln!("acp-conformance: {error}");
+            return ExitCode::from(2);
+        }
+    };
     let agent = Agent {
         command: agent,
-        pass: Vec::new(),
+        profile,
+        ..Agent::default()
     };
     let usual = Options::default();
     let options = Options {

@@ -2,6 +2,7 @@
 
 mod checks;
 mod fixtures;
+mod models;
 mod processes;
 mod requests;
 mod sending;
@@ -13,15 +14,20 @@ use crate::{
     facts::Facts,
     outcome::{Check, Finding, Outcome, Ruling},
     pattern::{self, Captures},
+    profile::Profile,
 };
 use stage::Stage;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 /// How an agent is started.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Agent {
-    /// Program and arguments.
+    /// Program and arguments; empty: those of the profile.
     pub command: Vec<String>,
+    /// How it is pointed at the fake model.
+    pub profile: Option<Profile>,
+    /// Where it was installed, if its profile says how.
+    pub install: Option<PathBuf>,
     /// Variables of the runner's environment that it is given too, by name.
     pub pass: Vec<String>,
 }
@@ -109,7 +115,7 @@ pub(crate) async fn play_and_keep(
         }
         return (outcome, Captures::new());
     }
-    let mut stage = match Stage::new(agent, options) {
+    let mut stage = match Stage::new(agent, options).await {
         Ok(stage) => stage,
         Err(error) => {
             outcome.fault = Some(error);
@@ -136,11 +142,8 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
                 });
             }
         };
-        if let Some(missing) = line
-            .guard
-            .as_ref()
-            .and_then(|guard| facts.holds_back(guard))
-        {
+        let guard = line.guard.as_ref();
+        if let Some(missing) = guard.and_then(|guard| stage.holds_back(guard, facts)) {
             rule(&Ruling::NotApplicable(missing));
             continue;
         }
@@ -233,7 +236,8 @@ impl Stage<'_> {
             Step::Buffer(name, text) => self.buffer(name, text),
             Step::Let(name, value) => self.set(name, pattern::fill_value(value, &self.vars)),
             Step::Repeat(name, times, text) => self.set(name, text.repeat(*times).into()),
-            Step::Model { prompt, script } => self.model(prompt.as_deref(), script)?,
+            Step::Model { prompt, answers } => self.model(prompt.as_deref(), answers)?,
+            Step::GoOnTalking => self.fake()?.release(),
             Step::Start(start) => self.start(start).await?,
             Step::Restart(start) => self.restart(start).await?,
             Step::Eof => self.eof()?,
@@ -336,12 +340,16 @@ impl Line {
     }
 }
 
-impl Facts {
+impl Stage<'_> {
     /// What is missing, or too much, for a step with this guard.
-    fn holds_back(&self, guard: &Guard) -> Option<String> {
+    fn holds_back(&self, guard: &Guard, facts: &Facts) -> Option<String> {
+        let has = |need: &Need| match need {
+            Need::Captured(name) => self.vars.contains_key(name),
+            Need::Path(_) | Need::V2 | Need::Model | Need::Tool(_) => facts.has(need),
+        };
         match guard {
-            Guard::If(need) => (!self.has(need)).then(|| need.to_string()),
-            Guard::Unless(need) => self.has(need).then(|| format!("no {need}")),
+            Guard::If(need) => (!has(need)).then(|| need.to_string()),
+            Guard::Unless(need) => has(need).then(|| format!("no {need}")),
         }
     }
 }
@@ -356,6 +364,8 @@ impl std::fmt::Display for Need {
             Self::Tool(Tool::Read) => f.write_str("tool read"),
             Self::Tool(Tool::Write) => f.write_str("tool write"),
             Self::Tool(Tool::Shell) => f.write_str("tool shell"),
+            Self::Tool(Tool::Mcp) => f.write_str("tool mcp"),
+            Self::Captured(name) => write!(f, "${name}"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Preflight: asks an agent what it has, before the cases.
 
-use crate::{Agent, Case, CaseError, Facts, Options, Outcome, play::play_and_keep};
+use crate::{Agent, Case, CaseError, Facts, Options, Outcome, case::Tool, play::play_and_keep};
 
 /// What is asked. A failure is no verdict: the cases will find it too.
 const ASKED: &str = "\
@@ -39,7 +39,21 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Facts,
         initialize: var("initialize"),
         session: var("session_result"),
         v2: Outcome::is_passed(&second),
-        model: false,
-        tools: Vec::new(),
+        model: agent.profile.is_some(),
+        tools: tools(agent),
     })
+}
+
+fn tools(agent: &Agent) -> Vec<Tool> {
+    let Some(profile) = &agent.profile else {
+        return Vec::new();
+    };
+    let tools = [
+        ("read", Tool::Read),
+        ("write", Tool::Write),
+        ("shell", Tool::Shell),
+        ("mcp", Tool::Mcp),
+    ];
+    let can = tools.into_iter().filter(|(name, _)| profile.can(name));
+    can.map(|(_, tool)| tool).collect()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 fn outcome(script: &str, case: &str) -> Outcome {
     let agent = Agent {
         command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-        pass: Vec::new(),
+        ..Agent::default()
     };
     let options = Options {
         patience: Duration::from_secs(20),

@@ -1,5 +1,6 @@
 //! Step: what a line of a case can be.
 
+use crate::model::Answer;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub enum Need {
     Model,
     /// It has such a tool.
     Tool(Tool),
+    /// This was captured; only before a step.
+    Captured(String),
 }
 
 /// A tool by what it does.
@@ -42,6 +45,8 @@ pub enum Tool {
     Write,
     /// Runs a command.
     Shell,
+    /// One of an MCP server.
+    Mcp,
 }
 
 /// Whether a line is done.
@@ -76,9 +81,11 @@ pub enum Step {
     Model {
         /// Only to requests whose prompt holds this.
         prompt: Option<String>,
-        /// The lines of the script, with their numbers.
-        script: Vec<(usize, String)>,
+        /// One for each request.
+        answers: Vec<Answer>,
     },
+    /// An answer of the model that hangs goes on.
+    GoOnTalking,
 
     /// Start the agent.
     Start(Start),

@@ -34,7 +34,7 @@ fn a_case_is_read_line_by_line() {
         .iter()
         .map(|line| (line.number, &line.step))
         .collect();
-    let script = vec![(7, text("text \"a\"")), (10, text("---"))];
+    let answers = vec![model::Answer::text("a")];
     assert_eq!(
         steps,
         [
@@ -43,7 +43,7 @@ fn a_case_is_read_line_by_line() {
                 6,
                 &Step::Model {
                     prompt: None,
-                    script
+                    answers
                 }
             ),
             (12, &Step::Start(Start::default())),
@@ -64,7 +64,9 @@ fn a_line_that_is_no_step_is_named() {
         ("# x\n\nexit now", 3),
         ("# x\nfile", 2),
         ("# x\nmodel\ntext", 2),
+        ("# x\nmodel\n\ntetx \"a\"\nend", 4),
         ("# x\nneeds tool hammer", 2),
+        ("# x\nneeds $x", 2),
         ("# x\n< {} {}", 2),
         ("# x\nmark @ nothing", 2),
         ("# x\nsplit 0", 2),

@@ -84,8 +84,10 @@ impl Need {
                 "read" => Tool::Read,
                 "write" => Tool::Write,
                 "shell" => Tool::Shell,
-                other => return Err(format!("{other:?} is none of read, write, shell")),
+                "mcp" => Tool::Mcp,
+                other => return Err(format!("{other:?} is none of read, write, shell, mcp")),
             }),
+            word if word.starts_with('$') => Self::Captured(word[1..].to_owned()),
             path => Self::Path(path.to_owned()),
         })
     }
@@ -112,8 +114,8 @@ fn step(cursor: &mut Cursor<'_>) -> Result<Step, String> {
             } else {
                 None
             };
-            let script = Vec::new();
-            Step::Model { prompt, script }
+            let answers = Vec::new();
+            Step::Model { prompt, answers }
         }
         "start" => Step::Start(start(cursor)?),
         "restart" => Step::Restart(start(cursor)?),
@@ -132,8 +134,11 @@ fn step(cursor: &mut Cursor<'_>) -> Result<Step, String> {
         }
         "go" => {
             fixed(cursor, "on")?;
-            fixed(cursor, "reading")?;
-            Step::GoOnReading
+            match cursor.need("`reading` or `talking`")? {
+                "reading" => Step::GoOnReading,
+                "talking" => Step::GoOnTalking,
+                other => return Err(format!("{other:?} is neither `reading` nor `talking`")),
+            }
         }
         "hang" => {
             fixed(cursor, "up")?;

@@ -131,30 +131,10 @@ impl Stage<'_> {
         let value = fill_value(value, &self.vars);
         fits(pattern, &value, &mut self.vars).map_err(Miss::wrong)
     }
-
-    pub(super) fn model(
-        &mut self,
-        _prompt: Option<&str>,
-        _script: &[(usize, String)],
-    ) -> Result<(), Miss> {
-        Err(Miss::Fault("there is no fake model yet".to_owned()))
-    }
-
-    pub(super) fn saw(&self, _has: bool, _text: &str) -> Result<(), Miss> {
-        Err(Miss::Fault("there is no fake model yet".to_owned()))
-    }
-
-    pub(super) fn asked(&self, _range: Range) -> Result<(), Miss> {
-        Err(Miss::Fault("there is no fake model yet".to_owned()))
-    }
-
-    pub(super) fn dropped(&self) -> Result<(), Miss> {
-        Err(Miss::Fault("there is no fake model yet".to_owned()))
-    }
 }
 
 impl Range {
-    fn holds(self, number: usize) -> bool {
+    pub(super) fn holds(self, number: usize) -> bool {
         number >= self.from && self.to.is_none_or(|to| number <= to)
     }
 }

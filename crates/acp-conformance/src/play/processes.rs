@@ -6,8 +6,10 @@ use super::{
 };
 use crate::{
     case::{Pipe, Start},
+    model::FakeModel,
     pattern::fill_text,
     peer::process::{MARK, Process, marked},
+    profile::Places,
 };
 use std::time::Duration;
 use tokio::{process::Command, time::timeout};
@@ -25,12 +27,27 @@ impl Stage<'_> {
             let fault = "an agent runs already: say `exit`, `kill` or `restart`";
             return Err(Miss::Fault(fault.to_owned()));
         }
-        let (program, arguments) = self
-            .agent
-            .command
+        let home = self.folder_of("HOME");
+        let places = Places {
+            base: self.fake.as_ref().map_or("", FakeModel::base),
+            home,
+            cwd: self.folder_of("CWD"),
+            install: self.agent.install.as_deref(),
+        };
+        let profile = self.agent.profile.as_ref();
+        let mut words = self.agent.command.clone();
+        let mut environment = Vec::new();
+        if let Some(profile) = profile {
+            if words.is_empty() {
+                words = profile.command(&places);
+            }
+            environment = profile.environment(&places);
+            let written = profile.write_files(&places);
+            written.map_err(|error| Miss::Fault(format!("files of the profile: {error}")))?;
+        }
+        let (program, arguments) = words
             .split_first()
             .ok_or_else(|| Miss::Fault("no agent command".to_owned()))?;
-        let home = self.folder_of("HOME");
         let folder = start.folder.as_ref().map(|folder| self.path(folder));
         let mut command = Command::new(program);
         command
@@ -47,6 +64,7 @@ impl Stage<'_> {
                 command.env(name, value);
             }
         }
+        command.envs(environment);
         for (name, value) in &start.variables {
             command.env(name, fill_text(value, &self.vars));
         }
@@ -58,6 +76,11 @@ impl Stage<'_> {
         self.process = Some(process);
         self.read = self.heard.len();
         self.mark = self.read;
+        self.is_logged_in = false;
+        self.asked_before = self
+            .fake
+            .as_ref()
+            .map_or(0, |fake| fake.conversation().len());
         Ok(())
     }
 

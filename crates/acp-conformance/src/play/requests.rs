@@ -144,7 +144,25 @@ impl Stage<'_> {
         Ok(())
     }
 
+    /// Log in, if the profile says that this agent wants it before it makes a session.
+    async fn log_in(&mut self) -> Result<(), Miss> {
+        let method = self
+            .agent
+            .profile
+            .as_ref()
+            .and_then(|profile| profile.authenticate.clone());
+        let Some(method) = method.filter(|_| !self.is_logged_in) else {
+            return Ok(());
+        };
+        self.is_logged_in = true;
+        let params = json!({"methodId": method});
+        self.call("authenticate", params, "_login", false, false)
+            .await?;
+        self.result_of("_login").await.map(drop)
+    }
+
     pub(super) async fn session(&mut self, name: &str, extra: Option<&Value>) -> Result<(), Miss> {
+        self.log_in().await?;
         let mut params = json!({"cwd": self.vars["CWD"], "mcpServers": []});
         merge(
             &mut params,
@@ -173,6 +191,7 @@ impl Stage<'_> {
         extra: Option<&Value>,
     ) -> Result<(), Miss> {
         let id = self.var(name)?;
+        self.log_in().await?;
         let mut params = json!({"sessionId": id, "cwd": self.vars["CWD"], "mcpServers": []});
         merge(
             &mut params,

@@ -2,6 +2,7 @@
 
 use super::{Agent, Miss, Options};
 use crate::{
+    model::FakeModel,
     outcome::{Entry, Kind},
     pattern::{Captures, fill_text},
     peer::{
@@ -23,6 +24,12 @@ const SHOWN: usize = 4000;
 
 /// Where a case is played.
 pub(super) struct Stage<'a> {
+    /// If the agent has a profile.
+    pub(super) fake: Option<FakeModel>,
+    /// Requests to the model before the agent was started.
+    pub(super) asked_before: usize,
+    /// `authenticate` was sent, if the profile wants it.
+    pub(super) is_logged_in: bool,
     pub(super) agent: &'a Agent,
     pub(super) options: &'a Options,
     pub(super) begun: Instant,
@@ -90,7 +97,7 @@ pub(super) enum Silence {
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(agent: &'a Agent, options: &'a Options) -> Result<Self, String> {
+    pub(super) async fn new(agent: &'a Agent, options: &'a Options) -> Result<Self, String> {
         let no_folder = |error: std::io::Error| format!("no folder for a case: {error}");
         let top = TempDir::with_prefix("acp-case-").map_err(no_folder)?;
         let path = top.path().canonicalize().map_err(no_folder)?;
@@ -105,7 +112,18 @@ impl<'a> Stage<'a> {
             ("RUNNER", runner),
         ];
         let vars = vars.map(|(name, path)| (name.to_owned(), path.display().to_string().into()));
+        let fake = match &agent.profile {
+            None => None,
+            Some(profile) => Some(
+                FakeModel::start(profile.rules())
+                    .await
+                    .map_err(|error| format!("no fake model: {error}"))?,
+            ),
+        };
         Ok(Self {
+            fake,
+            asked_before: 0,
+            is_logged_in: false,
             agent,
             options,
             begun: Instant::now(),

@@ -1,5 +1,5 @@
 //! The official test kit, requirement by requirement: what it asks in its own way and with its own patience.
-//! docs/kit.toml says which of our rules each of its ids stands for; here is what no other test asks just so.
+//! docs/acp-kit.toml says which of our rules each of its ids stands for; here is what no other test asks just so.
 
 use crate::harness::{Client, World, error_of, prompt, result_of};
 use serde_json::{Value, json};
@@ -144,7 +144,7 @@ fn two_sessions_have_two_ids() {
 }
 
 /// ACP-PROMPT-003, ACP-PROMPTCAP-001, ACP-PROMPTCAP-003, ACP-META-001: each sort of block that is
-/// advertised beside a text.
+/// advertised beside a text; also by the model that answers where nothing is set up, as for the kit.
 // proves: PROMPT-1, PROMPT-2, INIT-11
 #[test]
 fn blocks_of_each_advertised_sort_are_taken() {
@@ -153,15 +153,25 @@ fn blocks_of_each_advertised_sort_are_taken() {
         json!({"type": "image", "data": PIXEL, "mimeType": "image/png"}),
         json!({"type": "resource", "resource": {"uri": "file:///w/a.txt", "text": "x"}}),
     ];
-    for block in blocks {
+    let models = [false, true].into_iter();
+    let all = models.flat_map(|offline| blocks.clone().map(|block| (offline, block)));
+    for (offline, block) in all {
         let world = World::new(said("hello"));
         let (mut client, id) = shaken(&world);
+        if offline {
+            let params = json!({"sessionId": id, "configId": "model", "value": "offline"});
+            result_of(&client.call("session/set_config_option", params));
+        }
         let text = json!({"type": "text", "text": "hi"});
         let trace =
             json!({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
         let params = json!({"sessionId": id, "prompt": [text, block], "_meta": trace});
         let answer = client.call("session/prompt", params);
-        assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{block}");
+        assert_eq!(
+            result_of(&answer)["stopReason"],
+            "end_turn",
+            "{offline} {block}"
+        );
     }
 }
 

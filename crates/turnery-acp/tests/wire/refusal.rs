@@ -8,7 +8,23 @@ use turnery_acp::ServeOptions;
 use turnery_engine::{Content, ModelDelta, ModelFault, ModelStop, Response};
 use turnery_models::{DeltaSender, Model, ModelInfo, ModelRequest};
 
-struct Parrot(ModelInfo);
+/// It takes no images.
+pub(crate) struct Parrot(ModelInfo);
+
+impl Parrot {
+    pub(crate) fn new() -> Self {
+        Self(ModelInfo {
+            name: "test/parrot".parse().expect("a name"),
+            display_name: "Parrot".to_owned(),
+            context_window: None,
+            max_output: 100,
+            images: false,
+            reasoning: false,
+            api: "test",
+            base_url: None,
+        })
+    }
+}
 
 impl Model for Parrot {
     fn info(&self) -> &ModelInfo {
@@ -50,17 +66,7 @@ impl Model for Parrot {
 #[test]
 fn a_refused_prompt_is_not_in_the_next_context() {
     let world = World::silent();
-    let parrot = Parrot(ModelInfo {
-        name: "test/parrot".parse().expect("a name"),
-        display_name: "Parrot".to_owned(),
-        context_window: None,
-        max_output: 100,
-        images: false,
-        reasoning: false,
-        api: "test",
-        base_url: None,
-    });
-    let agent = world.agent_with(Arc::new(parrot));
+    let agent = world.agent_with(Arc::new(Parrot::new()));
     let mut client = Client::connect(agent, ServeOptions::default());
     client.initialize(json!({}));
     let made = client.call("session/new", world.new_session());

@@ -1,6 +1,9 @@
 //! Commands of the user and of projects: text for a prompt, offered like any command (CMD-1, CMD-2).
 
-use crate::harness::{Client, World, error_of, prompt, result_of};
+use crate::{
+    harness::{Client, World, error_of, prompt, result_of},
+    refusal::Parrot,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_acp::ServeOptions;
@@ -121,11 +124,13 @@ fn a_command_of_the_project_grants_nothing() {
 #[test]
 fn an_image_is_for_a_model_that_takes_images() {
     let world = World::new(json!([{"steps": [{"text": "first"}]}]));
-    let (mut client, id) = world.session();
+    let scripted = world.settings().model.to_string();
+    let agent = world.agent_with(Arc::new(Parrot::new()));
+    let mut client = Client::connect(agent, ServeOptions::default());
+    client.initialize(json!({}));
     let made = client.call("session/new", world.new_session());
-    let scripted = result_of(&made)["configOptions"][1]["currentValue"].clone();
-    let set = |model: &Value| json!({"sessionId": id, "configId": "model", "value": model});
-    result_of(&client.call("session/set_config_option", set(&json!("offline"))));
+    let id = &result_of(&made)["sessionId"];
+    client.offers();
     let image = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="});
     let picture = json!({"sessionId": id, "prompt": [image, {"type": "text", "text": "look"}]});
     let refused = client.call("session/prompt", picture.clone());
@@ -133,9 +138,10 @@ fn an_image_is_for_a_model_that_takes_images() {
     let details = refused["error"]["data"]["details"]
         .as_str()
         .expect("details");
-    assert!(details.contains("offline takes no images"), "{details}");
+    assert!(details.contains("test/parrot takes no images"), "{details}");
     assert_eq!(client.updates(), [] as [Value; 0]);
-    result_of(&client.call("session/set_config_option", set(&scripted)));
+    let set = json!({"sessionId": id, "configId": "model", "value": scripted});
+    result_of(&client.call("session/set_config_option", set));
     let answer = client.call("session/prompt", picture);
     assert_eq!(result_of(&answer)["stopReason"], "end_turn");
 }

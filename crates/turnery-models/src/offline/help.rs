@@ -8,6 +8,10 @@ use super::{
 
 const HONEST: &str = "No model is connected. I am the offline mode of turnery: a set of rules, not an AI. I recognise what a sentence asks for and use the same tools as a model would.\n";
 
+/// Said first where a picture came along.
+pub(super) const BLIND: &str =
+    "I cannot see pictures, so I go by the words alone; a connected model can.\n\n";
+
 const SKILLS: &str = "\nWhat I can do, with examples:
 - explain this repository
 - where is `Name` defined? / who uses `Name`? / search for \"some text\"
@@ -21,7 +25,7 @@ const SKILLS: &str = "\nWhat I can do, with examples:
 - explain E0502
 ";
 
-const CONNECT: &str = "\nTo connect a model, set one of these and start again:
+const CONNECT: &str = "\nTo connect a model, type `turnery login` in a terminal, or set one of these and start again:
 - ANTHROPIC_API_KEY for Claude
 - OPENAI_API_KEY for OpenAI, or OPENAI_BASE_URL for any server that speaks its API, for example Ollama: OPENAI_BASE_URL=http://localhost:11434/v1
 Then `turnery models` lists what is within reach, and `--model provider/model` chooses one.

@@ -49,7 +49,8 @@ impl Offline {
                 display_name: "Offline (rules, no AI)".to_owned(),
                 context_window: None,
                 max_output: u32::MAX,
-                images: false,
+                // Taken like by the models that it stands in for, and said not to be seen.
+                images: true,
                 reasoning: false,
                 api: "offline",
                 base_url: None,
@@ -100,6 +101,9 @@ impl Model for Offline {
 
 fn answer(request: &ModelRequest) -> Vec<Content> {
     let mut replay = Replay::new(request);
+    if replay.has_picture() {
+        replay.say(help::BLIND);
+    }
     let intent = Intent::of(replay.prompt());
     let (calls, closing) = match follow(&intent, &mut replay) {
         Ok(()) => (Vec::new(), String::new()),

@@ -5,7 +5,7 @@
 use crate::ModelRequest;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use turnery_engine::{CallId, Message, ToolSpec};
+use turnery_engine::{CallId, Content, Message, ToolSpec};
 
 /// No answer takes more tool calls than this.
 const MOST_CALLS: usize = 60;
@@ -63,6 +63,7 @@ impl Seen {
 /// The conversation since the last message of the user, as a skill sees it.
 pub(super) struct Replay<'a> {
     prompt: String,
+    has_picture: bool,
     tools: &'a [ToolSpec],
     done: Vec<(String, Seen)>,
     next: usize,
@@ -102,7 +103,15 @@ impl<'a> Replay<'a> {
                 (call.name.clone(), seen)
             })
             .collect();
+        let is_picture = |content: &Content| matches!(content, Content::Image(_));
+        let has_picture = since.first().is_some_and(|kept| match &kept.message {
+            Message::User { content } => content.iter().any(is_picture),
+            Message::System { .. } | Message::Assistant { .. } | Message::ToolResult { .. } => {
+                false
+            }
+        });
         Self {
+            has_picture,
             prompt: since
                 .first()
                 .map(|kept| kept.message.text())
@@ -112,6 +121,11 @@ impl<'a> Replay<'a> {
             next: 0,
             text: String::new(),
         }
+    }
+
+    /// There is a picture in the prompt.
+    pub(super) fn has_picture(&self) -> bool {
+        self.has_picture
     }
 
     pub(super) fn prompt(&self) -> &str {

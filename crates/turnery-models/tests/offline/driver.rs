@@ -56,6 +56,15 @@ pub(crate) fn play(
 pub(crate) fn play_with(
     prompt: &str,
     names: &[&str],
+    tools: impl FnMut(&str, &Value) -> Result<String, String>,
+) -> Played {
+    play_content(vec![Content::text(prompt)], names, tools)
+}
+
+/// As [`play_with`], with more than a text for a prompt.
+pub(crate) fn play_content(
+    prompt: Vec<Content>,
+    names: &[&str],
     mut tools: impl FnMut(&str, &Value) -> Result<String, String>,
 ) -> Played {
     let model = Offline::new();
@@ -67,9 +76,7 @@ pub(crate) fn play_with(
             schema: json!({"type": "object"}).into(),
         })
         .collect();
-    let mut history = vec![Message::User {
-        content: vec![Content::text(prompt)],
-    }];
+    let mut history = vec![Message::User { content: prompt }];
     let mut played = Played {
         text: String::new(),
         calls: Vec::new(),
@@ -113,7 +120,7 @@ pub(crate) fn play_with(
             });
         }
     }
-    panic!("{prompt:?} did not end");
+    panic!("{:?} did not end", history.first());
 }
 
 fn call(

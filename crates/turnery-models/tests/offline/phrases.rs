@@ -1,7 +1,8 @@
 //! Phrases: what each sentence leads to, seen by the first call that it makes.
 
-use crate::driver::play;
+use crate::driver::{play, play_content};
 use serde_json::Value;
+use turnery_engine::{Content, ImageData};
 
 /// The first call, as `tool key=value`, or the beginning of the answer when there is none.
 fn first(prompt: &str) -> String {
@@ -158,10 +159,34 @@ fn helping() {
     }
     let help = play("help", |_, _| Ok(String::new()));
     help.says(&[
+        "turnery login",
         "ANTHROPIC_API_KEY",
         "OPENAI_API_KEY",
         "OPENAI_BASE_URL",
         "turnery models",
         "--model provider/model",
     ]);
+}
+
+/// It is what an editor talks to that has set nothing up, and the agent says that it takes pictures.
+#[test]
+fn a_picture_is_taken_and_said_not_to_be_seen() {
+    let picture = |text: &str| {
+        let image = ImageData {
+            mime_type: "image/png".to_owned(),
+            base64: "iVBORw0KGgo=".into(),
+        };
+        vec![Content::text(text), Content::Image(image)]
+    };
+    let blind = "I cannot see pictures";
+    let help = play_content(picture("hello"), &[], |_, _| Ok(String::new()));
+    help.says(&[blind, "No model is connected"]);
+    let list = play_content(picture("list the files"), &["list_dir"], |_, _| {
+        Ok("a.txt  3 B".to_owned())
+    });
+    assert_eq!(list.names(), ["list_dir"]);
+    assert!(list.text.starts_with(blind), "{}", list.text);
+    assert_eq!(list.text.matches(blind).count(), 1, "{}", list.text);
+    let words = play("list the files", |_, _| Ok("a.txt  3 B".to_owned()));
+    assert!(!words.text.contains(blind), "{}", words.text);
 }

@@ -2,12 +2,17 @@
 
 use crate::{editor::Editor, home::Home};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::timeout;
 
-/// Other agents take seconds, up to thirty; this one milliseconds. A test machine may be busy.
-const AT_ONCE: Duration = Duration::from_secs(3);
-/// A hundredth of a second each. A build for tests computes ten times as much as a real one.
-const TICKS: u64 = 60;
+/// Unit: a hundredth of a second of computing. Other agents take seconds, up to thirty; this one milliseconds,
+/// and a build for tests, on a slow machine, a few hundredths. How long that lasts is the machine's business: what
+/// is counted is what was done, and how often something was waited for.
+const AT_ONCE: u64 = 100;
+/// The two requests are waited for, and not much else.
+const WAITS: u64 = 20;
+/// However busy the machine is. Nothing has a time-out that would fit into it.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// From the start of the process to the first session, in a project with thousands of files.
 // proves: THEME-4, INIT-14
@@ -21,15 +26,19 @@ async fn a_session_is_there_at_once() {
             std::fs::write(folder.join(format!("{file}.txt")), "text").expect("a file");
         }
     }
-    let since = Instant::now();
     let mut editor = Editor::open(&home, &["acp"], &[]);
-    editor.initialize().await;
-    editor.new_session(&home.project()).await;
-    assert!(since.elapsed() < AT_ONCE, "{:?}", since.elapsed());
-    assert!(editor.computed() < TICKS, "{} ticks", editor.computed());
+    let begun = async {
+        editor.initialize().await;
+        editor.new_session(&home.project()).await;
+    };
+    timeout(PATIENCE, begun).await.expect("no long wait");
+    let (computed, waited) = (editor.computed(), editor.woken());
+    assert!(computed < AT_ONCE, "{computed} ticks");
+    assert!(waited < WAITS, "{waited} waits");
 }
 
-/// After a prompt has ended nothing goes on: no ticking, no polling, no waiting in a circle.
+/// After a prompt has ended nothing goes on: no ticking, no polling, no waiting in a circle. Whatever ticks does
+/// so in every second, so one without it is looked for: in the first ones a busy machine may still be at work.
 // proves: THEME-18
 #[tokio::test]
 async fn an_idle_session_computes_nothing() {
@@ -41,14 +50,21 @@ async fn an_idle_session_computes_nothing() {
     assert_eq!(answer["result"]["stopReason"], "end_turn");
     // What still happens after the answer is over when this one comes.
     editor.request(3, "session/list", json!({})).await;
-    let mut looks = tokio::time::interval(Duration::from_millis(100));
-    looks.tick().await;
-    let (before, slept) = (editor.computed(), editor.woken());
-    for _ in 0..10 {
-        looks.tick().await;
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    seconds.tick().await;
+    let mut busy = Vec::new();
+    loop {
+        let before = (editor.computed(), editor.woken());
+        seconds.tick().await;
+        let (computed, woken) = (editor.computed() - before.0, editor.woken() - before.1);
+        if computed <= 1 && woken < 10 {
+            break;
+        }
+        busy.push((computed, woken));
+        assert!(
+            busy.len() < 5,
+            "ticks and waits in seconds of nothing: {busy:?}"
+        );
     }
-    let (computed, woken) = (editor.computed() - before, editor.woken() - slept);
-    assert!(computed <= 1, "{computed} ticks in a second of nothing");
-    assert!(woken < 10, "woken {woken} times in a second of nothing");
     assert!(editor.memory() < 200 << 20, "{} bytes", editor.memory());
 }

@@ -1,0 +1,70 @@
+//! Models: what the fake model says in a case, and what it heard.
+
+use super::{Miss, stage::Stage};
+use crate::{
+    case::Range,
+    model::{Answer, FakeModel, Fate},
+    pattern::fill_text,
+};
+use serde_json::Value;
+
+impl Stage<'_> {
+    pub(super) fn fake(&self) -> Result<&FakeModel, Miss> {
+        let fault = "there is no fake model without a profile: say `needs model`";
+        self.fake
+            .as_ref()
+            .ok_or_else(|| Miss::Fault(fault.to_owned()))
+    }
+
+    pub(super) fn model(&self, prompt: Option<&str>, answers: &[Answer]) -> Result<(), Miss> {
+        let fill = |text: &str| fill_text(text, &self.vars);
+        let answers = answers.iter().map(|answer| answer.filled(&fill)).collect();
+        let prompt = prompt.map(fill);
+        self.fake()?.says(prompt.as_deref(), answers);
+        Ok(())
+    }
+
+    pub(super) fn saw(&self, has: bool, text: &str) -> Result<(), Miss> {
+        let text = fill_text(text, &self.vars);
+        let conversation = self.fake()?.conversation();
+        let Some(last) = conversation.last() else {
+            return Err(Miss::wrong("the model was not asked anything"));
+        };
+        match (holds(&last.body, &text), has) {
+            (true, true) | (false, false) => Ok(()),
+            (true, false) => Err(Miss::wrong(format!("the model saw {text:?}"))),
+            (false, true) => Err(Miss::wrong(format!("the model did not see {text:?}"))),
+        }
+    }
+
+    pub(super) fn asked(&self, range: Range) -> Result<(), Miss> {
+        let asked = self.fake()?.conversation().len() - self.asked_before;
+        if range.holds(asked) {
+            return Ok(());
+        }
+        Err(Miss::wrong(format!(
+            "the model was asked {asked} times, not {range}"
+        )))
+    }
+
+    pub(super) fn dropped(&self) -> Result<(), Miss> {
+        let exchanges = self.fake()?.exchanges();
+        if exchanges
+            .iter()
+            .any(|exchange| exchange.fate == Fate::Dropped)
+        {
+            return Ok(());
+        }
+        Err(Miss::wrong("no answer of the model was let go of"))
+    }
+}
+
+/// Whether some string in the value holds this.
+fn holds(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(found) => found.contains(text),
+        Value::Array(items) => items.iter().any(|item| holds(item, text)),
+        Value::Object(members) => members.values().any(|member| holds(member, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
