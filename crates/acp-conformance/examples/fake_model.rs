@@ -30,8 +30,10 @@ fn main() -> Result<()> {
         for exchange in model.exchanges() {
             let tools = exchange.asked.iter().flat_map(|asked| &asked.offered);
             let tools: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+            let last = exchange.asked.iter().find_map(|asked| asked.said.last());
+            let last: String = last.iter().flat_map(|said| said.text.chars().take(90)).collect();
             println!(
-                "{} {} {:?} {:?} {:?} calls {:?} missing {:?} of {tools:?}",
+                "{} {}: {:?}, {:?}, {:?}, calls {:?}, missing {:?}, offered {tools:?}, last said {last:?}",
                 exchange.method,
                 exchange.path,
                 exchange.role,

@@ -6,7 +6,7 @@
 
 use crate::model::{Candidates, Rules};
 use serde::Deserialize;
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{collections::BTreeMap, env, fs, io, path::Path};
 
 /// An agent, and how to make it talk to the fake model.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -94,6 +94,9 @@ pub struct Install {
     pub pip: Vec<String>,
     /// The least Python that they want.
     pub python: Option<String>,
+    /// Folders that go before the others on the PATH.
+    #[serde(default)]
+    pub path: Vec<String>,
     /// The command that starts what was installed.
     pub command: Vec<String>,
 }
@@ -182,6 +185,9 @@ const KNOWN: &[(&str, &str)] = &[
     ),
 ];
 
+/// The abstract tools that are searched for where there is no candidate.
+const USUAL: [&str; 4] = ["read", "write", "shell", "mcp"];
+
 impl Default for Requests {
     fn default() -> Self {
         let rules = Rules::default();
@@ -236,10 +242,12 @@ impl Profile {
         }
     }
 
-    /// The agent has a tool for this: `read`, `write`, `shell`, `mcp`.
+    /// The agent has a tool for this: `read`, `write`, `shell` and `mcp` unless it lacks them, others if
+    /// there is a candidate for them.
     #[must_use]
     pub fn can(&self, tool: &str) -> bool {
-        !self.lacks.iter().any(|lacked| lacked == tool)
+        let lacks = self.lacks.iter().any(|lacked| lacked == tool);
+        !lacks && (USUAL.contains(&tool) || self.tools.contains_key(tool))
     }
 
     /// The command that starts the agent: the installed one, where there is one.
@@ -256,9 +264,15 @@ impl Profile {
     #[must_use]
     pub fn environment(&self, places: &Places<'_>) -> Vec<(String, String)> {
         let pairs = self.environment.iter();
-        pairs
+        let mut pairs: Vec<(String, String)> = pairs
             .map(|(name, value)| (name.clone(), places.fill(value)))
-            .collect()
+            .collect();
+        if let (Some(install), Some(_)) = (&self.install, places.install) {
+            let mut path: Vec<String> = install.path.iter().map(|one| places.fill(one)).collect();
+            path.extend(env::var("PATH"));
+            pairs.push(("PATH".to_owned(), path.join(":")));
+        }
+        pairs
     }
 
     /// Write the files that the agent is to find.

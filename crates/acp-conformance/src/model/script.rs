@@ -11,13 +11,14 @@
 //! hang
 //! ```
 //!
-//! One answer for each request of the conversation, in their order, with `---` between two. The words:
+//! One answer for each request of the conversation, in their order, with `---` between two. Whoever asks once
+//! more gets the last again, unless it calls a tool: that would never end. The words:
 //!
 //! | word | what the model does |
 //! |---|---|
 //! | `text "…" [times N]` | one delta of text for each time |
 //! | `think "…" [times N]` | the same with reasoning |
-//! | `call TOOL {…}` | calls a tool: `read {"path"}`, `write {"path", "text"}`, `shell {"command"}`, `mcp:NAME {…}` for one of an MCP server, `tool:NAME {…}` for the very name, offered or not |
+//! | `call TOOL {…}` | calls a tool: `read {"path"}`, `write {"path", "text"}`, `shell {"command"}`, `mcp:NAME {…}` for one of an MCP server, `tool:NAME {…}` for the very name, offered or not; any other name is one that the profile knows, such as `plan` or `ask` |
 //! | `slow MS` | waits so long before each delta and call from here on |
 //! | `hang` | says nothing more until released, or until the agent lets go of the connection |
 //! | `cut` | closes the connection in the middle of the answer |
@@ -27,7 +28,7 @@
 //! | `usage IN OUT` | how many tokens it says were spent |
 
 use serde_json::Value;
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, time::Duration};
 
 /// One answer of the model.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -106,22 +107,20 @@ pub enum Tool {
     Mcp(String),
     /// By its very name, whether it was offered or not.
     Named(String),
+    /// Any other that a profile has candidates for; else by its very name.
+    Other(String),
 }
 
-impl FromStr for Tool {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
+impl From<&str> for Tool {
+    fn from(word: &str) -> Self {
         match word.split_once(':') {
-            Some(("mcp", name)) if !name.is_empty() => Ok(Self::Mcp(name.to_owned())),
-            Some(("tool", name)) if !name.is_empty() => Ok(Self::Named(name.to_owned())),
-            _ => match word {
-                "read" => Ok(Self::Read),
-                "write" => Ok(Self::Write),
-                "shell" => Ok(Self::Shell),
-                _ => Err(format!(
-                    "{word:?} is no tool; there are read, write, shell, mcp:NAME and tool:NAME"
-                )),
+            Some(("mcp", name)) if !name.is_empty() => Self::Mcp(name.to_owned()),
+            Some(("tool", name)) if !name.is_empty() => Self::Named(name.to_owned()),
+            Some(_) | None => match word {
+                "read" => Self::Read,
+                "write" => Self::Write,
+                "shell" => Self::Shell,
+                other => Self::Other(other.to_owned()),
             },
         }
     }
@@ -135,6 +134,7 @@ impl fmt::Display for Tool {
             Self::Shell => f.write_str("shell"),
             Self::Mcp(name) => write!(f, "mcp:{name}"),
             Self::Named(name) => write!(f, "tool:{name}"),
+            Self::Other(name) => f.write_str(name),
         }
     }
 }
@@ -200,6 +200,12 @@ impl Answer {
         answer
     }
 
+    /// It calls a tool.
+    pub(super) fn calls(&self) -> bool {
+        let mut pieces = self.pieces.iter();
+        pieces.any(|piece| matches!(piece, Piece::Call(..)))
+    }
+
     fn read(&mut self, line: &str) -> Result<(), String> {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
@@ -214,7 +220,7 @@ impl Answer {
                 if !arguments.is_object() {
                     return Err("the arguments of a call are an object".to_owned());
                 }
-                self.pieces.push(Piece::Call(tool.parse()?, arguments));
+                self.pieces.push(Piece::Call(tool.into(), arguments));
             }
             "slow" => {
                 let pause = number(rest, "milliseconds")?;
@@ -354,7 +360,7 @@ mod tests {
             ("tetx \"a\"", 1),
             ("text a", 1),
             ("text \"a\" twice", 1),
-            ("text \"a\"\n---\ncall fetch {}", 3),
+            ("text \"a\"\n---\ncall read {", 3),
             ("call read [1]", 1),
             ("error 200", 1),
             ("error 500 forever", 1),
@@ -380,9 +386,11 @@ mod tests {
 
     #[test]
     fn tools_are_written_as_they_are_read() {
-        for word in ["read", "write", "shell", "mcp:echo", "tool:bash"] {
-            assert_eq!(word.parse::<Tool>().unwrap().to_string(), word);
+        for word in ["read", "write", "shell", "mcp:echo", "tool:bash", "plan"] {
+            assert_eq!(Tool::from(word).to_string(), word);
         }
-        assert!("mcp:".parse::<Tool>().is_err());
+        assert_eq!(Tool::from("mcp:echo"), Tool::Mcp("echo".to_owned()));
+        assert_eq!(Tool::from("tool:bash"), Tool::Named("bash".to_owned()));
+        assert_eq!(Tool::from("plan"), Tool::Other("plan".to_owned()));
     }
 }

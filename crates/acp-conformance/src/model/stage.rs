@@ -36,7 +36,7 @@ impl Default for Rules {
 
 /// What a request beside the conversation is answered, where no schema asks for more.
 pub(super) const SIDE_ANSWER: &str = "Conformance";
-/// What is answered when the script has been said.
+/// What is answered when the script has been said and its last answer cannot be said again.
 pub(super) const BEYOND_ANSWER: &str = "The script is at its end.";
 
 /// The answers for one conversation.
@@ -100,10 +100,9 @@ impl Stage {
             thread.next += 1;
             return (Role::Main(thread.next - 1), answer.clone());
         }
-        match thread.answers.last() {
-            Some(last) if last.lasts => (Role::Main(thread.answers.len() - 1), last.clone()),
-            Some(_) | None => (Role::Beyond, Answer::text(BEYOND_ANSWER)),
-        }
+        let last = thread.answers.last().filter(|last| !last.calls());
+        let again = || Answer::text(BEYOND_ANSWER);
+        (Role::Beyond, last.cloned().unwrap_or_else(again))
     }
 
     fn is_side(&self, asked: &Asked) -> bool {

@@ -11,6 +11,7 @@ use super::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// A tool of an agent that can stand for an abstract one.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -18,28 +19,17 @@ use serde_json::{Map, Value, json};
 pub struct Candidate {
     /// Its name.
     pub tool: String,
-    /// Its arguments, with `{path}`, `{text}` and `{command}` in their strings; `{path:sh}` is quoted
-    /// for a shell, `{text:patch}` has `+` before each line.
+    /// Its arguments. `{path}` in a string stands for the call's own `path`, `{path:sh}` for it quoted for a
+    /// shell, `{text:patch}` for a text with `+` before each line, `{choices.0}` for the first of a list. What
+    /// stands in a list and names something that the call does not say is left out.
     #[serde(default)]
     pub args: Map<String, Value>,
     /// For a tool that takes free text: the text, with the same words in it.
     pub input: Option<String>,
 }
 
-/// The candidates for each abstract tool.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub struct Candidates {
-    /// For `read`.
-    #[serde(default)]
-    pub read: Vec<Candidate>,
-    /// For `write`.
-    #[serde(default)]
-    pub write: Vec<Candidate>,
-    /// For `shell`.
-    #[serde(default)]
-    pub shell: Vec<Candidate>,
-}
+/// The candidates for each abstract tool, by its name in cases.
+pub type Candidates = BTreeMap<String, Vec<Candidate>>;
 
 const READERS: &[&str] = &[
     "read",
@@ -116,24 +106,9 @@ pub(super) fn resolve(
     offered: &[Offered],
     candidates: &Candidates,
 ) -> Option<Called> {
-    let listed = match tool {
-        Tool::Named(name) => {
-            let found = offered.iter().find(|offer| offer.name == *name);
-            return Some(named(name, found, arguments));
-        }
-        Tool::Mcp(name) => {
-            let found = offered.iter().find(|offer| offer.name == *name);
-            let found =
-                found.or_else(|| offered.iter().find(|offer| ends_in(&offer.name, name)))?;
-            return Some(named(&found.name, Some(found), arguments));
-        }
-        Tool::Read => &candidates.read,
-        Tool::Write => &candidates.write,
-        Tool::Shell => &candidates.shell,
-    };
-    for candidate in listed {
+    for candidate in candidates.get(&tool.to_string()).into_iter().flatten() {
         if let Some(offer) = offered.iter().find(|offer| offer.name == candidate.tool) {
-            return Some(filled(candidate, offer, arguments));
+            return filled(candidate, offer, arguments);
         }
     }
     searched(tool, arguments, offered)
@@ -157,19 +132,20 @@ fn ends_in(offered: &str, name: &str) -> bool {
     before.is_some_and(|before| before.ends_with(['_', '-', '.', '/', ':']))
 }
 
-fn filled(candidate: &Candidate, offer: &Offered, arguments: &Value) -> Called {
+/// None if the candidate wants to know more than the call says.
+fn filled(candidate: &Candidate, offer: &Offered, arguments: &Value) -> Option<Called> {
     let arguments = match &candidate.input {
-        Some(input) => Arguments::Free(fill(input, arguments)),
+        Some(input) => Arguments::Free(fill(input, arguments)?),
         None => {
             let template = Value::Object(candidate.args.clone());
-            complete(fill_value(&template, arguments), offer)
+            complete(fill_value(&template, arguments)?, offer)
         }
     };
-    Called {
+    Some(Called {
         name: offer.name.clone(),
         namespace: offer.namespace.clone(),
         arguments,
-    }
+    })
 }
 
 /// What the schema requires besides is put in.
@@ -185,48 +161,58 @@ fn complete(given: Value, offer: &Offered) -> Arguments {
     Arguments::Fields(Value::Object(fields))
 }
 
-fn fill_value(template: &Value, arguments: &Value) -> Value {
-    match template {
-        Value::String(text) => Value::String(fill(text, arguments)),
-        Value::Array(items) => items
-            .iter()
-            .map(|item| fill_value(item, arguments))
-            .collect(),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(name, field)| (name.clone(), fill_value(field, arguments)))
-            .collect::<Map<_, _>>()
-            .into(),
+/// None if a string in it names what is not there.
+fn fill_value(template: &Value, arguments: &Value) -> Option<Value> {
+    Some(match template {
+        Value::String(text) => Value::String(fill(text, arguments)?),
+        Value::Array(items) => {
+            let items = items.iter();
+            items
+                .filter_map(|item| fill_value(item, arguments))
+                .collect()
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, field)| {
+                let field = fill_value(field, arguments)?;
+                Some((name.clone(), field))
+            });
+            Value::Object(fields.collect::<Option<Map<_, _>>>()?)
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => template.clone(),
-    }
+    })
 }
 
-fn fill(template: &str, arguments: &Value) -> String {
+fn fill(template: &str, arguments: &Value) -> Option<String> {
     let mut text = String::new();
     let mut rest = template;
-    while let Some(start) = rest.find('{') {
-        let (before, from) = rest.split_at(start);
+    while let Some((before, from)) = rest.split_once('{') {
         text.push_str(before);
-        let word = from.find('}').map(|end| &from[1..end]);
-        match word.and_then(|word| Some((word, value_of(word, arguments)?))) {
-            Some((word, value)) => {
-                text.push_str(&value);
-                rest = &from[word.len() + 2..];
+        match from.split_once('}').filter(|(word, _)| is_word(word)) {
+            Some((word, after)) => {
+                text.push_str(&value_of(word, arguments)?);
+                rest = after;
             }
             // A brace that is only a brace.
             None => {
                 text.push('{');
-                rest = &from[1..];
+                rest = from;
             }
         }
     }
     text.push_str(rest);
-    text
+    Some(text)
+}
+
+fn is_word(word: &str) -> bool {
+    let allowed = |sign: char| sign.is_ascii_alphanumeric() || "_.:".contains(sign);
+    !word.is_empty() && word.chars().all(allowed)
 }
 
 fn value_of(word: &str, arguments: &Value) -> Option<String> {
-    let (name, form) = word.split_once(':').unwrap_or((word, ""));
-    let value = arguments.get(name)?.as_str()?;
+    let (path, form) = word.split_once(':').unwrap_or((word, ""));
+    let value = arguments
+        .pointer(&format!("/{}", path.replace('.', "/")))?
+        .as_str()?;
     match form {
         "" => Some(value.to_owned()),
         "sh" => Some(quoted(value)),
@@ -247,12 +233,20 @@ fn searched(tool: &Tool, arguments: &Value, offered: &[Offered]) -> Option<Calle
         Tool::Read => search(offered, READERS, &[(PATHS, path)]),
         Tool::Write => search(offered, WRITERS, &[(PATHS, path), (TEXTS, text)]),
         Tool::Shell => search(offered, SHELLS, &[(COMMANDS, word("command"))]),
-        Tool::Mcp(_) | Tool::Named(_) => None,
+        Tool::Mcp(name) => {
+            let exact = offered.iter().find(|offer| offer.name == *name);
+            let found = exact.or_else(|| offered.iter().find(|offer| ends_in(&offer.name, name)));
+            found.map(|offer| named(&offer.name, Some(offer), arguments))
+        }
+        Tool::Named(name) | Tool::Other(name) => {
+            let offer = offered.iter().find(|offer| offer.name == *name);
+            Some(named(name, offer, arguments))
+        }
     };
     let command = match tool {
         Tool::Read => format!("cat {}", quoted(path)),
         Tool::Write => format!("printf %s {} > {}", quoted(text), quoted(path)),
-        Tool::Shell | Tool::Mcp(_) | Tool::Named(_) => return found,
+        Tool::Shell | Tool::Mcp(_) | Tool::Named(_) | Tool::Other(_) => return found,
     };
     found.or_else(|| search(offered, SHELLS, &[(COMMANDS, &command)]))
 }
@@ -263,12 +257,14 @@ fn search(offered: &[Offered], names: &[&str], values: &[(&[&str], &str)]) -> Op
         let called = move |offer: &&Offered| letters(&offer.name) == *name;
         offered.iter().filter(called)
     });
-    // The name says nothing: one that holds a fitting word, and requires nothing but these.
+    // The name is not just one of these: one that holds it, and requires nothing but these values. The
+    // short ones are in too many names.
     let by_shape = offered.iter().filter(|offer| {
         let name = letters(&offer.name);
         let required = offer.schema.as_ref().map(|schema| &schema["required"]);
         let required = required.and_then(Value::as_array).map_or(0, Vec::len);
-        required == values.len() && names.iter().any(|word| name.contains(word))
+        let holds = |word: &&&str| word.len() > 4 && name.contains(**word);
+        required == values.len() && names.iter().any(|word| holds(&word))
     });
     let mut both = by_name.chain(by_shape);
     both.find_map(|offer| take(offer, values))

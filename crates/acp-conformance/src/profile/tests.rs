@@ -26,8 +26,7 @@ fn every_profile_is_whole() {
         assert_eq!(profile.name, name);
         assert!(!profile.command.is_empty(), "{name} has no command");
         for lacked in &profile.lacks {
-            let tools = ["read", "write", "shell", "mcp"];
-            assert!(tools.contains(&lacked.as_str()), "{name} lacks {lacked}");
+            assert!(USUAL.contains(&lacked.as_str()), "{name} lacks {lacked}");
         }
         for file in &profile.files {
             let below = ["{HOME}/", "{CWD}/"]
@@ -65,6 +64,7 @@ fn places_are_filled_into_files_and_commands() {
         command = ["x", "acp"]
         api = "openai-chat"
         lacks = ["shell"]
+        tools.plan = [{ tool = "todo" }]
         [environment]
         URL = "{BASE}/v1"
         [[files]]
@@ -73,6 +73,7 @@ fn places_are_filled_into_files_and_commands() {
         [install]
         version = "1"
         npm = ["x@1"]
+        path = ["{INSTALL}/bin"]
         command = ["{INSTALL}/bin/x"]
         "#,
     )
@@ -88,17 +89,20 @@ fn places_are_filled_into_files_and_commands() {
         fs::read_to_string(folder.path().join(".x/config.json")).unwrap(),
         r#"{"url": "http://127.0.0.1:9", "in": "/project"}"#
     );
-    assert_eq!(
-        profile.environment(&places),
-        [("URL".to_owned(), "http://127.0.0.1:9/v1".to_owned())]
-    );
+    let environment = profile.environment(&places);
+    let url = ("URL".to_owned(), "http://127.0.0.1:9/v1".to_owned());
+    assert_eq!(environment[0], url);
+    assert_eq!(environment[1].0, "PATH");
+    assert!(environment[1].1.starts_with("/scratch/bin:"));
     assert_eq!(profile.command(&places), ["/scratch/bin/x"]);
     let bare = Places {
         install: None,
         ..places
     };
     assert_eq!(profile.command(&bare), ["x", "acp"]);
-    assert!(profile.can("read") && !profile.can("shell"));
+    assert_eq!(profile.environment(&bare), [url]);
+    assert!(profile.can("read") && profile.can("plan"));
+    assert!(!profile.can("shell") && !profile.can("ask"));
     assert_eq!(profile.api, Speaks::OpenaiChat);
 }
 

@@ -81,7 +81,10 @@ async fn reasoning_and_text_are_items_with_parts() {
 
 #[tokio::test]
 async fn calls_of_all_sorts_are_items() {
-    let model = model("call shell {\"command\": \"ls\"}\ncall tool:patch {\"input\": \"*** P\"}\ncall mcp:echo {}").await;
+    let model = model(
+        "call shell {\"command\": \"ls\"}\ncall patch {\"input\": \"*** P\"}\ncall mcp:echo {}",
+    )
+    .await;
     let events = unnumbered(post(&model, PATH, &request(true)).await.named());
     let shell = |arguments, status| json!({"id": "fc_0_0", "type": "function_call", "call_id": "call_0_0", "name": "shell", "arguments": arguments, "status": status});
     let patch = |input, status| json!({"id": "ctc_0_1", "type": "custom_tool_call", "call_id": "call_0_1", "name": "patch", "input": input, "status": status});

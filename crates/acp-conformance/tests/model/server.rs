@@ -21,12 +21,12 @@ async fn said(model: &FakeModel, prompt: &str) -> Value {
 }
 
 #[tokio::test]
-async fn answers_come_in_order_and_the_script_has_an_end() {
+async fn answers_come_in_order_and_the_last_one_again() {
     let model = model("text \"first\"\n---\ntext \"second\"").await;
     assert_eq!(model.unsaid(), 2);
     assert_eq!(said(&model, "a").await, "first");
     assert_eq!(said(&model, "b").await, "second");
-    assert_eq!(said(&model, "c").await, "The script is at its end.");
+    assert_eq!(said(&model, "c").await, "second");
     let roles: Vec<Role> = model
         .conversation()
         .into_iter()
@@ -38,7 +38,7 @@ async fn answers_come_in_order_and_the_script_has_an_end() {
 
 #[tokio::test]
 async fn two_runs_of_one_script_are_the_same_to_the_byte() {
-    let script = "think \"a\"\ntext \"b\" times 3\ncall tool:t {\"x\": 1}\n---\ntext \"c\"\nlength";
+    let script = "think \"a\"\ntext \"b\" times 3\ncall t {\"x\": 1}\n---\ntext \"c\"\nlength";
     let (one, other) = (model(script).await, model(script).await);
     for path in [
         CHAT,
@@ -50,6 +50,13 @@ async fn two_runs_of_one_script_are_the_same_to_the_byte() {
         assert_eq!(mine, post(&other, path, &chat(true, "go")).await.body);
         assert!(mine.len() > 100, "{path}: {mine}");
     }
+}
+
+#[tokio::test]
+async fn a_call_is_not_made_again() {
+    let model = model("call nothing {}").await;
+    assert_eq!(said(&model, "a").await, Value::Null);
+    assert_eq!(said(&model, "b").await, "The script is at its end.");
 }
 
 #[tokio::test]

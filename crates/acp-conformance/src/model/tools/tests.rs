@@ -23,7 +23,7 @@ fn candidates(text: &str) -> Candidates {
 }
 
 fn call(tool: &str, arguments: Value, offered: &[Offered], rules: &Candidates) -> (String, Value) {
-    let called = resolve(&tool.parse().unwrap(), &arguments, offered, rules).unwrap();
+    let called = resolve(&tool.into(), &arguments, offered, rules).unwrap();
     let arguments = match called.arguments {
         Arguments::Fields(fields) => fields,
         Arguments::Free(text) => Value::String(text),
@@ -36,7 +36,7 @@ fn the_first_candidate_on_offer_is_taken_and_what_it_requires_is_added() {
     let rules = candidates(
         r#"
         read = [{ tool = "Read", args = { file = "{path}" } }, { tool = "look", args = { at = ["{path}"], n = 3 } }]
-        shell = [{ tool = "run", args = { line = "cd / && {command} # {x}" } }]
+        shell = [{ tool = "run", args = { line = "cd / && {command} # {}{ x}" } }]
         "#,
     );
     let look = offer("look", object(&["at", "why"], &[]));
@@ -51,8 +51,37 @@ fn the_first_candidate_on_offer_is_taken_and_what_it_requires_is_added() {
     );
     assert_eq!(
         call("shell", json!({"command": "ls {}"}), &offered, &rules),
-        ("run".to_owned(), json!({"line": "cd / && ls {} # {x}"}))
+        ("run".to_owned(), json!({"line": "cd / && ls {} # {}{ x}"}))
     );
+}
+
+#[test]
+fn a_profile_may_know_more_tools_and_leaves_out_what_is_not_said() {
+    let rules = candidates(
+        r#"
+        plan = [{ tool = "todo", args = { items = [{ text = "{done}", at = "end" }, { text = "{doing}", at = "now" }] } }]
+        ask = [{ tool = "question", args = { q = "{question}", of = ["{choices.0}", "{choices.1}", "{choices.2}"] } }]
+        "#,
+    );
+    let offered = [offer("todo", json!({})), offer("question", json!({}))];
+    assert_eq!(
+        call("plan", json!({"doing": "a"}), &offered, &rules),
+        (
+            "todo".to_owned(),
+            json!({"items": [{"text": "a", "at": "now"}]})
+        )
+    );
+    let asked = json!({"question": "Which?", "choices": ["red", "green"]});
+    assert_eq!(
+        call("ask", asked.clone(), &offered, &rules),
+        (
+            "question".to_owned(),
+            json!({"q": "Which?", "of": ["red", "green"]})
+        )
+    );
+    // What the candidate itself must know is not made up.
+    let ask = Tool::Other("ask".to_owned());
+    assert_eq!(resolve(&ask, &json!({}), &offered, &rules), None);
 }
 
 #[test]
@@ -78,7 +107,7 @@ fn a_free_text_tool_gets_its_patch() {
 
 #[test]
 fn without_candidates_names_and_properties_are_searched() {
-    let none = Candidates::default();
+    let none = Candidates::new();
     let offered = [
         offer("grep", object(&["pattern"], &["path"])),
         offer("read_file", object(&["absolute_path"], &["limit"])),
@@ -106,8 +135,25 @@ fn without_candidates_names_and_properties_are_searched() {
 }
 
 #[test]
+fn a_name_that_only_holds_a_known_one_is_searched_last() {
+    let none = Candidates::new();
+    let offered = [
+        offer("view_image", object(&["path"], &[])),
+        offer("fs.read_text_file", object(&["path"], &["line"])),
+    ];
+    assert_eq!(
+        call("read", json!({"path": "/a"}), &offered, &none).0,
+        "fs.read_text_file"
+    );
+    assert_eq!(
+        resolve(&Tool::Read, &json!({"path": "/a"}), &offered[..1], &none),
+        None
+    );
+}
+
+#[test]
 fn arrays_are_filled_in_their_shape() {
-    let none = Candidates::default();
+    let none = Candidates::new();
     let items = json!({"type": "object", "properties": {"file_path": {"type": "string"}, "n": {"type": "integer"}}, "required": ["file_path", "n"]});
     let files = json!({"type": "object", "properties": {"files": {"type": "array", "items": items}}, "required": ["files"]});
     let shell = json!({"type": "object", "properties": {"command": {"type": "array", "items": {"type": "string"}}}, "required": ["command"]});
@@ -130,7 +176,7 @@ fn arrays_are_filled_in_their_shape() {
 
 #[test]
 fn a_shell_stands_in_for_a_missing_tool() {
-    let none = Candidates::default();
+    let none = Candidates::new();
     let offered = [offer("exec_command", object(&["cmd"], &[]))];
     assert_eq!(
         call("read", json!({"path": "/it's"}), &offered, &none),
@@ -156,7 +202,7 @@ fn a_shell_stands_in_for_a_missing_tool() {
 
 #[test]
 fn an_mcp_tool_is_found_behind_its_servers_name() {
-    let none = Candidates::default();
+    let none = Candidates::new();
     let mut within = offer("echo", object(&["text"], &[]));
     within.namespace = Some("mcp__kit".to_owned());
     for name in ["mcp__kit__echo", "kit_echo", "kit-echo", "kit/echo"] {
@@ -177,7 +223,7 @@ fn an_mcp_tool_is_found_behind_its_servers_name() {
 
 #[test]
 fn a_named_tool_is_called_whether_offered_or_not() {
-    let none = Candidates::default();
+    let none = Candidates::new();
     assert_eq!(
         call("tool:teleport", json!({"to": 1}), &[], &none),
         ("teleport".to_owned(), json!({"to": 1}))
