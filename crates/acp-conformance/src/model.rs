@@ -70,6 +70,11 @@ impl FakeModel {
         self.stage.send_modify(|stage| stage.set(prompt, answers));
     }
 
+    /// A prompt goes out: the answers for those that hold this text begin anew.
+    pub fn prompted(&self, holds: impl Fn(&str) -> bool) {
+        self.stage.send_modify(|stage| stage.prompted(holds));
+    }
+
     /// What hangs goes on.
     pub fn release(&self) {
         self.stage.send_modify(|stage| stage.releases += 1);

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! One answer for each request of the conversation, in their order, with `---` between two. Whoever asks once
-//! more gets the last again, unless it calls a tool: that would never end. The words:
+//! more gets the last again, unless it calls a tool: that would never end. A script for prompts with a certain
+//! text begins anew with each of them. The words:
 //!
 //! | word | what the model does |
 //! |---|---|

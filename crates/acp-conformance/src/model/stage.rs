@@ -81,6 +81,15 @@ impl Stage {
         });
     }
 
+    /// A prompt goes out.
+    pub(super) fn prompted(&mut self, holds: impl Fn(&str) -> bool) {
+        for thread in &mut self.threads {
+            if thread.prompt.as_deref().is_some_and(&holds) {
+                thread.next = 0;
+            }
+        }
+    }
+
     /// The answer that is due, and with it the part that the request plays.
     pub(super) fn take(&mut self, asked: &Asked) -> (Role, Answer) {
         if self.is_side(asked) {
@@ -112,19 +121,22 @@ impl Stage {
         asked.offered.is_empty() && self.rules.offers_tools || self.rules.side.iter().any(known)
     }
 
-    /// The thread for the newest of the user's texts that one is for; else the one for all others.
+    /// The thread for the newest words of the user that one is for; else the one for all others.
     fn thread(&mut self, asked: &Asked) -> Option<&mut Thread> {
-        let texts: Vec<&str> = asked.user_texts().collect();
-        let is_for = |text: &str, thread: &Thread| {
-            thread
-                .prompt
-                .as_ref()
-                .is_some_and(|prompt| text.contains(prompt.as_str()))
+        // Agents may join a prompt to the one before it, so where in a text it stands counts too.
+        let latest = |text: &str| {
+            let found = self
+                .threads
+                .iter()
+                .enumerate()
+                .filter_map(|(index, thread)| {
+                    let prompt = thread.prompt.as_ref()?;
+                    Some((text.rfind(prompt.as_str())?, prompt.len(), index))
+                });
+            found.max().map(|(.., index)| index)
         };
-        let newest = texts
-            .iter()
-            .rev()
-            .find_map(|text| self.threads.iter().position(|thread| is_for(text, thread)));
+        let texts: Vec<&str> = asked.user_texts().collect();
+        let newest = texts.into_iter().rev().find_map(latest);
         let index = newest.or_else(|| self.threads.iter().position(|t| t.prompt.is_none()))?;
         self.threads.get_mut(index)
     }

@@ -60,7 +60,7 @@ impl Stage<'_> {
 }
 
 /// Whether some string in the value holds this.
-fn holds(value: &Value, text: &str) -> bool {
+pub(super) fn holds(value: &Value, text: &str) -> bool {
     match value {
         Value::String(found) => found.contains(text),
         Value::Array(items) => items.iter().any(|item| holds(item, text)),

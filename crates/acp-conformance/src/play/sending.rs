@@ -1,6 +1,6 @@
 //! Sending: what goes to the agent, as lines, bytes, pieces.
 
-use super::{Miss, stage::Stage};
+use super::{Miss, models::holds, stage::Stage};
 use crate::{
     outcome::Kind,
     pattern::{fill_line, fill_text},
@@ -64,6 +64,11 @@ impl Stage<'_> {
         let Ok(message) = serde_json::from_str::<Value>(line) else {
             return;
         };
+        if let Some(fake) = &self.fake
+            && message["method"] == "session/prompt"
+        {
+            fake.prompted(|text| holds(&message["params"]["prompt"], text));
+        }
         self.client.said(&message);
     }
 

@@ -84,6 +84,23 @@ async fn each_prompt_may_have_a_script_of_its_own() {
     model.says(Some("beta"), script_of("text \"B2\""));
     let completion = post(&model, CHAT, &both).await.json();
     assert_eq!(completion["choices"][0]["message"]["content"], "B2");
+    // Even in one message.
+    assert_eq!(said(&model, "do beta\n\nnow alpha").await, "A2");
+    assert_eq!(said(&model, "do alpha\n\nnow beta").await, "B2");
+}
+
+#[tokio::test]
+async fn a_script_for_a_prompt_begins_anew_with_each() {
+    let model = model("text \"any 1\"\n---\ntext \"any 2\"").await;
+    model.says(Some("alpha"), script_of("text \"A1\"\n---\ntext \"A2\""));
+    model.says(Some("beta"), script_of("text \"B1\"\n---\ntext \"B2\""));
+    assert_eq!(said(&model, "alpha").await, "A1");
+    assert_eq!(said(&model, "beta").await, "B1");
+    assert_eq!(said(&model, "none").await, "any 1");
+    model.prompted(|text| "alpha and none".contains(text));
+    assert_eq!(said(&model, "alpha").await, "A1");
+    assert_eq!(said(&model, "beta").await, "B2");
+    assert_eq!(said(&model, "none").await, "any 2");
 }
 
 #[tokio::test]
