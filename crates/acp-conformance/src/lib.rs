@@ -3,10 +3,13 @@
 //! A case is what a person would type and what should come back. It knows nothing of any agent's
 //! code: this crate imports none of the others.
 
+pub mod broken;
 pub mod case;
 pub mod facts;
+pub mod faults;
 pub mod mcp_server;
 pub mod model;
+pub mod mutations;
 pub mod outcome;
 pub mod pattern;
 mod peer;

@@ -5,7 +5,10 @@
     reason = "a command for a terminal"
 )]
 
-use acp_conformance::{Agent, Case, Options, Outcome, mcp_server, play_all, profile::Profile};
+use acp_conformance::{
+    Agent, Case, Options, Outcome, mcp_server, mutations::command::Mutations, play_all,
+    profile::Profile,
+};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use std::{fs, io, path::PathBuf, process::ExitCode, time::Duration};
@@ -43,6 +46,8 @@ enum Arguments {
         /// Anything, to be logged.
         words: Vec<String>,
     },
+    /// Break the agent in every way there is, and see whether the suite finds just that.
+    Mutations(Mutations),
 }
 
 fn main() -> ExitCode {
@@ -58,6 +63,7 @@ fn main() -> ExitCode {
             let served = mcp_server::serve(&log, &words, io::stdin().lock(), io::stdout().lock());
             return served.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
         }
+        Arguments::Mutations(mutations) => return mutate(&mutations),
     };
     let profile = profile.as_deref().map(Profile::find).transpose();
     let profile = match profile {
@@ -83,6 +89,17 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("acp-conformance: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn mutate(mutations: &Mutations) -> ExitCode {
+    match mutations.run(&mut io::stdout(), &|line| eprintln!("{line}")) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("acp-conformance: {error}");
             ExitCode::from(2)
         }
     }

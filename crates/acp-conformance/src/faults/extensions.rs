@@ -1,0 +1,84 @@
+//! Faults of extending the protocol: fields, methods and `_meta`.
+
+use super::{Fault, passing::Passing};
+use serde_json::{Value, json};
+
+pub(super) const FAULTS: &[Fault] = &[
+    Fault::lines("own_field_in_result", own_field_in_result),
+    Fault::lines("own_field_in_update", own_field_in_update),
+    Fault::lines("strange_meta_refused", strange_meta_refused),
+    Fault::lines("meta_as_text", meta_as_text),
+    Fault::lines(
+        "own_method_without_underscore",
+        own_method_without_underscore,
+    ),
+    Fault::lines(
+        "unknown_custom_request_granted",
+        unknown_custom_request_granted,
+    ),
+    Fault::lines(
+        "unknown_custom_request_invalid",
+        unknown_custom_request_invalid,
+    ),
+    Fault::lines("trace_key_misused", trace_key_misused),
+];
+
+fn own_field_in_result(m: &mut Passing<'_>) {
+    if m.grants("session/new") && m.wire.version == 1 {
+        m.set("/result/colour", "red");
+    }
+}
+
+fn own_field_in_update(m: &mut Passing<'_>) {
+    if m.update() == "available_commands_update" {
+        m.set("/params/update/colour", "red");
+    }
+}
+
+fn strange_meta_refused(m: &mut Passing<'_>) {
+    let meta = m.get("/params/_meta");
+    let known = |meta: &serde_json::Map<String, Value>| meta.is_empty();
+    let strange = !meta.is_null() && !meta.as_object().is_some_and(known);
+    let ours = m.client_says("session/new") || m.client_says("session/prompt");
+    if ours && strange {
+        m.refuse(-32602, "unknown _meta");
+    }
+}
+
+fn meta_as_text(m: &mut Passing<'_>) {
+    if m.grants("session/new") {
+        m.set("/result/_meta", "anything");
+    }
+}
+
+fn own_method_without_underscore(m: &mut Passing<'_>) {
+    if m.grants("session/new") {
+        m.tell(json!({"jsonrpc": "2.0", "method": "broken/hello", "params": {}}));
+    }
+}
+
+fn unknown_custom_request_granted(m: &mut Passing<'_>) {
+    if m.fails_with(-32601) && is_custom(m) {
+        m.turn_into_result(json!({}));
+    }
+}
+
+fn unknown_custom_request_invalid(m: &mut Passing<'_>) {
+    if m.fails_with(-32601) && is_custom(m) {
+        m.set("/error/code", -32602);
+    }
+}
+
+/// It answers a request whose method begins with an underscore.
+fn is_custom(m: &Passing<'_>) -> bool {
+    matches!(&m.kind, super::wire::Kind::Answer(open) if open.method.starts_with('_'))
+}
+
+fn trace_key_misused(m: &mut Passing<'_>) {
+    if m.grants("session/new") {
+        m.set(
+            "/result/_meta",
+            json!({"traceparent": "the session of Monday"}),
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! Faults of the draft of version 2: the envelope, calls, terminals and diffs.
+
+use super::{Fault, Way, passing::Passing};
+use serde_json::{Value, json};
+
+pub(super) const FAULTS: &[Fault] = &[
+    Fault::lines("v2_newer_version_refused", v2_newer_version_refused),
+    Fault::lines("v2_no_version_wrong_code", v2_no_version_wrong_code),
+    Fault::lines("v2_second_initialize_refused", v2_second_initialize_refused),
+    Fault::lines("v2_null_id_taken", v2_null_id_taken),
+    Fault::lines("v2_error_without_id", v2_error_without_id),
+    Fault::lines("v2_call_as_in_v1", v2_call_as_in_v1),
+    Fault::lines("v2_call_title_lost", v2_call_title_lost),
+    Fault::lines("v2_terminal_plain_text", v2_terminal_plain_text),
+    Fault::lines("v2_diff_as_in_v1", v2_diff_as_in_v1),
+    Fault::lines("v2_change_relative", v2_change_relative),
+    Fault::lines("v2_unknown_option_allows", v2_unknown_option_allows),
+    Fault::lines("v2_unknown_method_code", v2_unknown_method_code),
+    Fault::lines("v2_unknown_session_code", v2_unknown_session_code),
+    Fault::lines("v2_unsupported_content_code", v2_unsupported_content_code),
+    Fault::lines("v2_any_call_cancellable", v2_any_call_cancellable),
+    Fault::lines(
+        "v2_own_kind_without_underscore",
+        v2_own_kind_without_underscore,
+    ),
+    Fault::lines(
+        "v2_malformed_block_is_unknown",
+        v2_malformed_block_is_unknown,
+    ),
+    Fault::lines("v2_value_not_offered", v2_value_not_offered),
+    Fault::lines("v2_command_with_slash", v2_command_with_slash),
+    Fault::lines("v2_options_null", v2_options_null),
+];
+
+fn v2(m: &Passing<'_>) -> bool {
+    m.wire.version == 2
+}
+
+fn v2_newer_version_refused(m: &mut Passing<'_>) {
+    let newer = m
+        .get("/params/protocolVersion")
+        .as_u64()
+        .is_some_and(|v| v > 2);
+    if m.client_says("initialize") && newer && m.has("/params/info") {
+        m.refuse(-32602, "this version is not spoken");
+    }
+}
+
+fn v2_no_version_wrong_code(m: &mut Passing<'_>) {
+    if m.answers("initialize") && m.fails_with(-32022) {
+        m.set("/error/code", -32602);
+    }
+}
+
+fn v2_second_initialize_refused(m: &mut Passing<'_>) {
+    if v2(m) && m.client_says("initialize") {
+        m.refuse(-32600, "already initialized");
+    }
+}
+
+/// A request whose id is null is answered like any other.
+fn v2_null_id_taken(m: &mut Passing<'_>) {
+    if v2(m) && m.way == Way::ToAgent && m.value.get("id") == Some(&Value::Null) && m.has("/method")
+    {
+        m.respond(json!({"sessions": []}));
+    }
+}
+
+fn v2_error_without_id(m: &mut Passing<'_>) {
+    if v2(m) && m.fails_with(-32602) && m.asked()["sessionId"].is_string() {
+        m.set("/id", Value::Null);
+    }
+}
+
+fn is_call(m: &Passing<'_>) -> bool {
+    v2(m) && m.update() == "tool_call_update"
+}
+
+/// The update that version 2 no longer has.
+fn v2_call_as_in_v1(m: &mut Passing<'_>) {
+    if is_call(m) && m.has("/params/update/title") {
+        m.set("/params/update/sessionUpdate", "tool_call");
+    }
+}
+
+/// The first report of a call has no title.
+fn v2_call_title_lost(m: &mut Passing<'_>) {
+    if is_call(m) && m.has("/params/update/title") {
+        m.unset("/params/update/title");
+    }
+}
+
+/// The text itself; its comma and its newline are no base64.
+fn v2_terminal_plain_text(m: &mut Passing<'_>) {
+    if v2(m) && m.update() == "terminal_output_chunk" {
+        m.set("/params/update/data", "hello, world!\n");
+    }
+}
+
+fn each_diff(m: &mut Passing<'_>, change: impl Fn(&mut Value)) {
+    if is_call(m)
+        && let Some(items) = m.get("/params/update/content").as_array()
+        && items.iter().any(|item| item["type"] == "diff")
+    {
+        let mut items = items.clone();
+        let diffs = items.iter_mut().filter(|item| item["type"] == "diff");
+        diffs.for_each(change);
+        m.set("/params/update/content", items);
+    }
+}
+
+fn v2_diff_as_in_v1(m: &mut Passing<'_>) {
+    each_diff(m, |diff| {
+        let path = diff["changes"][0]["path"].clone();
+        *diff = json!({"type": "diff", "path": path, "oldText": "a", "newText": "b"});
+    });
+}
+
+fn v2_change_relative(m: &mut Passing<'_>) {
+    each_diff(m, |diff| {
+        let changes = diff["changes"].as_array_mut();
+        for change in changes.into_iter().flatten() {
+            let path = change["path"].as_str().unwrap_or_default();
+            change["path"] = json!(path.trim_start_matches('/'));
+        }
+    });
+}
+
+fn v2_unknown_option_allows(m: &mut Passing<'_>) {
+    if v2(m) && m.replies("session/request_permission") {
+        let options = m.asked()["options"].as_array().cloned().unwrap_or_default();
+        let id = m.get("/result/outcome/optionId");
+        if options.iter().any(|option| option["optionId"] == *id) || m.has("/error") {
+            return;
+        }
+        let allow = options.iter().find(|option| option["kind"] == "allow_once");
+        let allow = allow.map(|option| option["optionId"].clone());
+        m.turn_into_result(json!({"outcome": {"outcome": "selected", "optionId": allow}}));
+    }
+}
+
+fn v2_unknown_method_code(m: &mut Passing<'_>) {
+    if v2(m) && m.fails_with(-32601) {
+        m.set("/error/code", -32603);
+    }
+}
+
+fn v2_unknown_session_code(m: &mut Passing<'_>) {
+    if v2(m) && m.fails_with(-32002) {
+        m.set("/error/code", -32602);
+    }
+}
+
+fn v2_unsupported_content_code(m: &mut Passing<'_>) {
+    if v2(m) && m.answers("session/prompt") && m.fails_with(-32602) {
+        m.set("/error/code", -32603);
+    }
+}
+
+fn v2_any_call_cancellable(m: &mut Passing<'_>) {
+    let asks = m.client_says("tool_call/cancel") || m.client_says("terminal/cancel");
+    if v2(m) && asks {
+        m.respond(json!({}));
+    }
+}
+
+fn v2_own_kind_without_underscore(m: &mut Passing<'_>) {
+    if is_call(m) && m.has("/params/update/kind") {
+        m.set("/params/update/kind", "shell");
+    }
+}
+
+/// A text block without text is passed over, as one of a type that nobody knows.
+fn v2_malformed_block_is_unknown(m: &mut Passing<'_>) {
+    if v2(m)
+        && m.client_says("session/prompt")
+        && let Some(blocks) = m.get("/params/prompt").as_array()
+    {
+        let right = |block: &&Value| block["type"] != "text" || block["text"].is_string();
+        let kept: Vec<_> = blocks.iter().filter(right).cloned().collect();
+        if kept.len() < blocks.len() {
+            let kept = if kept.is_empty() {
+                vec![json!({"type": "text", "text": "nothing"})]
+            } else {
+                kept
+            };
+            m.set("/params/prompt", kept);
+        }
+    }
+}
+
+fn v2_value_not_offered(m: &mut Passing<'_>) {
+    if v2(m) && m.grants("session/new") && m.has("/result/configOptions/0") {
+        m.set("/result/configOptions/0/currentValue", "nobody-offers-this");
+    }
+}
+
+fn v2_command_with_slash(m: &mut Passing<'_>) {
+    let pointer = if m.grants("session/new") {
+        "/result/availableCommands/0/name"
+    } else {
+        "/params/update/availableCommands/0/name"
+    };
+    let name = m.text(pointer).to_owned();
+    if v2(m) && !name.is_empty() {
+        m.set(pointer, format!("/{name}"));
+    }
+}
+
+fn v2_options_null(m: &mut Passing<'_>) {
+    if v2(m) && m.grants("session/new") {
+        m.set("/result/configOptions", Value::Null);
+    }
+}
