@@ -10,6 +10,8 @@ pub mod faults;
 pub mod mcp_server;
 pub mod model;
 pub mod mutations;
+mod official;
+pub mod oracle;
 pub mod outcome;
 pub mod pattern;
 mod peer;

@@ -124,6 +124,21 @@ pub(crate) async fn play_and_keep(
     };
     steps(case, facts, &mut stage, &mut outcome).await;
     stage.clear().await;
+    for (rule, finding) in std::mem::take(&mut stage.violations) {
+        stage.seen.remove(rule);
+        outcome.checks.push(Check {
+            rule: rule.to_owned(),
+            line: 0,
+            result: Ruling::Failed(finding),
+        });
+    }
+    for rule in &stage.seen {
+        outcome.checks.push(Check {
+            rule: (*rule).to_owned(),
+            line: 0,
+            result: Ruling::Passed,
+        });
+    }
     outcome.took = stage.begun.elapsed();
     outcome.transcript = std::mem::take(&mut stage.log.entries);
     outcome.stderr = stage.stderr();
@@ -152,6 +167,7 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
             continue;
         }
         let sent = stage.log.last_sent();
+        stage.at = (line.number, line.text.clone());
         let (why, came, entry, goes_on) = match stage.step(line).await {
             Ok(()) => {
                 rule(&Ruling::Passed);

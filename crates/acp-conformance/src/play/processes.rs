@@ -7,6 +7,7 @@ use super::{
 use crate::{
     case::{Pipe, Start},
     model::FakeModel,
+    oracle::{Ending, Violation},
     pattern::fill_text,
     peer::process::{MARK, Process, marked},
     profile::Places,
@@ -77,6 +78,8 @@ impl Stage<'_> {
         self.read = self.heard.len();
         self.mark = self.read;
         self.is_logged_in = false;
+        self.is_forced = false;
+        self.is_silent = false;
         self.asked_before = self
             .fake
             .as_ref()
@@ -103,11 +106,18 @@ impl Stage<'_> {
             Ok(Ok(status)) => Some(status),
             Ok(Err(error)) => return Err(Miss::Fault(error.to_string())),
             Err(_) => {
+                self.is_forced = true;
                 process.kill();
                 let _ = process.ended().await;
                 None
             }
         };
+        let ending = match (self.is_forced, process.is_open()) {
+            (true, _) => Ending::Forced,
+            (false, true) => Ending::Unasked,
+            (false, false) => Ending::Eof,
+        };
+        self.judge_end(ending);
         match status {
             Some(status) => self.log.note(format!("the agent ended: {status}")),
             None => self.log.note("the agent did not end and was killed"),
@@ -119,6 +129,7 @@ impl Stage<'_> {
 
     pub(super) fn eof(&mut self) -> Result<(), Miss> {
         self.running()?.close_stdin();
+        self.told_line();
         self.log.note("stdin is closed");
         Ok(())
     }
@@ -132,7 +143,11 @@ impl Stage<'_> {
 
     pub(super) async fn gone(&mut self, wanted: Option<i32>) -> Result<(), Miss> {
         self.hear_out().await?;
+        let is_forced = self.is_forced;
         let status = self.end().await?;
+        if !is_forced && status.is_some() {
+            self.judge_orphans().await;
+        }
         match (status, wanted) {
             (None, _) => Err(Miss::wrong("the agent does not end")),
             (Some(_), None) => Ok(()),
@@ -164,12 +179,14 @@ impl Stage<'_> {
 
     pub(super) fn term(&mut self) -> Result<(), Miss> {
         self.running()?.terminate();
+        self.is_forced = true;
         self.log.note("SIGTERM");
         Ok(())
     }
 
     pub(super) async fn kill(&mut self) -> Result<(), Miss> {
         self.running()?.kill();
+        self.is_forced = true;
         self.log.note("SIGKILL");
         self.hear_out().await?;
         self.end().await.map(drop)
@@ -190,8 +207,23 @@ impl Stage<'_> {
 
     pub(super) fn hang_up(&mut self) -> Result<(), Miss> {
         self.running()?.hang_up();
+        self.is_forced = true;
         self.log.note("our end of its stdout is closed");
         Ok(())
+    }
+
+    /// An agent that ended by itself leaves nothing behind (TR-6).
+    async fn judge_orphans(&mut self) {
+        const REAP: Duration = Duration::from_secs(2);
+        let patience = std::mem::replace(&mut self.patience, REAP);
+        let looks_again = std::mem::replace(&mut self.looks_again, true);
+        if let Err(Miss::Wrong { why, .. }) = self.orphans().await {
+            self.violated(vec![Violation { rule: "TR-6", why }], None);
+        } else {
+            self.seen.insert("TR-6");
+        }
+        self.patience = patience;
+        self.looks_again = looks_again;
     }
 
     pub(super) async fn orphans(&mut self) -> Result<(), Miss> {

@@ -1,7 +1,11 @@
 //! Sending: what goes to the agent, as lines, bytes, pieces.
 
-use super::{Miss, models::holds, stage::Stage};
+use super::{
+    Miss,
+    stage::{Heard, Stage},
+};
 use crate::{
+    official::{Part, Side, official},
     outcome::Kind,
     pattern::{fill_line, fill_text},
 };
@@ -40,7 +44,8 @@ impl Stage<'_> {
 
     async fn send(&mut self, line: &str, more: bool) -> Result<(), Miss> {
         self.log.add(Kind::Sent, line);
-        self.note_own(line);
+        self.told(line.as_bytes());
+        self.told(b"\n");
         self.held.extend_from_slice(line.as_bytes());
         self.held.push(b'\n');
         if more { Ok(()) } else { self.flush().await }
@@ -52,33 +57,54 @@ impl Stage<'_> {
             Err(_) => bytes.to_vec(),
         };
         self.log.add(Kind::Sent, &String::from_utf8_lossy(&bytes));
-        for line in bytes.split(|byte| *byte == b'\n') {
-            self.note_own(&String::from_utf8_lossy(line));
-        }
+        self.told(&bytes);
         self.held.extend_from_slice(&bytes);
         if more { Ok(()) } else { self.flush().await }
     }
 
-    /// Remember what the agent now knows about the client.
-    fn note_own(&mut self, line: &str) {
-        let Ok(message) = serde_json::from_str::<Value>(line) else {
-            return;
-        };
-        if let Some(fake) = &self.fake
-            && message["method"] == "session/prompt"
-        {
-            fake.prompted(|text| holds(&message["params"]["prompt"], text));
-        }
-        self.client.said(&message);
-    }
-
     /// What the runner sends must be right itself.
     fn check_own(&self, message: &Value) -> Result<(), Miss> {
-        if message["jsonrpc"] == "2.0" && message.is_object() {
-            return Ok(());
+        let fault = |why: &str| {
+            let hint = "if that is meant, say `>!`, `call!`, `prompt!` or `tell!`";
+            Err(Miss::Fault(format!("{why}; {hint}: {message}")))
+        };
+        if message["jsonrpc"] != "2.0" {
+            return fault("this is no JSON-RPC 2.0");
         }
-        let fault = "this is no JSON-RPC 2.0; if that is meant, say `>!`";
-        Err(Miss::Fault(format!("{fault}: {message}")))
+        let params = message.get("params").unwrap_or(&Value::Null);
+        let version = match message["method"].as_str() {
+            Some("initialize") => params["protocolVersion"].as_u64().unwrap_or_default(),
+            _ => self.version.into(),
+        };
+        let official = official(version);
+        let (name, value) = match (message["method"].as_str(), message.get("id")) {
+            (Some(method), Some(_)) => (official.name(Side::Agent, method, Part::Request), params),
+            (Some(method), None) => (
+                official.name(Side::Agent, method, Part::Notification),
+                params,
+            ),
+            (None, Some(id)) => {
+                let Some(result) = message.get("result") else {
+                    return Ok(());
+                };
+                let its =
+                    |heard: &&Heard| heard.value["id"] == *id && heard.value["method"].is_string();
+                let asked = self.heard.iter().rev().find(its);
+                let method = asked.and_then(|heard| heard.value["method"].as_str());
+                let name =
+                    method.and_then(|method| official.name(Side::Client, method, Part::Response));
+                (name, result)
+            }
+            (None, None) => return fault("this is no message"),
+        };
+        let Some(name) = name else { return Ok(()) };
+        // No params are as good as none.
+        let nothing = Value::Object(serde_json::Map::new());
+        let value = if value.is_null() { &nothing } else { value };
+        match official.faults(name, value).first() {
+            None => Ok(()),
+            Some(found) => fault(&format!("{name}: {} at {:?}", found.why, found.path)),
+        }
     }
 
     async fn flush(&mut self) -> Result<(), Miss> {

@@ -1,9 +1,10 @@
 //! Stage: where a case is played: its folders, its agent, and all that was said.
 
-use super::{Agent, Miss, Options};
+use super::{Agent, Miss, Options, models::holds};
 use crate::{
     model::FakeModel,
-    outcome::{Entry, Kind},
+    oracle::{Ending, Oracle, Violation},
+    outcome::{Entry, Finding, Kind},
     pattern::{Captures, fill_text},
     peer::{
         client::Client,
@@ -12,7 +13,7 @@ use crate::{
 };
 use serde_json::Value;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::PoisonError,
     time::{Duration, Instant},
@@ -66,6 +67,19 @@ pub(super) struct Stage<'a> {
     pub(super) looks_again: bool,
     /// A check has failed.
     pub(super) is_hurt: bool,
+    /// The line of the case that is played.
+    pub(super) at: (usize, String),
+    pub(super) oracle: Oracle,
+    /// What the oracle found.
+    pub(super) violations: Vec<(&'static str, Finding)>,
+    /// The rules of which it saw something.
+    pub(super) seen: BTreeSet<&'static str>,
+    /// What was sent of a line that has no end yet.
+    pub(super) begun_line: Vec<u8>,
+    /// The agent was told to end, or we do not listen any more.
+    pub(super) is_forced: bool,
+    /// The agent's output has ended.
+    pub(super) is_silent: bool,
 }
 
 /// A line of the agent.
@@ -149,6 +163,13 @@ impl<'a> Stage<'a> {
             patience: options.patience,
             looks_again: false,
             is_hurt: false,
+            at: (0, String::new()),
+            oracle: Oracle::default(),
+            violations: Vec::new(),
+            seen: BTreeSet::new(),
+            begun_line: Vec::new(),
+            is_forced: false,
+            is_silent: false,
         })
     }
 
@@ -191,7 +212,13 @@ impl<'a> Stage<'a> {
         let process = self.process.as_mut().ok_or(Silence::NotStarted)?;
         let line = tokio::select! {
             biased;
-            line = process.line() => line.ok_or(Silence::Ended)?,
+            line = process.line() => match line {
+                Some(line) => line,
+                None => {
+                    self.is_silent = true;
+                    return Err(Silence::Ended);
+                }
+            },
             reply = self.client.later() => {
                 self.reply(&reply).await;
                 return Ok(());
@@ -206,6 +233,8 @@ impl<'a> Stage<'a> {
         let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
         let value: Value = serde_json::from_slice(line).unwrap_or_default();
         let entry = self.log.add(Kind::Came, &text);
+        let violations = self.oracle.heard(line);
+        self.violated(violations, Some((&text, entry)));
         let replies = self.client.asked(&value);
         self.heard.push(Heard { value, text, entry });
         for reply in replies {
@@ -213,10 +242,74 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// Rules are broken, if any, by this line if it is one.
+    pub(super) fn violated(&mut self, violations: Vec<Violation>, came: Option<(&str, usize)>) {
+        for violation in violations {
+            let is_known = self
+                .violations
+                .iter()
+                .any(|(rule, _)| *rule == violation.rule);
+            // Once for each rule: what follows from it would hide the rest.
+            if is_known {
+                continue;
+            }
+            let finding = Finding {
+                line: self.at.0,
+                step: self.at.1.clone(),
+                sent: self.log.last_sent(),
+                came: came.map(|(text, _)| shown(text)),
+                why: violation.why,
+                entry: came.map(|(_, entry)| entry),
+            };
+            self.violations.push((violation.rule, finding));
+        }
+    }
+
+    /// The agent's output has ended: what it owed, and what was seen of it.
+    pub(super) fn judge_end(&mut self, ending: Ending) {
+        let violations = self.oracle.ended(ending);
+        self.violated(violations, None);
+        self.keep_seen();
+        self.oracle = Oracle::default();
+        self.begun_line.clear();
+    }
+
+    fn keep_seen(&mut self) {
+        self.seen.extend(self.oracle.seen());
+    }
+
+    /// These bytes go to the agent: what its peers must know of it.
+    pub(super) fn told(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if *byte == b'\n' {
+                self.told_line();
+            } else {
+                self.begun_line.push(*byte);
+            }
+        }
+    }
+
+    /// A line is whole.
+    pub(super) fn told_line(&mut self) {
+        let line = std::mem::take(&mut self.begun_line);
+        let line = String::from_utf8_lossy(&line);
+        self.oracle.sent(&line);
+        let Ok(message) = serde_json::from_str::<Value>(&line) else {
+            return;
+        };
+        if let Some(fake) = &self.fake
+            && message["method"] == "session/prompt"
+        {
+            fake.prompted(|text| holds(&message["params"]["prompt"], text));
+        }
+        self.client.said(&message);
+    }
+
     /// Answer the agent as the client.
     pub(super) async fn reply(&mut self, reply: &Value) {
         let text = reply.to_string();
         self.log.add(Kind::Answered, &text);
+        self.oracle.sent(&text);
         // An agent that does not read any more is found out by what it owes.
         let _ = self.write(format!("{text}\n").into_bytes()).await;
     }
@@ -256,13 +349,26 @@ impl<'a> Stage<'a> {
     pub(super) async fn clear(&mut self) {
         self.client.clear();
         if let Some(mut process) = self.process.take() {
+            if self.is_silent && process.is_open() && !self.is_forced {
+                self.judge_end(Ending::Unasked);
+            }
             process.kill();
             // So that nothing of it is left, not even its entry in the table of processes.
             let _ = process.ended().await;
         }
         self.ended.clear();
+        self.keep_seen();
         end_marked(&self.mark_of_processes);
     }
+}
+
+/// So much of a line as a person would read.
+fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push_str(&format!("… ({} bytes)", text.len()));
+    }
+    shown
 }
 
 /// What happened, in order.
@@ -276,17 +382,13 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn add(&mut self, kind: Kind, text: &str) -> usize {
         let begun = *self.begun.get_or_insert_with(Instant::now);
-        let mut shown: String = text.chars().take(SHOWN).collect();
-        if shown.len() < text.len() {
-            shown.push_str(&format!("… ({} bytes)", text.len()));
-        }
         if kind == Kind::Sent {
             self.sent = Some(self.entries.len());
         }
         self.entries.push(Entry {
             at: begun.elapsed(),
             kind,
-            text: shown,
+            text: shown(text),
         });
         self.entries.len() - 1
     }

@@ -1,0 +1,182 @@
+//! Oracle: hears both directions of a connection and says what breaks a rule, whatever the case is about.
+//!
+//! It may only complain about what the protocol really forbids. What is merely unusual passes, and where the
+//! rules leave it open what an agent owes, nothing is owed.
+
+mod answers;
+mod capabilities;
+mod envelope;
+mod framing;
+mod messages;
+mod news;
+mod order;
+mod shapes;
+mod terminals;
+mod tools;
+
+use answers::Answers;
+use capabilities::Capabilities;
+use framing::{Framing, Line};
+use news::News;
+use order::Order;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use terminals::Terminals;
+use tools::Tools;
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The rule.
+    pub rule: &'static str,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// How an agent's output came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Its stdin was closed, and it ended by itself.
+    Eof,
+    /// It was told to end, or was ended, or our end of its output was closed.
+    Forced,
+    /// It ended although nobody wanted it to.
+    Unasked,
+}
+
+/// Hears one connection, from its first line to its last.
+#[derive(Debug, Default)]
+pub struct Oracle {
+    framing: Framing,
+    answers: Answers,
+    capabilities: Capabilities,
+    order: Order,
+    tools: Tools,
+    terminals: Terminals,
+    news: News,
+    found: Found,
+}
+
+/// What the laws have found.
+#[derive(Debug, Default)]
+struct Found {
+    violations: Vec<Violation>,
+    /// The rules of which something was seen that could have broken them.
+    seen: BTreeSet<&'static str>,
+    /// The version that was agreed on.
+    version: u64,
+}
+
+impl Found {
+    /// Something was seen that could have broken this rule.
+    fn seen(&mut self, rule: &'static str) {
+        self.seen.insert(rule);
+    }
+
+    /// It is broken.
+    fn broken(&mut self, rule: &'static str, why: impl Into<String>) {
+        let why = why.into();
+        self.seen.insert(rule);
+        self.violations.push(Violation { rule, why });
+    }
+
+    /// It holds, or it is broken.
+    fn holds(&mut self, rule: &'static str, holds: bool, why: impl FnOnce() -> String) {
+        if holds {
+            self.seen(rule);
+        } else {
+            self.broken(rule, why());
+        }
+    }
+}
+
+/// What a message is, by its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Request,
+    Notification,
+    Response,
+}
+
+fn sort(message: &Value) -> Option<Sort> {
+    let has = |key: &str| message.get(key).is_some();
+    match (message["method"].is_string(), has("id")) {
+        (true, true) => Some(Sort::Request),
+        (true, false) => Some(Sort::Notification),
+        (false, true) if has("result") || has("error") => Some(Sort::Response),
+        (false, _) => None,
+    }
+}
+
+impl Oracle {
+    /// The client has written this line, without its end.
+    pub fn sent(&mut self, line: &str) {
+        if line.trim().is_empty() {
+            return;
+        }
+        let message = serde_json::from_str::<Value>(line);
+        let message = message.unwrap_or(Value::Null);
+        self.framing.sent(&message);
+        self.answers.sent(line, &message);
+        self.capabilities.sent(&message);
+        self.order.sent(&message);
+        self.tools.sent(&message);
+        self.terminals.sent(&message);
+        self.news.sent(&message);
+    }
+
+    /// The agent has written this line, with its end if it has one. Says what is wrong with it.
+    pub fn heard(&mut self, line: &[u8]) -> Vec<Violation> {
+        let found = &mut self.found;
+        let Line::Message(text, message) = self.framing.heard(line, found) else {
+            return std::mem::take(&mut found.violations);
+        };
+        let Some(sort) = envelope::check(&message, found) else {
+            return std::mem::take(&mut found.violations);
+        };
+        let asked = match sort {
+            Sort::Response => self.answers.answer(&text, &message, found),
+            Sort::Request => {
+                self.answers.ask(&message, found);
+                None
+            }
+            Sort::Notification => None,
+        };
+        let asked = asked.as_ref();
+        if let Some(asked) = asked
+            && asked.method == "initialize"
+            && let Some(version) = message["result"]["protocolVersion"].as_u64()
+        {
+            found.version = version;
+        }
+        let is_right = shapes::check(sort, &message, asked, found);
+        self.capabilities.heard(sort, &message, asked, found);
+        // What has the wrong shape is blamed once.
+        if is_right {
+            self.order.heard(sort, &message, asked, found);
+            self.tools.heard(sort, &message, asked, found);
+            self.terminals.heard(sort, &message, asked, found);
+            self.news.heard(sort, &message, asked, found);
+        }
+        std::mem::take(&mut self.found.violations)
+    }
+
+    /// The agent's output has ended. Says what it still owed.
+    pub fn ended(&mut self, ending: Ending) -> Vec<Violation> {
+        self.framing.ended(&mut self.found);
+        self.answers.ended(ending, &mut self.found);
+        if ending == Ending::Eof {
+            self.terminals.ended(&mut self.found);
+        }
+        std::mem::take(&mut self.found.violations)
+    }
+
+    /// The rules of which something was seen that could have broken them.
+    #[must_use]
+    pub fn seen(&self) -> &BTreeSet<&'static str> {
+        &self.found.seen
+    }
+}
+
+#[cfg(test)]
+mod tests;

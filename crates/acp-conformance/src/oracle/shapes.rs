@@ -1,0 +1,263 @@
+//! Shapes: every message is what the official JSON Schema of the agreed version says; and which rule it
+//! breaks if it is not.
+
+use super::{Found, Sort, answers::Asked};
+use crate::official::{Fault, Official, Part, Side, official};
+use serde_json::Value;
+
+/// What is held against a definition.
+struct Shape<'a> {
+    /// What the message is about: a method, or `error`.
+    method: &'a str,
+    part: Part,
+    value: &'a Value,
+}
+
+/// Whether the message has its shape.
+pub(super) fn check(sort: Sort, message: &Value, asked: Option<&Asked>, found: &mut Found) -> bool {
+    let official = official(found.version);
+    let before = found.violations.len();
+    let params = message.get("params").unwrap_or(&Value::Null);
+    let method = message["method"].as_str().unwrap_or_default();
+    let shape = |method, part, value| Shape {
+        method,
+        part,
+        value,
+    };
+    match (sort, asked) {
+        (Sort::Request, _) => known(official, &shape(method, Part::Request, params), found),
+        (Sort::Notification, _) => {
+            known(official, &shape(method, Part::Notification, params), found)
+        }
+        (Sort::Response, Some(asked)) => {
+            if let Some(result) = message.get("result")
+                && let Some(name) = official.name(Side::Agent, &asked.method, Part::Response)
+            {
+                held(
+                    official,
+                    name,
+                    &shape(&asked.method, Part::Response, result),
+                    found,
+                );
+            }
+        }
+        (Sort::Response, None) => {}
+    }
+    if let (Sort::Response, Some(error)) = (sort, message.get("error"))
+        && error["code"].is_i64()
+        && error["message"].is_string()
+    {
+        unknown(
+            official,
+            "Error",
+            &shape("error", Part::Response, error),
+            found,
+        );
+    }
+    found.violations.len() == before
+}
+
+/// What the agent asks or tells must be a method of the client.
+fn known(official: &Official, shape: &Shape<'_>, found: &mut Found) {
+    let method = shape.method;
+    if let Some(name) = official.name(Side::Client, method, shape.part) {
+        return held(official, name, shape, found);
+    }
+    if method.starts_with('_') {
+        return found.seen("EXT-3");
+    }
+    if method.starts_with("$/") && shape.part == Part::Notification {
+        return;
+    }
+    let is_of_the_other = other(found.version)
+        .name(Side::Client, method, shape.part)
+        .is_some();
+    if is_of_the_other {
+        found.broken(
+            "INIT-15",
+            format!("{method} is not of the version that was agreed on"),
+        );
+    } else {
+        found.broken(
+            "EXT-3",
+            format!("{method} is no method of the client, and has no `_`"),
+        );
+    }
+}
+
+fn other(version: u64) -> &'static Official {
+    official(if version == 2 { 1 } else { 2 })
+}
+
+fn held(official: &Official, name: &str, shape: &Shape<'_>, found: &mut Found) {
+    let faults = official.faults(name, shape.value);
+    if faults.is_empty() {
+        found.seen("RPC-21");
+        return unknown(official, name, shape, found);
+    }
+    // The first one says it; the others follow from it.
+    if let Some(fault) = faults.first() {
+        let rule = rule(shape, fault, found.version);
+        let at = if fault.path.is_empty() { "" } else { " at " };
+        found.broken(rule, format!("{name}: {}{at}{}", fault.why, fault.path));
+    }
+}
+
+/// Members that no schema knows.
+fn unknown(official: &Official, name: &str, shape: &Shape<'_>, found: &mut Found) {
+    let unknown = official.unknown(name, shape.value);
+    let Some(path) = unknown.first() else {
+        return found.seen("EXT-1");
+    };
+    let key = path.rsplit('/').next().unwrap_or_default();
+    let why = format!("{name} has no member {path}");
+    if key != "_meta" && key.contains('_') && is_misspelt(official, name, shape.value, path) {
+        found.broken("RPC-21", why);
+    } else {
+        found.broken("EXT-1", why);
+    }
+}
+
+/// Whether the member would be known in camelCase.
+fn is_misspelt(official: &Official, name: &str, value: &Value, path: &str) -> bool {
+    let (parent, key) = path.rsplit_once('/').unwrap_or(("", path));
+    let mut value = value.clone();
+    let Some(object) = value.pointer_mut(parent).and_then(Value::as_object_mut) else {
+        return false;
+    };
+    let Some(member) = object.remove(key) else {
+        return false;
+    };
+    let camel = camel(key);
+    object.insert(camel.clone(), member);
+    !official
+        .unknown(name, &value)
+        .contains(&format!("{parent}/{camel}"))
+}
+
+fn camel(key: &str) -> String {
+    let mut words = key.split('_').filter(|word| !word.is_empty());
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let (first, rest) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
+        camel.push_str(&first.to_uppercase());
+        camel.push_str(rest);
+    }
+    camel
+}
+
+/// The rule that a fault breaks.
+fn rule(shape: &Shape<'_>, fault: &Fault, version: u64) -> &'static str {
+    let update = &shape.value["update"];
+    if version == 2 {
+        return rule_v2(shape, fault);
+    }
+    let path = fault.path.as_str();
+    match shape.method {
+        "initialize" if path.starts_with("/authMethods") => {
+            if path.contains("/args") || path.contains("/env") {
+                "AUTH-10"
+            } else {
+                "AUTH-1"
+            }
+        }
+        "initialize" if path.starts_with("/agentInfo") => "INIT-6",
+        "initialize" if path.starts_with("/agentCapabilities") => "INIT-11",
+        "initialize" => "INIT-1",
+        "authenticate" => "AUTH-4",
+        "logout" => "AUTH-7",
+        "session/new" | "session/load" | "session/resume" | "session/fork"
+            if path.starts_with("/configOptions") =>
+        {
+            "CFG-2"
+        }
+        "session/new" | "session/load" | "session/resume" | "session/fork"
+            if path.starts_with("/modes") =>
+        {
+            "MODE-1"
+        }
+        "session/new" | "session/fork" => "SESS-1",
+        "session/load" => "LOAD-4",
+        "session/resume" => "RES-2",
+        "session/list" if path.ends_with("/updatedAt") => "LIST-6",
+        "session/list" => "LIST-1",
+        "session/close" => "CLOSE-1",
+        "session/delete" => "DEL-1",
+        "session/set_mode" => "MODE-2",
+        "session/set_config_option" => "CFG-2",
+        "session/prompt" => "PROMPT-5",
+        "session/request_permission" => "PERM-2",
+        "fs/read_text_file" | "fs/write_text_file" => "FS-2",
+        "elicitation/create" => "ELIC-2",
+        "elicitation/complete" => "ELIC-6",
+        "session/update" => rule_of_update(update, path),
+        method if method.starts_with("terminal/") => "TERM-3",
+        _ => "TR-3",
+    }
+}
+
+fn rule_of_update(update: &Value, path: &str) -> &'static str {
+    match update["sessionUpdate"].as_str().unwrap_or_default() {
+        "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => "MSG-1",
+        "tool_call" | "tool_call_update" => match path.split('/').nth(2) {
+            Some("status") => "TOOL-11",
+            Some("content") if path.ends_with("/path") => "TOOL-7",
+            Some("content") if path.ends_with("Text") => "TOOL-8",
+            Some("content") => "TOOL-6",
+            Some("locations") => "TOOL-7",
+            Some("name") => "TOOL-10",
+            _ => "TOOL-2",
+        },
+        "plan" => "PLAN-2",
+        "current_mode_update" => "MODE-3",
+        "config_option_update" => "CFG-2",
+        "session_info_update" => "INFO-1",
+        "notice" => "NOTE-1",
+        "compaction_update" | "compaction_summary_chunk" => "COMP-2",
+        variant => {
+            let later = official(2).variants("SessionUpdate", "sessionUpdate");
+            if later.contains(&variant) && path.ends_with("/sessionUpdate") {
+                "INIT-15"
+            } else {
+                "UPD-1"
+            }
+        }
+    }
+}
+
+fn rule_v2(shape: &Shape<'_>, fault: &Fault) -> &'static str {
+    match shape.method {
+        "initialize" => "V2-1",
+        "session/prompt" => "V2-4",
+        "session/resume" => "V2-10",
+        "session/new" if fault.path.starts_with("/configOptions") => "V2-21",
+        "session/new" if fault.path.starts_with("/availableCommands") => "V2-22",
+        "session/set_config_option" => "V2-21",
+        "session/close" => "V2-16",
+        "tool_call/cancel" | "terminal/cancel" => "V2-19",
+        "session/update" => match shape.value["update"]["sessionUpdate"].as_str() {
+            Some("state_update") if fault.path.contains("/background") => "V2-9",
+            Some("state_update") => "V2-8",
+            Some(
+                "user_message"
+                | "user_message_chunk"
+                | "agent_message"
+                | "agent_message_chunk"
+                | "agent_thought"
+                | "agent_thought_chunk",
+            ) => "V2-11",
+            Some("tool_call_update" | "tool_call_content_chunk") => {
+                if fault.path.contains("/changes") || fault.path.contains("/patch") {
+                    "V2-14"
+                } else {
+                    "V2-12"
+                }
+            }
+            Some("terminal_update" | "terminal_output_chunk") => "V2-13",
+            Some("available_commands_update") => "V2-22",
+            Some("config_option_update") => "V2-21",
+            _ => "V2-20",
+        },
+        _ => "V2-20",
+    }
+}
