@@ -1,1 +1,456 @@
-//! tests
+//! Each law with right lines, over which it is silent, and with wrong ones, of which it names the rule.
+
+use super::*;
+use serde_json::json;
+
+mod lives;
+
+const INITIALIZED: &[&str] = &[
+    r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}"#,
+    r#"< {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#,
+];
+const SESSION: &[&str] = &[
+    r#"> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#,
+    r#"< {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#,
+];
+const PROMPT: &str = r#"> {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}}"#;
+const END: &str = r#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
+const CANCELLED: &str = r#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}"#;
+const TEXT: &str =
+    r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"}}"#;
+
+fn update(update: &str) -> String {
+    update_of("s", update)
+}
+
+fn update_of(session: &str, update: &str) -> String {
+    format!(
+        r#"< {{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{update}}}}}"#
+    )
+}
+
+/// The rules that are broken by lines, sent (`>`) and heard (`<`), after `before`.
+fn broken_after(before: &[&[&str]], lines: &[&str], ending: Option<Ending>) -> Vec<&'static str> {
+    let mut oracle = Oracle::default();
+    let mut rules = Vec::new();
+    let lines = before.iter().copied().flatten().chain(lines);
+    for line in lines {
+        let (sign, text) = line.split_at(2);
+        match sign {
+            "> " => oracle.sent(text),
+            "< " => {
+                let found = oracle.heard(format!("{text}\n").as_bytes());
+                rules.extend(found.into_iter().map(|violation| violation.rule));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    if let Some(ending) = ending {
+        let found = oracle.ended(ending);
+        rules.extend(found.into_iter().map(|violation| violation.rule));
+    }
+    rules
+}
+
+fn broken(lines: &[&str]) -> Vec<&'static str> {
+    broken_after(&[INITIALIZED, SESSION], lines, None)
+}
+
+fn nothing() -> Vec<&'static str> {
+    Vec::new()
+}
+
+#[test]
+fn a_whole_turn_breaks_nothing() {
+    let lines = [
+        &*update(
+            r#"{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"init","description":"d"}]}"#,
+        ),
+        PROMPT,
+        &*update(TEXT),
+        &*update(
+            r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","kind":"read","locations":[{"path":"/a","line":1}]}"#,
+        ),
+        r#"< {"jsonrpc":"2.0","id":"ask","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}]}}"#,
+        r#"> {"jsonrpc":"2.0","id":"ask","result":{"outcome":{"outcome":"selected","optionId":"y"}}}"#,
+        &*update(r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"in_progress"}"#),
+        &*update(
+            r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed","content":[{"type":"content","content":{"type":"text","text":"x"}}]}"#,
+        ),
+        END,
+        &*update(
+            r#"{"sessionUpdate":"session_info_update","title":"A title","updatedAt":"2026-11-21T18:00:00Z"}"#,
+        ),
+    ];
+    let all = broken_after(&[INITIALIZED, SESSION], &lines, Some(Ending::Eof));
+    assert_eq!(all, nothing());
+}
+
+#[test]
+fn framing() {
+    let heard = |line: &[u8]| -> Vec<&'static str> {
+        let found = Oracle::default().heard(line);
+        found.into_iter().map(|violation| violation.rule).collect()
+    };
+    let right = br#"{"jsonrpc":"2.0","method":"_x"}"#;
+    assert_eq!(heard(&[&right[..], b"\n"].concat()), nothing());
+    assert_eq!(heard(&[&right[..], b"\r\n"].concat()), nothing());
+    assert_eq!(heard(right), ["TR-2"]);
+    assert_eq!(
+        heard(b"{\"jsonrpc\":\"2.0\",\"method\":\"_\xff\"}\n"),
+        ["TR-1"]
+    );
+    for junk in ["starting up\n", "\n", "5\n", "[]\n", "null\n", "{}}\n"] {
+        assert_eq!(heard(junk.as_bytes()), ["TR-3"], "{junk}");
+    }
+    assert_eq!(heard(&[&right[..], &right[..], b"\n"].concat()), ["TR-2"]);
+}
+
+#[test]
+fn a_message_in_several_lines_is_blamed_once_and_read() {
+    let lines = [
+        "< {",
+        "<   \"jsonrpc\": \"2.0\",",
+        "<   \"method\": \"nope\"",
+        "< }",
+    ];
+    assert_eq!(broken(&lines), ["TR-2", "EXT-3"]);
+}
+
+#[test]
+fn a_batch_may_be_answered_with_one() {
+    let batch = r#"> [{"jsonrpc":"2.0","id":7,"method":"a"}]"#;
+    let error = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"x"}}"#;
+    assert_eq!(broken(&[batch, &format!("< [{error}]")]), nothing());
+    assert_eq!(broken(&[batch, &format!("< {error}")]), nothing());
+    assert_eq!(broken(&[&format!("< [{error}]")]), ["TR-3"]);
+}
+
+#[test]
+fn envelopes() {
+    for (line, rules) in [
+        (r#"< {"id":3,"result":{}}"#, vec!["RPC-1"]),
+        (r#"< {"jsonrpc":"1.0","method":"_x"}"#, vec!["RPC-1"]),
+        (r#"< {"jsonrpc":"2.0","id":3}"#, vec!["RPC-4"]),
+        (
+            r#"< {"jsonrpc":"2.0","id":3,"result":{},"error":{"code":1,"message":""}}"#,
+            vec!["RPC-4"],
+        ),
+        (
+            r#"< {"jsonrpc":"2.0","id":3,"method":"_x","result":{}}"#,
+            vec!["RPC-4"],
+        ),
+        (r#"< {"jsonrpc":"2.0","params":{}}"#, vec!["TR-3"]),
+        (
+            r#"< {"jsonrpc":"2.0","method":"_x","params":1}"#,
+            vec!["TR-3"],
+        ),
+        (r#"< {"jsonrpc":"2.0","method":"_x","params":null}"#, vec![]),
+        (r#"< {"jsonrpc":"2.0","id":3,"error":"no"}"#, vec!["RPC-13"]),
+        (
+            r#"< {"jsonrpc":"2.0","id":3,"error":{"code":"-32601","message":"x"}}"#,
+            vec!["RPC-13"],
+        ),
+        (
+            r#"< {"jsonrpc":"2.0","id":3,"error":{"code":-32000}}"#,
+            vec!["RPC-13"],
+        ),
+        (
+            r#"< {"jsonrpc":"2.0","id":3,"error":{"code":-32050,"message":"x"}}"#,
+            vec!["RPC-14"],
+        ),
+        (
+            r#"< {"jsonrpc":"2.0","id":3,"error":{"code":-32850,"message":"x"}}"#,
+            vec!["RPC-14"],
+        ),
+        (
+            r#"< {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"x","data":1}}"#,
+            vec![],
+        ),
+        (
+            r#"< {"jsonrpc":"2.0","id":3,"error":{"code":17,"message":"x"}}"#,
+            vec![],
+        ),
+        (
+            r#"< {"jsonrpc":"2.0","id":3,"error":{"code":17,"message":"x","hint":1}}"#,
+            vec!["EXT-1"],
+        ),
+    ] {
+        let asked = r#"> {"jsonrpc":"2.0","id":3,"method":"_x"}"#;
+        assert_eq!(broken(&[asked, line]), rules, "{line}");
+    }
+}
+
+#[test]
+fn answers() {
+    let ask = |id: &str| format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"_x"}}"#);
+    let answer = |id: &str| format!(r#"< {{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+    let error = |id: &str| {
+        format!(r#"< {{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"x"}}}}"#)
+    };
+    let tell = r#"> {"jsonrpc":"2.0","method":"_x"}"#;
+    for (lines, rules) in [
+        (
+            vec![ask("9223372036854775807"), answer("9223372036854775807")],
+            vec![],
+        ),
+        (vec![ask("null"), answer("null")], vec![]),
+        (vec![ask(r#""é""#), answer(r#""\u00e9""#)], vec![]),
+        (vec![ask("5"), answer(r#""5""#)], vec!["RPC-2"]),
+        (vec![ask(r#""5""#), answer("5")], vec!["RPC-2"]),
+        (
+            vec![ask("9007199254740993"), answer("9007199254740992")],
+            vec!["RPC-2"],
+        ),
+        (vec![ask("5"), answer("6")], vec!["RPC-2"]),
+        (vec![ask("5"), answer("5"), answer("5")], vec!["RPC-12"]),
+        (vec![ask("5"), answer("5"), ask("5"), answer("5")], vec![]),
+        (vec![ask("1.5"), error("null")], vec![]),
+        (vec![ask("1.5"), error("1.5")], vec![]),
+        (vec!["> {\"x\":".to_owned(), error("null")], vec![]),
+        (
+            vec!["> {\"x\":".to_owned(), error("null"), error("null")],
+            vec!["RPC-2"],
+        ),
+        (vec!["> {\"foo\":1}".to_owned(), error("null")], vec![]),
+        (vec![tell.to_owned(), error("null")], vec!["RPC-5"]),
+        (vec![error("null")], vec!["RPC-2"]),
+        (
+            vec![
+                r#"> {"jsonrpc":"2.0","method":5}"#.to_owned(),
+                error("null"),
+            ],
+            vec![],
+        ),
+    ] {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        assert_eq!(broken(&lines), rules, "{lines:?}");
+    }
+    assert_eq!(broken(&[PROMPT, END, END]), ["PROMPT-4"]);
+}
+
+#[test]
+fn what_is_owed_at_the_end() {
+    let ask = r#"> {"jsonrpc":"2.0","id":3,"method":"_x"}"#;
+    let odd = r#"> {"id":3,"method":"_x"}"#;
+    let ended = |line, ending| broken_after(&[INITIALIZED, SESSION], &[line], Some(ending));
+    assert_eq!(ended(ask, Ending::Eof), ["TR-7"]);
+    assert_eq!(ended(ask, Ending::Unasked), ["RPC-12"]);
+    assert_eq!(ended(ask, Ending::Forced), nothing());
+    assert_eq!(ended(PROMPT, Ending::Unasked), ["PROMPT-4"]);
+    assert_eq!(ended(odd, Ending::Eof), nothing());
+}
+
+#[test]
+fn requests_of_the_agent_have_ids_of_their_own() {
+    let ask = r#"< {"jsonrpc":"2.0","id":1,"method":"_x"}"#;
+    let answer = r#"> {"jsonrpc":"2.0","id":1,"result":{}}"#;
+    assert_eq!(broken(&[ask, ask]), ["RPC-16"]);
+    assert_eq!(broken(&[ask, answer, ask]), nothing());
+    // The client's ids are others.
+    let own = r#"> {"jsonrpc":"2.0","id":1,"method":"_x"}"#;
+    assert_eq!(broken(&[own, ask]), nothing());
+}
+
+#[test]
+fn shapes_are_blamed_on_their_rule() {
+    for (body, rule) in [
+        (r#"{"sessionUpdate":"nonsense"}"#, "UPD-1"),
+        (
+            r#"{"sessionUpdate":"state_update","state":"idle"}"#,
+            "INIT-15",
+        ),
+        (
+            r#"{"sessionUpdate":"current_mode_update","modeId":"a"}"#,
+            "MODE-3",
+        ),
+        (
+            r#"{"sessionUpdate":"agent_message_chunk","content":[]}"#,
+            "MSG-1",
+        ),
+        (
+            r#"{"sessionUpdate":"tool_call","toolCallId":"t"}"#,
+            "TOOL-2",
+        ),
+        (
+            r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","status":"cancelled"}"#,
+            "TOOL-11",
+        ),
+        (
+            r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","content":[{"type":"text","text":"x"}]}"#,
+            "TOOL-6",
+        ),
+        (
+            r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","locations":[{"line":1}]}"#,
+            "TOOL-7",
+        ),
+        (
+            r#"{"sessionUpdate":"plan","entries":[{"content":"a"}]}"#,
+            "PLAN-2",
+        ),
+        (
+            r#"{"sessionUpdate":"usage_update","used":null,"size":1}"#,
+            "UPD-1",
+        ),
+        (
+            r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"},"extra":1}"#,
+            "EXT-1",
+        ),
+        (
+            r#"{"sessionUpdate":"agent_message_chunk","message_id":"m","content":{"type":"text","text":"a"}}"#,
+            "RPC-21",
+        ),
+    ] {
+        assert_eq!(broken(&[PROMPT, &update(body)]), [rule], "{body}");
+    }
+    for (lines, rule) in [
+        (
+            [
+                PROMPT,
+                r#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"error"}}"#,
+            ],
+            "PROMPT-5",
+        ),
+        (
+            [
+                r#"> {"jsonrpc":"2.0","id":3,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}"#,
+                r#"< {"jsonrpc":"2.0","id":3,"result":null}"#,
+            ],
+            "LOAD-4",
+        ),
+        (
+            [
+                r#"> {"jsonrpc":"2.0","id":3,"method":"session/list","params":{}}"#,
+                r#"< {"jsonrpc":"2.0","id":3,"result":{"sessions":null}}"#,
+            ],
+            "LIST-1",
+        ),
+        (
+            [
+                PROMPT,
+                r#"< {"jsonrpc":"2.0","id":9,"method":"session/request_permission","params":{"sessionId":"s","options":[]}}"#,
+            ],
+            "PERM-2",
+        ),
+        (
+            [
+                PROMPT,
+                r#"< {"jsonrpc":"2.0","id":9,"method":"editor/open","params":{}}"#,
+            ],
+            "EXT-3",
+        ),
+        (
+            [
+                PROMPT,
+                r#"< {"jsonrpc":"2.0","id":9,"method":"_editor/open","params":{}}"#,
+            ],
+            "",
+        ),
+        (
+            [
+                PROMPT,
+                r#"< {"jsonrpc":"2.0","method":"$/progress","params":{}}"#,
+            ],
+            "",
+        ),
+    ] {
+        let rules: Vec<&str> = [rule].into_iter().filter(|rule| !rule.is_empty()).collect();
+        assert_eq!(broken(&lines), rules, "{lines:?}");
+    }
+}
+
+#[test]
+fn capabilities() {
+    let read = r#"< {"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/a"}}"#;
+    let terminal = r#"< {"jsonrpc":"2.0","id":9,"method":"terminal/create","params":{"sessionId":"s","command":"a"}}"#;
+    let elicits = r#"< {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"sessionId":"s","message":"m","mode":"form","requestedSchema":{"type":"object","properties":{}}}}"#;
+    let notice = update(r#"{"sessionUpdate":"notice","severity":"info","title":"t"}"#);
+    let compaction = update(
+        r#"{"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}"#,
+    );
+    let boolean = update(
+        r#"{"sessionUpdate":"config_option_update","configOptions":[{"type":"boolean","id":"a","name":"A","currentValue":true}]}"#,
+    );
+    let offer = |capabilities: Value| {
+        let params = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
+        format!(
+            "> {}",
+            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+        )
+    };
+    for (line, rule, capabilities) in [
+        (read, "FS-1", json!({"fs": {"readTextFile": true}})),
+        (terminal, "TERM-1", json!({"terminal": true})),
+        (elicits, "ELIC-1", json!({"elicitation": {"form": {}}})),
+        (&*notice, "NOTE-1", json!({"session": {"notices": {}}})),
+        (
+            &*compaction,
+            "COMP-1",
+            json!({"session": {"compaction": {}}}),
+        ),
+        (
+            &*boolean,
+            "CFG-3",
+            json!({"session": {"configOptions": {"boolean": {}}}}),
+        ),
+    ] {
+        assert_eq!(broken(&[line]), [rule], "{line}");
+        let offered = offer(capabilities);
+        let answer = INITIALIZED[1];
+        assert_eq!(broken(&[&offered, answer, line]), nothing(), "{line}");
+    }
+    // A marker is an object.
+    let wrong = offer(json!({"session": {"notices": true}}));
+    assert_eq!(broken(&[&wrong, INITIALIZED[1], &notice]), ["NOTE-1"]);
+    let terminal = r#"< {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"authMethods":[{"type":"terminal","id":"t","name":"T"}]}}"#;
+    let all = [&*offer(json!({})), terminal];
+    assert_eq!(broken_after(&[], &all, None), ["AUTH-2"]);
+    let all = [&*offer(json!({"auth": {"terminal": true}})), terminal];
+    assert_eq!(broken_after(&[], &all, None), nothing());
+}
+
+#[test]
+fn order() {
+    let text = update(TEXT);
+    let title = update(r#"{"sessionUpdate":"session_info_update","title":"t"}"#);
+    let echo =
+        update(r#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hi"}}"#);
+    let other = update_of("x", TEXT);
+    let load = r#"> {"jsonrpc":"2.0","id":5,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}"#;
+    let resume = r#"> {"jsonrpc":"2.0","id":5,"method":"session/resume","params":{"sessionId":"s","cwd":"/"}}"#;
+    let close = r#"> {"jsonrpc":"2.0","id":5,"method":"session/close","params":{"sessionId":"s"}}"#;
+    let new =
+        r#"> {"jsonrpc":"2.0","id":5,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#;
+    let done = r#"< {"jsonrpc":"2.0","id":5,"result":{}}"#;
+    let second = r#"> {"jsonrpc":"2.0","id":6,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"more"}]}}"#;
+    for (lines, rules) in [
+        (vec![PROMPT, &*text, END], vec![]),
+        (vec![PROMPT, END, &*text], vec!["PROMPT-7"]),
+        (vec![PROMPT, CANCELLED, &*text], vec!["CANCEL-5"]),
+        (vec![PROMPT, END, &*title], vec![]),
+        (vec![PROMPT, second, END, &*text], vec![]),
+        (vec![&*text], vec!["MSG-4"]),
+        (vec![PROMPT, &*echo], vec!["MSG-3"]),
+        (vec![&*other], vec!["UPD-1"]),
+        (vec![new, &*other], vec!["SESS-7"]),
+        (vec![load, &*echo, &*text, done], vec![]),
+        (vec![load, done, &*text], vec!["LOAD-2"]),
+        (vec![load, done, &*title], vec![]),
+        (vec![resume, &*text, done], vec!["RES-1"]),
+        (vec![resume, &*title, done], vec![]),
+        (vec![close, &*title, done], vec![]),
+        (vec![close, done, &*title], vec!["CLOSE-3"]),
+        (vec![close, done, load, &*text], vec![]),
+        (vec![PROMPT, close, done, &*text, CANCELLED], vec![]),
+    ] {
+        assert_eq!(broken(&lines), rules, "{lines:?}");
+    }
+}
+
+#[test]
+fn what_was_seen_is_told() {
+    let mut oracle = Oracle::default();
+    oracle.heard(b"{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}\n");
+    let seen: Vec<&str> = oracle.seen().iter().copied().collect();
+    assert_eq!(seen, ["EXT-3", "RPC-1", "TR-1", "TR-2", "TR-3"]);
+}
