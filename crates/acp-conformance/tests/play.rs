@@ -144,6 +144,19 @@ fn nothing_that_it_started_survives() {
 }
 
 #[test]
+fn what_is_left_behind_is_told_of_the_one_who_left_it() {
+    let left = |case: &str| {
+        let script =
+            "sleep 1000 >&- & test -e $HOME/again && kill $!; touch $HOME/again; cat >/dev/null";
+        let outcome = outcome(script, case);
+        let mut findings = outcome.findings();
+        findings.any(|(rule, _)| rule == "TR-6")
+    };
+    assert!(left("start\nexit 0"));
+    assert!(!left("start\nfile ../home/again x\nkill\nstart\nexit 0"));
+}
+
+#[test]
 fn files_are_made_and_compared() {
     let script = "read line; cp \"$line\" \"$line.copy\"; echo '{}'; cat >/dev/null";
     let case = "file a one\\n\nstart\n>raw \"$CWD/a\\n\"\n< {}\nread a.copy one\\n\nsame a\nholds a on\nabsent b\nexit 0";

@@ -12,6 +12,7 @@ use crate::{
     peer::process::{MARK, Process, marked},
     profile::Places,
 };
+use rustix::process::Pid;
 use std::time::Duration;
 use tokio::{process::Command, time::timeout};
 
@@ -69,6 +70,13 @@ impl Stage<'_> {
         for (name, value) in &start.variables {
             command.env(name, fill_text(value, &self.vars));
         }
+        // What an agent that was killed left behind is not this one's fault.
+        let is_first = self.ended.is_empty();
+        let left = if is_first {
+            Vec::new()
+        } else {
+            marked(&self.mark_of_processes)
+        };
         let logs = self.reads_stderr.then(|| self.logs.clone());
         let process = Process::start(command, logs);
         let process =
@@ -77,6 +85,7 @@ impl Stage<'_> {
         self.process = Some(process);
         self.read = self.heard.len();
         self.mark = self.read;
+        self.left = left;
         self.is_logged_in = false;
         self.is_forced = false;
         self.is_silent = false;
@@ -217,7 +226,7 @@ impl Stage<'_> {
         const REAP: Duration = Duration::from_secs(2);
         let patience = std::mem::replace(&mut self.patience, REAP);
         let looks_again = std::mem::replace(&mut self.looks_again, true);
-        if let Err(Miss::Wrong { why, .. }) = self.orphans().await {
+        if let Err(Miss::Wrong { why, .. }) = self.orphans_but(self.left.clone()).await {
             self.violated(vec![Violation { rule: "TR-6", why }], None);
         } else {
             self.seen.insert("TR-6");
@@ -227,9 +236,14 @@ impl Stage<'_> {
     }
 
     pub(super) async fn orphans(&mut self) -> Result<(), Miss> {
+        self.orphans_but(Vec::new()).await
+    }
+
+    async fn orphans_but(&mut self, known: Vec<Pid>) -> Result<(), Miss> {
         self.client.clear();
         self.again(|stage| {
             let mut left = marked(&stage.mark_of_processes);
+            left.retain(|pid| !known.contains(pid));
             left.retain(|pid| Some(*pid) != stage.process.as_ref().and_then(Process::id));
             if left.is_empty() {
                 return Ok(());
@@ -256,7 +270,7 @@ impl Stage<'_> {
 }
 
 /// A process in words.
-fn name_of(pid: rustix::process::Pid) -> String {
+fn name_of(pid: Pid) -> String {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
     let line = std::fs::read(path).unwrap_or_default();
     let line = String::from_utf8_lossy(&line).replace('\0', " ");

@@ -11,6 +11,7 @@ use crate::{
         process::{Logs, Process, end_marked},
     },
 };
+use rustix::process::Pid;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,6 +45,8 @@ pub(super) struct Stage<'a> {
     pub(super) process: Option<Process>,
     /// Those that have ended, with what they left behind.
     pub(super) ended: Vec<Process>,
+    /// What they had left alive when the present one was started.
+    pub(super) left: Vec<Pid>,
     pub(super) reads_stderr: bool,
     pub(super) logs: Logs,
     pub(super) client: Client,
@@ -147,6 +150,7 @@ impl<'a> Stage<'a> {
             made: BTreeMap::new(),
             process: None,
             ended: Vec::new(),
+            left: Vec::new(),
             reads_stderr: true,
             logs: Logs::default(),
             client: Client::default(),
