@@ -381,6 +381,8 @@ impl std::fmt::Display for Need {
             Self::Tool(Tool::Write) => f.write_str("tool write"),
             Self::Tool(Tool::Shell) => f.write_str("tool shell"),
             Self::Tool(Tool::Mcp) => f.write_str("tool mcp"),
+            Self::Tool(Tool::Plan) => f.write_str("tool plan"),
+            Self::Tool(Tool::Ask) => f.write_str("tool ask"),
             Self::Captured(name) => write!(f, "${name}"),
         }
     }

@@ -53,6 +53,8 @@ fn tools(agent: &Agent) -> Vec<Tool> {
         ("write", Tool::Write),
         ("shell", Tool::Shell),
         ("mcp", Tool::Mcp),
+        ("plan", Tool::Plan),
+        ("ask", Tool::Ask),
     ];
     let can = tools.into_iter().filter(|(name, _)| profile.can(name));
     can.map(|(_, tool)| tool).collect()

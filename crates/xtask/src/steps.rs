@@ -74,7 +74,7 @@ pub(crate) fn write_schemas() -> Result<()> {
     )
 }
 
-/// The protocol cases, against the binary with the scripted model.
+/// The protocol cases, against the binary and the suite's own model, in both versions of the protocol.
 pub(crate) fn cases() -> Result<()> {
     succeed(cargo().args([
         "build",
@@ -85,17 +85,17 @@ pub(crate) fn cases() -> Result<()> {
         "acp-conformance",
     ]))?;
     let built = target().join("debug");
-    let scenario = root()
-        .join("conformance/scenarios/main-job.json")
-        .canonicalize()?;
-    succeed(
-        Command::new(built.join("acp-conformance"))
-            .args(["run", "conformance/cases", "--"])
-            .arg(built.join("turnery"))
-            .args(["acp", "--model"])
-            .arg(format!("scripted:{}", scenario.display()))
-            .current_dir(root()),
-    )
+    for version in [&[][..], &["--acp-v2"]] {
+        succeed(
+            Command::new(built.join("acp-conformance"))
+                .args(["run", "conformance/cases", "--profile", "turnery", "--"])
+                .arg(built.join("turnery"))
+                .args(["acp", "--model", "openai/fake-model"])
+                .args(version)
+                .current_dir(root()),
+        )?;
+    }
+    Ok(())
 }
 
 /// The README's first command, as it stands there, in an empty home.

@@ -47,6 +47,10 @@ pub enum Tool {
     Shell,
     /// One of an MCP server.
     Mcp,
+    /// Shows a plan.
+    Plan,
+    /// Asks the user.
+    Ask,
 }
 
 /// Whether a line is done.

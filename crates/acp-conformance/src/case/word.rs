@@ -85,7 +85,13 @@ impl Need {
                 "write" => Tool::Write,
                 "shell" => Tool::Shell,
                 "mcp" => Tool::Mcp,
-                other => return Err(format!("{other:?} is none of read, write, shell, mcp")),
+                "plan" => Tool::Plan,
+                "ask" => Tool::Ask,
+                other => {
+                    return Err(format!(
+                        "{other:?} is none of read, write, shell, mcp, plan, ask"
+                    ));
+                }
             }),
             word if word.starts_with('$') => Self::Captured(word[1..].to_owned()),
             path => Self::Path(path.to_owned()),
