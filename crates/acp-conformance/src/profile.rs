@@ -186,7 +186,7 @@ const KNOWN: &[(&str, &str)] = &[
 ];
 
 /// The abstract tools that are searched for where there is no candidate.
-const USUAL: [&str; 4] = ["read", "write", "shell", "mcp"];
+const USUAL: [&str; 5] = ["read", "write", "edit", "shell", "mcp"];
 
 impl Default for Requests {
     fn default() -> Self {
@@ -242,7 +242,7 @@ impl Profile {
         }
     }
 
-    /// The agent has a tool for this: `read`, `write`, `shell` and `mcp` unless it lacks them, others if
+    /// The agent has a tool for this: `read`, `write`, `edit`, `shell` and `mcp` unless it lacks them, others if
     /// there is a candidate for them.
     #[must_use]
     pub fn can(&self, tool: &str) -> bool {

@@ -19,7 +19,7 @@
 //! |---|---|
 //! | `text "…" [times N]` | one delta of text for each time |
 //! | `think "…" [times N]` | the same with reasoning |
-//! | `call TOOL {…}` | calls a tool: `read {"path"}`, `write {"path", "text"}`, `shell {"command"}`, `mcp:NAME {…}` for one of an MCP server, `tool:NAME {…}` for the very name, offered or not; any other name is one that the profile knows, such as `plan` or `ask` |
+//! | `call TOOL {…}` | calls a tool: `read {"path"}`, `write {"path", "text"}`, `edit {"path", "old", "new"}` of a file that was read, `shell {"command"}`, `mcp:NAME {…}` for one of an MCP server, `tool:NAME {…}` for the very name, offered or not; any other name is one that the profile knows, such as `plan` or `ask` |
 //! | `slow MS` | waits so long before each delta and call from here on |
 //! | `hang` | says nothing more until released, or until the agent lets go of the connection |
 //! | `cut` | closes the connection in the middle of the answer |
@@ -102,6 +102,8 @@ pub enum Tool {
     Read,
     /// Writes a file.
     Write,
+    /// Changes a text in a file that is there.
+    Edit,
     /// Runs a command.
     Shell,
     /// One of an MCP server, by the server's name for it.
@@ -120,6 +122,7 @@ impl From<&str> for Tool {
             Some(_) | None => match word {
                 "read" => Self::Read,
                 "write" => Self::Write,
+                "edit" => Self::Edit,
                 "shell" => Self::Shell,
                 other => Self::Other(other.to_owned()),
             },
@@ -132,6 +135,7 @@ impl fmt::Display for Tool {
         match self {
             Self::Read => f.write_str("read"),
             Self::Write => f.write_str("write"),
+            Self::Edit => f.write_str("edit"),
             Self::Shell => f.write_str("shell"),
             Self::Mcp(name) => write!(f, "mcp:{name}"),
             Self::Named(name) => write!(f, "tool:{name}"),
@@ -387,7 +391,15 @@ mod tests {
 
     #[test]
     fn tools_are_written_as_they_are_read() {
-        for word in ["read", "write", "shell", "mcp:echo", "tool:bash", "plan"] {
+        for word in [
+            "read",
+            "write",
+            "edit",
+            "shell",
+            "mcp:echo",
+            "tool:bash",
+            "plan",
+        ] {
             assert_eq!(Tool::from(word).to_string(), word);
         }
         assert_eq!(Tool::from("mcp:echo"), Tool::Mcp("echo".to_owned()));

@@ -20,7 +20,7 @@ pub struct Candidate {
     /// Its name.
     pub tool: String,
     /// Its arguments. `{path}` in a string stands for the call's own `path`, `{path:sh}` for it quoted for a
-    /// shell, `{text:patch}` for a text with `+` before each line, `{choices.0}` for the first of a list. What
+    /// shell, `{text:patch}` for a text with `+` before each line and `{text:cut}` with `-`, `{choices.0}` for the first of a list. What
     /// stands in a list and names something that the call does not say is left out.
     #[serde(default)]
     pub args: Map<String, Value>,
@@ -89,6 +89,25 @@ const TEXTS: &[&str] = &[
     "filecontent",
     "newtext",
     "data",
+];
+const EDITORS: &[&str] = &[
+    "edit",
+    "editfile",
+    "replace",
+    "strreplace",
+    "searchreplace",
+    "replaceinfile",
+    "strreplacefile",
+    "edittextfile",
+];
+const OLDS: &[&str] = &["oldstring", "oldstr", "oldtext", "old", "search", "find"];
+const NEWS: &[&str] = &[
+    "newstring",
+    "newstr",
+    "newtext",
+    "new",
+    "replacement",
+    "replace",
 ];
 const COMMANDS: &[&str] = &[
     "command",
@@ -217,6 +236,7 @@ fn value_of(word: &str, arguments: &Value) -> Option<String> {
         "" => Some(value.to_owned()),
         "sh" => Some(quoted(value)),
         "patch" => Some(value.lines().map(|line| format!("+{line}\n")).collect()),
+        "cut" => Some(value.lines().map(|line| format!("-{line}\n")).collect()),
         _ => None,
     }
 }
@@ -232,6 +252,10 @@ fn searched(tool: &Tool, arguments: &Value, offered: &[Offered]) -> Option<Calle
     let found = match tool {
         Tool::Read => search(offered, READERS, &[(PATHS, path)]),
         Tool::Write => search(offered, WRITERS, &[(PATHS, path), (TEXTS, text)]),
+        Tool::Edit => {
+            let values = [(PATHS, path), (OLDS, word("old")), (NEWS, word("new"))];
+            search(offered, EDITORS, &values)
+        }
         Tool::Shell => search(offered, SHELLS, &[(COMMANDS, word("command"))]),
         Tool::Mcp(name) => {
             let exact = offered.iter().find(|offer| offer.name == *name);
@@ -246,7 +270,9 @@ fn searched(tool: &Tool, arguments: &Value, offered: &[Offered]) -> Option<Calle
     let command = match tool {
         Tool::Read => format!("cat {}", quoted(path)),
         Tool::Write => format!("printf %s {} > {}", quoted(text), quoted(path)),
-        Tool::Shell | Tool::Mcp(_) | Tool::Named(_) | Tool::Other(_) => return found,
+        Tool::Edit | Tool::Shell | Tool::Mcp(_) | Tool::Named(_) | Tool::Other(_) => {
+            return found;
+        }
     };
     found.or_else(|| search(offered, SHELLS, &[(COMMANDS, &command)]))
 }

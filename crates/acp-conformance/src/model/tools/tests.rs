@@ -152,6 +152,35 @@ fn a_name_that_only_holds_a_known_one_is_searched_last() {
 }
 
 #[test]
+fn an_edit_is_searched_by_what_it_replaces() {
+    let none = Candidates::new();
+    let change = json!({"path": "/a", "old": "x", "new": "y"});
+    let edit = offer(
+        "Edit",
+        object(&["file_path", "old_string", "new_string"], &["all"]),
+    );
+    assert_eq!(
+        call("edit", change.clone(), &[edit], &none),
+        (
+            "Edit".to_owned(),
+            json!({"file_path": "/a", "old_string": "x", "new_string": "y"})
+        )
+    );
+    let rules = candidates(
+        r#"edit = [{ tool = "patch", input = "*** Update File: {path}\n@@\n{old:cut}{new:patch}" }]"#,
+    );
+    let mut patch = offer("patch", Value::Null);
+    patch.schema = None;
+    assert_eq!(
+        call("edit", change, &[patch], &rules),
+        (
+            "patch".to_owned(),
+            json!("*** Update File: /a\n@@\n-x\n+y\n")
+        )
+    );
+}
+
+#[test]
 fn arrays_are_filled_in_their_shape() {
     let none = Candidates::new();
     let items = json!({"type": "object", "properties": {"file_path": {"type": "string"}, "n": {"type": "integer"}}, "required": ["file_path", "n"]});
