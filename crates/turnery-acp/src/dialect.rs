@@ -9,7 +9,9 @@ use crate::{
     options,
     outbox::info,
     peer::Peer,
-    permission, translate,
+    permission,
+    till::Till,
+    translate,
     update::{self, UpdateWriter},
     v2,
 };
@@ -92,10 +94,11 @@ pub(crate) enum Encoder {
 }
 
 impl Encoder {
-    pub(crate) fn new(dialect: Dialect, takes: Takes) -> Self {
+    /// `till`: what the session has cost so far.
+    pub(crate) fn new(dialect: Dialect, takes: Takes, till: Till) -> Self {
         match dialect {
-            Dialect::V1 => Self::V1(Box::new(translate::Translator::new(takes))),
-            Dialect::V2 => Self::V2(Box::default()),
+            Dialect::V1 => Self::V1(Box::new(translate::Translator::new(takes, till))),
+            Dialect::V2 => Self::V2(Box::new(v2::Translator::new(till))),
         }
     }
 

@@ -33,6 +33,7 @@ mod spent;
 pub mod stdio;
 mod stop;
 mod terminals;
+mod till;
 mod translate;
 mod update;
 mod v2;

@@ -5,10 +5,12 @@ use crate::{
     news::{Takes, aside, meta},
     shown,
     spent::Spent,
+    till::{self, Till},
     update::{UpdateWriter, Voice},
 };
 use agent_client_protocol_schema::v1::{
-    NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate, UsageUpdate,
+    Cost, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate,
+    UsageUpdate,
 };
 use serde_json::{Value, json};
 use turnery_engine::{
@@ -31,12 +33,14 @@ pub(crate) struct Translator {
     window: Option<u32>,
     used: Option<u64>,
     spent: Spent,
+    till: Till,
 }
 
 impl Translator {
-    pub(crate) fn new(takes: Takes) -> Self {
+    pub(crate) fn new(takes: Takes, till: Till) -> Self {
         Self {
             takes,
+            till,
             ..Self::default()
         }
     }
@@ -91,11 +95,13 @@ impl Translator {
             EventKind::UsageReported { usage, cumulative } => {
                 self.uses(usage.as_ref());
                 self.spent.turn(*cumulative);
+                self.till.called(usage.as_ref());
                 self.report_usage(to);
             }
             EventKind::ChildUsageReported { call_id, child } => {
                 show(self.calls.has_child(call_id, &child.session_id), to);
                 self.spent.child(child);
+                self.till.child(child);
                 self.report_usage(to);
             }
             EventKind::CompactionStarted { .. } => {
@@ -106,8 +112,9 @@ impl Translator {
                 block,
                 after,
                 failure,
-                ..
+                usage,
             } => {
+                self.till.called(usage.as_ref());
                 let id = self.compaction.take();
                 let id = id.unwrap_or_else(|| compaction_id(event));
                 let ended = self
@@ -117,6 +124,8 @@ impl Translator {
                 self.used = Some(after.tokens);
                 self.report_usage(to);
             }
+            // Of those that were not chosen nothing is told here.
+            EventKind::ParallelEnd { .. } => self.till.lose_count(),
             EventKind::ModelRetried {
                 attempt,
                 fault,
@@ -148,7 +157,6 @@ impl Translator {
             | EventKind::MessageStart { .. }
             | EventKind::PermissionResolved { .. }
             | EventKind::ParallelStart { .. }
-            | EventKind::ParallelEnd { .. }
             | EventKind::TurnEnd { .. } => {}
         }
     }
@@ -226,6 +234,7 @@ impl Translator {
         self.value_shown = false;
         self.window = config.as_ref().and_then(|config| config.context_window);
         self.spent.begin(prompt_id);
+        self.till.begin(config.as_deref());
         if let Some(told) = lineage(event) {
             to.update(&aside(told));
         }
@@ -256,7 +265,10 @@ impl Translator {
     fn report_usage(&self, to: &mut UpdateWriter) {
         if let (Some(used), Some(window)) = (self.used, self.window) {
             let size = used.max(u64::from(window));
-            let update = UsageUpdate::new(used, size).meta(self.spent.to_wire().map(meta));
+            let cost = self.till.amount();
+            let update = UsageUpdate::new(used, size)
+                .cost(cost.map(|amount| Cost::new(amount, till::CURRENCY)))
+                .meta(self.spent.to_wire().map(meta));
             to.update(&SessionUpdate::UsageUpdate(update));
         }
     }

@@ -4,7 +4,7 @@ mod fork;
 mod replay;
 
 use crate::{
-    Ports, Projects, Session, SessionOptions, Settings, TraceSink, ask_user,
+    Bill, Ports, Projects, Session, SessionOptions, Settings, TraceSink, UsageReport, ask_user,
     observe::observing,
     session::{History, Known, MAILBOX, Task, Tools, offered},
     sink::Tap,
@@ -333,6 +333,14 @@ impl Agent {
     /// A session of the store, without its history.
     pub async fn info(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {
         self.store.info(id).await
+    }
+
+    /// What a session has cost so far, by what is stored of it; `None` where a price is not known. Unit: as in
+    /// [`Bill`].
+    pub async fn cost(&self, id: &SessionId) -> Result<Option<u64>, StoreError> {
+        let records = self.store.loops(id, 0).await?;
+        let report = UsageReport::of(records.iter().map(|record| &**record));
+        Ok(Bill::of(&report, |model| self.models.price_of(model)).total())
     }
 
     /// Name a session that is not open here; one that is has [`Session::set_title`].

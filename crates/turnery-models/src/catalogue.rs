@@ -131,7 +131,13 @@ impl Catalogue {
         self.facts.of(name).price
     }
 
-    /// The same, by the `provider/model` of a record.
+    /// Whether somebody said what any model costs.
+    #[must_use]
+    pub fn has_prices(&self) -> bool {
+        self.facts.have_prices()
+    }
+
+    /// The price of a model, by the `provider/model` of a record.
     #[must_use]
     pub fn price_of(&self, recorded: &str) -> Option<Price> {
         let (provider, model) = recorded.split_once('/')?;

@@ -42,6 +42,10 @@ impl Facts {
         self.0.extend(facts);
     }
 
+    pub(crate) fn have_prices(&self) -> bool {
+        self.0.values().any(|said| said.price.is_some())
+    }
+
     /// Of that model: what is said of its very name, then of the name without its date.
     pub(crate) fn of(&self, name: &ModelName) -> ModelFacts {
         let said = |name: &ModelName| self.0.get(name).copied().unwrap_or_default();

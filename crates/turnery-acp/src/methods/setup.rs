@@ -3,7 +3,7 @@
 use super::{Call, system_prompt};
 use crate::{
     connection::Connection, dialect::Encoder, fault::Fault, files::EditorFiles, outbox::WireOutbox,
-    serve::send, servers, terminals::ClientTerminals,
+    serve::send, servers, terminals::ClientTerminals, till::Till,
 };
 use agent_client_protocol_schema::v1::{McpServer, SystemPrompt};
 use std::{
@@ -54,8 +54,9 @@ impl Setup {
     pub(crate) async fn create(self, call: &Call) -> Result<Session, Fault> {
         call.connection.logged_in()?;
         let agent = &call.connection.agent;
+        let till = Till::empty(agent);
         let made = agent
-            .create(self.request.clone(), |id| ports(call, id, false))
+            .create(self.request.clone(), |id| ports(call, id, false, till))
             .await
             .map_err(|error| call.connection.refused(self.request, error))?;
         Ok(keep(call, made, false).await)
@@ -70,13 +71,17 @@ impl Setup {
         let session_id = SessionId::from(id);
         if call.connection.session(id).is_ok() {
             let request = self.request.clone();
-            let tried = agent.open(&session_id, request, false, |id| ports(call, id, false));
+            let till = Till::default();
+            let tried = agent.open(&session_id, request, false, |id| {
+                ports(call, id, false, till)
+            });
             drop(tried.await?);
         }
         close_if_open(&call.connection, id).await;
+        let till = Till::of(agent, &session_id).await;
         let opened = agent
             .open(&session_id, self.request.clone(), replay, |id| {
-                ports(call, id, replay)
+                ports(call, id, replay, till)
             })
             .await
             .map_err(|error| call.connection.refused(self.request, error))?;
@@ -88,8 +93,12 @@ impl Setup {
         let source = SessionId::from(id);
         call.connection.logged_in()?;
         let agent = &call.connection.agent;
+        // What was copied was paid for in its own session.
+        let till = Till::empty(agent);
         let made = agent
-            .fork(&source, self.request.clone(), |id| ports(call, id, false))
+            .fork(&source, self.request.clone(), |id| {
+                ports(call, id, false, till)
+            })
             .await
             .map_err(|error| call.connection.refused(self.request, error))?;
         Ok(keep(call, made, false).await)
@@ -107,13 +116,13 @@ pub(crate) fn absolute(name: &str, path: &Path) -> Result<(), Fault> {
 }
 
 /// The ports of a session: only what the client said that it can do is used (FS-1, TERM-1).
-fn ports(call: &Call, id: &SessionId, replay: bool) -> Ports {
+fn ports(call: &Call, id: &SessionId, replay: bool, till: Till) -> Ports {
     let can = call.connection.abilities();
     let peer = &call.connection.peer;
     let gate = (!replay).then(|| call.scope.answered.clone());
     let barrier = call.connection.barrier.clone();
     let dialect = call.connection.dialect();
-    let encoder = Encoder::new(dialect, can.takes);
+    let encoder = Encoder::new(dialect, can.takes, till);
     let outbox = WireOutbox::new(id, peer.out().clone(), barrier, encoder, gate);
     Ports {
         client: dialect.person(peer, can.forms),

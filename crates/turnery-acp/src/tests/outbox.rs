@@ -5,6 +5,7 @@ use crate::{
     barrier::Barrier,
     dialect::{Dialect, Encoder},
     outbox::WireOutbox,
+    till::Till,
     writer::{Out, Sender},
 };
 use std::{
@@ -20,7 +21,7 @@ use turnery_engine::{
 };
 
 fn outbox(out: Sender, barrier: &Barrier, gate: Option<CancellationToken>) -> WireOutbox {
-    let encoder = Encoder::new(Dialect::V1, NONE);
+    let encoder = Encoder::new(Dialect::V1, NONE, Till::default());
     WireOutbox::new(&SessionId::from("s1"), out, barrier.clone(), encoder, gate)
 }
 

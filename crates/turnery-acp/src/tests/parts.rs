@@ -3,6 +3,7 @@
 use crate::{
     news::Takes,
     peer::Peer,
+    till::Till,
     translate::Translator,
     update::UpdateWriter,
     writer::{Out, Sender},
@@ -71,7 +72,7 @@ pub(super) fn translate(
     takes: Takes,
     show: fn(&mut Translator, &Event, &mut UpdateWriter),
 ) -> Vec<Value> {
-    let mut translator = Translator::new(takes);
+    let mut translator = Translator::new(takes, Till::default());
     let mut writer = UpdateWriter::new("s1");
     for event in events {
         show(&mut translator, event, &mut writer);

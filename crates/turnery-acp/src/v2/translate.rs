@@ -10,10 +10,11 @@ use super::{
 use crate::{
     news::meta,
     spent::Spent,
+    till::{self, Till},
     update::{UpdateWriter, Voice},
 };
 use agent_client_protocol_schema::v2::{
-    AgentMessage, AgentThought, ContentBlock, NoticeSeverity, PlanEntry, PlanEntryPriority,
+    AgentMessage, AgentThought, ContentBlock, Cost, NoticeSeverity, PlanEntry, PlanEntryPriority,
     PlanEntryStatus, PlanUpdate, PlanUpdateContent, SessionUpdate, UsageUpdate, UserMessage,
 };
 use serde_json::Value;
@@ -38,9 +39,17 @@ pub(crate) struct Translator {
     window: Option<u32>,
     used: Option<u64>,
     spent: Spent,
+    till: Till,
 }
 
 impl Translator {
+    pub(crate) fn new(till: Till) -> Self {
+        Self {
+            till,
+            ..Self::default()
+        }
+    }
+
     /// An event that has just happened.
     pub(crate) fn live(&mut self, event: &Event, to: &mut UpdateWriter) {
         match &event.kind {
@@ -97,6 +106,7 @@ impl Translator {
             EventKind::UsageReported { usage, cumulative } => {
                 self.uses(usage.as_ref());
                 self.spent.turn(*cumulative);
+                self.till.called(usage.as_ref());
                 self.report_usage(to);
             }
             EventKind::ChildUsageReported { call_id, child } => {
@@ -104,6 +114,7 @@ impl Translator {
                     calls::child_of(call_id, &child.session_id, to);
                 }
                 self.spent.child(child);
+                self.till.child(child);
                 self.report_usage(to);
             }
             EventKind::CompactionStarted { .. } => {
@@ -114,14 +125,17 @@ impl Translator {
                 block,
                 after,
                 failure,
-                ..
+                usage,
             } => {
+                self.till.called(usage.as_ref());
                 let id = self.compaction.take();
                 let id = id.unwrap_or_else(|| compaction_id(event));
                 to.update(&news::compacted(&id, block.as_ref(), failure.as_deref()));
                 self.used = Some(after.tokens);
                 self.report_usage(to);
             }
+            // Of those that were not chosen nothing is told here.
+            EventKind::ParallelEnd { .. } => self.till.lose_count(),
             EventKind::ModelRetried {
                 attempt,
                 fault,
@@ -152,7 +166,6 @@ impl Translator {
             EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }
             | EventKind::ParallelStart { .. }
-            | EventKind::ParallelEnd { .. }
             | EventKind::TurnEnd { .. } => {}
         }
     }
@@ -232,6 +245,7 @@ impl Translator {
         self.value_shown = false;
         self.window = config.as_ref().and_then(|config| config.context_window);
         self.spent.begin(prompt_id);
+        self.till.begin(config.as_deref());
         if let Some(told) = crate::translate::lineage(event) {
             to.update(&news::aside(told));
         }
@@ -258,6 +272,11 @@ impl Translator {
         if let (Some(used), Some(window)) = (self.used, self.window) {
             let size = used.max(u64::from(window));
             let mut update = UsageUpdate::new(used, size);
+            if self.till.counts() {
+                // What is not known any more takes back what was told.
+                let cost = self.till.amount();
+                update = update.cost(cost.map(|amount| Cost::new(amount, till::CURRENCY)));
+            }
             if let Some(spent) = self.spent.to_wire() {
                 update = update.meta(meta(spent));
             }

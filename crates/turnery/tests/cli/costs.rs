@@ -1,6 +1,6 @@
 //! What a person says of models: prices and limits of money, pictures, keys that are missing; and the schema of results.
 
-use crate::home::Home;
+use crate::{editor::Editor, home::Home};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -120,6 +120,92 @@ async fn what_a_session_cost_is_told_for_models_whose_price_is_known() {
         "{told}"
     );
     assert_eq!(told["cost"], json!(2.5), "{told}");
+}
+
+/// What an editor is told of the money in a prompt: all `cost`s, in order, `null` where there is none.
+async fn told(editor: &mut Editor, id: u64, method: &str, params: Value) -> Vec<Value> {
+    let before = editor.said.len();
+    let answer = editor.request(id, method, params).await;
+    assert_eq!(answer["error"], json!(null), "{answer}");
+    let updates = editor.said[before..].iter();
+    let updates = updates.map(|message| &message["params"]["update"]);
+    let usage = updates.filter(|update| update["sessionUpdate"] == "usage_update");
+    usage.map(|update| update["cost"].clone()).collect()
+}
+
+/// An editor shows what the session has cost, over all prompts and all processes; nothing where a price is not
+/// known, rather than a sum that lacks something.
+// proves: USAGE-1, THEME-12
+#[tokio::test]
+async fn an_editor_is_told_what_the_session_costs() {
+    let home = Home::new();
+    let list = json!({"tool_call": {"name": "list_dir", "args": {}}});
+    let turn =
+        |step: Value| json!({"steps": [step], "usage": {"input": 100_000, "output": 10_000}});
+    let text = |text: &str| turn(json!({"text": text}));
+    let model = home.scripted(json!([
+        turn(list),
+        text("one"),
+        text("two"),
+        text("three"),
+        text("four")
+    ]));
+    let again = json!({"answers": [text("x")], "repeat": true});
+    let other = home.write("other.json", &again.to_string());
+    let other = format!("scripted:{}", other.display());
+    let window = "context_window = 1_000_000\n";
+    let more = format!("{window}[models.\"{other}\"]\n{window}");
+    priced(&home, &model, &more);
+    let usd = |amount: f64| json!({"amount": amount, "currency": "USD"});
+    let args = ["acp", "--model", &model];
+    let (mut editor, id) = Editor::session(&home, &args).await;
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "go"}]});
+    // 0.1 million in at 10, 0.01 million out at 50.
+    let first = told(&mut editor, 2, "session/prompt", prompt.clone()).await;
+    assert_eq!(first, [usd(1.5), usd(3.0)]);
+    let second = told(&mut editor, 3, "session/prompt", prompt.clone()).await;
+    assert_eq!(second, [usd(4.5)]);
+    editor.leave().await;
+
+    let at = json!({"sessionId": id, "cwd": home.project(), "mcpServers": []});
+    for method in ["session/resume", "session/load"] {
+        let mut editor = Editor::open(&home, &args, &[]);
+        editor.initialize().await;
+        let shown = told(&mut editor, 2, method, at.clone()).await;
+        let all = if method == "session/load" {
+            usd(6.0)
+        } else {
+            usd(4.5)
+        };
+        assert!(shown.iter().all(|cost| *cost == all), "{method} {shown:?}");
+        let next = told(&mut editor, 3, "session/prompt", prompt.clone()).await;
+        let after = if method == "session/load" {
+            usd(7.5)
+        } else {
+            usd(6.0)
+        };
+        assert_eq!(next, [after], "{method}");
+        editor.leave().await;
+    }
+
+    let mut editor = Editor::open(&home, &["acp", "--acp-v2", "--model", &model], &[]);
+    let info = json!({"name": "a test", "version": "1"});
+    let hello = json!({"protocolVersion": 2, "info": info, "capabilities": {}});
+    editor.request(0, "initialize", hello).await;
+    let from = json!({"sessionId": id, "cwd": home.project(), "replayFrom": {"type": "start"}});
+    let shown = told(&mut editor, 2, "session/resume", from).await;
+    assert_eq!(shown, [usd(7.5), usd(7.5), usd(7.5), usd(7.5)]);
+    editor.leave().await;
+
+    // A model without a price: from then on nobody knows.
+    let mut editor = Editor::open(&home, &args, &[]);
+    editor.initialize().await;
+    told(&mut editor, 2, "session/resume", at).await;
+    let set = json!({"sessionId": id, "configId": "model", "value": other});
+    told(&mut editor, 3, "session/set_config_option", set).await;
+    let unknown = told(&mut editor, 4, "session/prompt", prompt).await;
+    assert_eq!(unknown, [json!(null)]);
+    editor.leave().await;
 }
 
 #[tokio::test]
