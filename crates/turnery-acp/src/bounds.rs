@@ -29,5 +29,8 @@ pub(crate) const LAST_WORDS: Duration = Duration::from_millis(300);
 pub(crate) const PREVIEW: usize = 8 << 10;
 /// A preview is sent again at the latest after this long, if there is more to show.
 pub(crate) const PREVIEW_PAUSE_MS: i64 = 250;
+/// A text that is longer is told in several pieces, so that a client with a short memory for lines can load what
+/// another one sent. Unit: bytes (TR-9).
+pub(crate) const LONGEST_TEXT: usize = 256 << 10;
 /// Arguments and results larger than this are left out of `rawInput` and `rawOutput`. Unit: bytes.
 pub(crate) const RAW_LIMIT: usize = 64 << 10;

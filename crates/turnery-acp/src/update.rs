@@ -1,6 +1,7 @@
 //! Update: writes `session/update` lines. The fragments of a streaming answer are written by hand,
 //! straight into the line; everything else goes through the schema's types.
 
+use crate::bounds::LONGEST_TEXT;
 use agent_client_protocol_schema::v1::{ContentBlock, ContentChunk, SessionUpdate};
 use serde::Serialize;
 
@@ -41,6 +42,16 @@ impl UpdateWriter {
 
     /// A fragment of text: the hot path, one line per fragment of a model's answer (MSG-1, MSG-2).
     pub(crate) fn text(&mut self, voice: Voice, message_id: &str, text: &str) {
+        let mut rest = text;
+        while rest.len() > LONGEST_TEXT {
+            let (piece, more) = rest.split_at(rest.floor_char_boundary(LONGEST_TEXT));
+            self.piece(voice, message_id, piece);
+            rest = more;
+        }
+        self.piece(voice, message_id, rest);
+    }
+
+    fn piece(&mut self, voice: Voice, message_id: &str, text: &str) {
         let kind: &[u8] = match voice {
             Voice::User => {
                 br#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"#

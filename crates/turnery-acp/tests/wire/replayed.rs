@@ -141,3 +141,32 @@ fn what_was_set_and_said_for_good_is_there_again() {
     }
     assert_eq!(world.ran.all(), ["change", "change", "change"]);
 }
+
+/// What one client sends in one line another one may not be able to read in one.
+// proves: TR-9, G-14, LOAD-1
+#[test]
+fn a_long_text_is_loaded_in_short_lines() {
+    let world = World::new(json!([{"steps": [{"text": "seen"}]}]));
+    let (mut client, id) = world.session();
+    let text = "größer ".repeat(300_000);
+    result_of(&client.call("session/prompt", prompt(&id, &text)));
+    client.leave();
+    let (_, shown) = loaded(&world, &id);
+    let longest = shown.iter().map(|update| update.to_string().len()).max();
+    assert!(longest < Some(300 << 10), "{longest:?}");
+    let of_person = shown
+        .iter()
+        .filter(|update| update["sessionUpdate"] == "user_message_chunk");
+    let pieces: Vec<&Value> = of_person.collect();
+    assert!(pieces.len() > 8, "{}", pieces.len());
+    assert!(
+        pieces
+            .iter()
+            .all(|piece| piece["messageId"] == pieces[0]["messageId"])
+    );
+    let whole: String = pieces
+        .iter()
+        .filter_map(|piece| piece["content"]["text"].as_str())
+        .collect();
+    assert!(whole == text, "{} bytes of {}", whole.len(), text.len());
+}
