@@ -190,3 +190,13 @@ fn a_picture_is_taken_and_said_not_to_be_seen() {
     let words = play("list the files", |_, _| Ok("a.txt  3 B".to_owned()));
     assert!(!words.text.contains(blind), "{}", words.text);
 }
+
+/// Nothing is looked up in what somebody pasted without a word; that it is long is no reason to hang.
+#[test]
+fn an_endless_sentence_is_none() {
+    let endless = format!("where is `Name` defined? {}", "and so on ".repeat(400_000));
+    let played = play(&endless, |tool, _| panic!("{tool}"));
+    played.says(&["I did not understand that"]);
+    let short = play("where is `Name` defined?", |_, _| Ok(String::new()));
+    assert!(!short.calls.is_empty());
+}

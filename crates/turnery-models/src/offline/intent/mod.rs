@@ -80,6 +80,9 @@ pub(super) enum Aim {
     Text,
 }
 
+/// A longer sentence is none, and looking it through word by word would take long. Unit: bytes.
+const LONGEST: usize = 16 << 10;
+
 impl Intent {
     pub(super) fn of(prompt: &str) -> Self {
         if diff::is_diff(prompt) {
@@ -93,6 +96,9 @@ impl Intent {
         }
         // What follows a blank line is material and not the sentence.
         let (text, material) = prompt.split_once("\n\n").unwrap_or((prompt, ""));
+        if text.len() > LONGEST {
+            return Self::Unknown(Vec::new());
+        }
         match Self::of_sentence(text) {
             Self::Repository if !material.is_empty() => Self::Unknown(Vec::new()),
             intent => intent,
