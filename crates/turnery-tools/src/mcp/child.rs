@@ -1,6 +1,7 @@
 //! Child: a server that is a process of ours, in a group of its own, which ends with its session.
 
 use super::{
+    fault,
     reach::{Reach, Reached, shake_hands},
     secrets::Secrets,
     told::Told,
@@ -80,7 +81,7 @@ impl Child {
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         let group = Group::spawn(&mut command);
-        let mut group = group.map_err(|error| format!("it cannot be started: {}", error.kind()))?;
+        let mut group = group.map_err(|error| fault::of_spawn(error.kind()))?;
         let leader = group.leader();
         let pipes = (
             leader.stdin.take(),

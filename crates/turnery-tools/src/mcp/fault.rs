@@ -2,8 +2,9 @@
 //! the library's own texts, which have URLs in them, nor its log.
 
 use rmcp::{
-    ErrorData, ServiceError, service::ClientInitializeError,
-    transport::streamable_http_client::HttpStatusError,
+    ErrorData, ServiceError,
+    service::ClientInitializeError,
+    transport::streamable_http_client::{HttpStatusError, StreamableHttpError},
 };
 use std::{error::Error, io::ErrorKind};
 use turnery_engine::FailureKind;
@@ -59,9 +60,25 @@ pub(super) fn of_answer(error: &ErrorData) -> String {
     format!("{} ({})", error.message, error.code.0)
 }
 
+/// Why its program cannot be started.
+pub(super) fn of_spawn(kind: ErrorKind) -> String {
+    let why = match kind {
+        ErrorKind::NotFound => "there is no such program".to_owned(),
+        ErrorKind::PermissionDenied => "its program may not be run".to_owned(),
+        other => other.to_string(),
+    };
+    format!("it cannot be started: {why}")
+}
+
 fn of_transport(error: &(dyn Error + 'static)) -> String {
     let mut cause = Some(error);
     while let Some(error) = cause {
+        // It does not name its cause itself.
+        if let Some(StreamableHttpError::Client(error)) =
+            error.downcast_ref::<StreamableHttpError<reqwest::Error>>()
+        {
+            return of_http(error);
+        }
         if let Some(error) = error.downcast_ref::<HttpStatusError>() {
             return format!("it answered with HTTP status {}", error.status);
         }

@@ -116,7 +116,34 @@ async fn one_that_cannot_be_started_is_reported_without_its_arguments() {
     servers.settled().await;
     assert_eq!(
         servers.status()[0].trouble.as_deref(),
-        Some("it cannot be started: entity not found")
+        Some("it cannot be started: there is no such program")
+    );
+}
+
+/// An address at which nobody listens is said to be that.
+#[tokio::test]
+async fn an_address_where_nothing_answers_is_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    drop(taken);
+    let server = McpServer {
+        name: "web".to_owned(),
+        way: Way::Http {
+            url: format!("http://{address}/mcp"),
+            headers: Vec::new(),
+        },
+        timeout: None,
+    };
+    let launch = Launch {
+        roots: vec![std::env::temp_dir()],
+        hidden_env: Vec::new(),
+    };
+    let servers = Servers::new(&[server], &launch);
+    servers.start();
+    servers.settled().await;
+    assert_eq!(
+        servers.status()[0].trouble.as_deref(),
+        Some("nothing answers at its address")
     );
 }
 
