@@ -18,6 +18,9 @@ mod sessions;
 mod show;
 mod tool;
 
+#[cfg(not(unix))]
+compile_error!("turnery needs a Unix: on Windows, build it in WSL");
+
 use args::{AcpArgs, Args, Command, Instead, Sessions};
 use clap::{CommandFactory as _, Parser as _};
 use std::{
