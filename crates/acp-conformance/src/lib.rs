@@ -18,6 +18,7 @@ mod peer;
 pub mod play;
 mod preflight;
 pub mod profile;
+pub mod scoreboard;
 pub mod suite;
 
 pub use case::{Case, CaseError, Line, Need, Step};

@@ -7,7 +7,7 @@
 
 use acp_conformance::{
     Agent, Case, Options, Outcome, mcp_server, mutations::command::Mutations, play_all,
-    profile::Profile,
+    profile::Profile, scoreboard::Scoreboard,
 };
 use anyhow::{Context, Result, bail};
 use clap::Parser;
@@ -48,6 +48,8 @@ enum Arguments {
     },
     /// Break the agent in every way there is, and see whether the suite finds just that.
     Mutations(Mutations),
+    /// Install the agents that profiles know, play the suite against each, and write how they stand.
+    Scoreboard(Scoreboard),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
             return served.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
         }
         Arguments::Mutations(mutations) => return mutate(&mutations),
+        Arguments::Scoreboard(scoreboard) => return score(&scoreboard),
     };
     let profile = profile.as_deref().map(Profile::find).transpose();
     let profile = match profile {
@@ -98,6 +101,16 @@ fn mutate(mutations: &Mutations) -> ExitCode {
     match mutations.run(&mut io::stdout(), &|line| eprintln!("{line}")) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("acp-conformance: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn score(scoreboard: &Scoreboard) -> ExitCode {
+    match scoreboard.run(&|line| eprintln!("{line}")) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("acp-conformance: {error}");
             ExitCode::from(2)

