@@ -2,7 +2,8 @@
 //! writes what it is started with and what it hears into LOG, so that a case can look there.
 //!
 //! Its tools: `conformance_echo {text}` gives the text back; `conformance_ask {question}` puts a form to the
-//! user, if the agent lets servers ask, and gives back what came.
+//! user, if the agent lets servers ask, and gives back what came. The fake model's address has the same
+//! server, at `/mcp`, for who brings the right header; there it asks nobody.
 
 use serde_json::{Value, json};
 use std::{
@@ -13,6 +14,9 @@ use std::{
 
 /// The newest version of MCP that it knows; it takes any.
 const VERSION: &str = "2025-06-18";
+/// Its tools.
+const ECHO: &str = "conformance_echo";
+const ASK: &str = "conformance_ask";
 /// The id of its own request.
 const ASKED: &str = "conformance-asks";
 
@@ -58,52 +62,24 @@ struct Server<W> {
 
 impl<W: Write> Server<W> {
     fn on(&mut self, message: &Value) -> io::Result<()> {
-        let (id, params) = (&message["id"], &message["params"]);
-        let Some(method) = message["method"].as_str() else {
+        if message.get("method").is_none() {
             return self.answered(message);
-        };
-        match method {
-            "initialize" => {
-                let version = params["protocolVersion"].as_str().unwrap_or(VERSION);
-                let result = json!({
-                    "protocolVersion": version,
-                    "capabilities": {"tools": {}},
-                    "serverInfo": {"name": "conformance", "version": env!("CARGO_PKG_VERSION")},
-                });
-                self.answer(id, &result)
-            }
-            "ping" => self.answer(id, &json!({})),
-            "tools/list" => self.answer(id, &json!({"tools": tools()})),
-            "tools/call" => self.call(id, params),
-            _ if id.is_null() => Ok(()),
-            _ => {
-                let error = json!({"code": -32601, "message": "Method not found"});
-                self.say(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
-            }
         }
-    }
-
-    fn call(&mut self, id: &Value, params: &Value) -> io::Result<()> {
-        let text = |name: &str| params["arguments"][name].as_str().unwrap_or("");
-        match params["name"].as_str() {
-            Some("conformance_echo") => {
-                let text = format!("the server says {}", text("text"));
-                self.answer(id, &content(&text))
-            }
-            Some("conformance_ask") => {
-                self.asking = Some(id.clone());
-                let schema = json!({
-                    "type": "object",
-                    "properties": {"colour": {"type": "string", "enum": ["red", "green"]}},
-                    "required": ["colour"],
-                });
-                let params = json!({"message": text("question"), "requestedSchema": schema});
-                self.say(&json!({"jsonrpc": "2.0", "id": ASKED, "method": "elicitation/create", "params": params}))
-            }
-            _ => {
-                let error = json!({"code": -32602, "message": "no such tool"});
-                self.say(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
-            }
+        let params = &message["params"];
+        if message["method"] == "tools/call" && params["name"] == ASK {
+            self.asking = Some(message["id"].clone());
+            let schema = json!({
+                "type": "object",
+                "properties": {"colour": {"type": "string", "enum": ["red", "green"]}},
+                "required": ["colour"],
+            });
+            let question = &params["arguments"]["question"];
+            let params = json!({"message": question, "requestedSchema": schema});
+            return self.say(&json!({"jsonrpc": "2.0", "id": ASKED, "method": "elicitation/create", "params": params}));
+        }
+        match reply(message) {
+            Some(reply) => self.say(&reply),
+            None => Ok(()),
         }
     }
 
@@ -119,11 +95,7 @@ impl<W: Write> Server<W> {
             Some(result) => format!("the user answers {result}"),
             None => "nobody answers".to_owned(),
         };
-        self.answer(&call, &content(&came))
-    }
-
-    fn answer(&mut self, id: &Value, result: &Value) -> io::Result<()> {
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+        self.say(&json!({"jsonrpc": "2.0", "id": call, "result": content(&came)}))
     }
 
     fn say(&mut self, message: &Value) -> io::Result<()> {
@@ -134,6 +106,34 @@ impl<W: Write> Server<W> {
     fn note(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.log, "{text}")
     }
+}
+
+/// The answer to a request that needs no user; a notification has none.
+pub(crate) fn reply(message: &Value) -> Option<Value> {
+    let (id, params) = (&message["id"], &message["params"]);
+    let answer = |result: &Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
+    let error = |code: i64, why: &str| json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}});
+    if id.is_null() {
+        return None;
+    }
+    Some(match message["method"].as_str()? {
+        "initialize" => {
+            let version = params["protocolVersion"].as_str().unwrap_or(VERSION);
+            answer(&json!({
+                "protocolVersion": version,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "conformance", "version": env!("CARGO_PKG_VERSION")},
+            }))
+        }
+        "ping" => answer(&json!({})),
+        "tools/list" => answer(&json!({"tools": tools()})),
+        "tools/call" if params["name"] == ECHO => {
+            let text = params["arguments"]["text"].as_str().unwrap_or("");
+            answer(&content(&format!("the server says {text}")))
+        }
+        "tools/call" => error(-32602, "no such tool"),
+        _ => error(-32601, "no such method"),
+    })
 }
 
 fn content(text: &str) -> Value {
@@ -154,8 +154,8 @@ fn tools() -> Value {
         })
     };
     json!([
-        tool("conformance_echo", "Gives a text back", "text"),
-        tool("conformance_ask", "Asks the user for a colour", "question"),
+        tool(ECHO, "Gives a text back", "text"),
+        tool(ASK, "Asks the user for a colour", "question"),
     ])
 }
 

@@ -263,8 +263,9 @@ impl Official {
                 }
                 let is_open = |schema: &&Value| {
                     let open = ["additionalProperties", "unevaluatedProperties"];
-                    open.iter()
-                        .any(|key| schema.get(key).is_some_and(|value| *value != false))
+                    let is_open =
+                        |key: &&str| schema.get(*key).is_some_and(|value| *value != false);
+                    open.iter().any(is_open) || says_nothing(schema)
                 };
                 let is_open = all.iter().any(is_open) || known.is_empty();
                 for (key, value) in object {
@@ -314,6 +315,12 @@ fn branches(schema: &Value) -> impl Iterator<Item = &Value> {
     items(&schema["oneOf"])
         .iter()
         .chain(items(&schema["anyOf"]))
+}
+
+/// Whether anything at all fits it: such as what an error's data may be, beside the shapes that are named.
+fn says_nothing(schema: &Value) -> bool {
+    let mut keys = schema.as_object().into_iter().flatten();
+    keys.all(|(key, _)| key == "title" || key == "description")
 }
 
 /// The member that tells this variant from the others.

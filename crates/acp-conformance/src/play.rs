@@ -270,6 +270,7 @@ impl Stage<'_> {
             Step::Raw { bytes, more } => self.send_raw(bytes, *more).await?,
             Step::Split(size) => self.split = Some(*size),
             Step::Initialize(extra) => self.initialize(extra.as_ref()).await?,
+            Step::Login => self.log_in().await?,
             Step::Session(name, extra) => self.session(name, extra.as_ref()).await?,
             Step::Load(name, extra) => self.open("load", name, extra.as_ref()).await?,
             Step::Resume(name, extra) => self.open("resume", name, extra.as_ref()).await?,

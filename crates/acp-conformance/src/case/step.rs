@@ -137,6 +137,8 @@ pub enum Step {
 
     /// `initialize` and its answer.
     Initialize(Option<Value>),
+    /// `authenticate`, if the profile says so and it has not been done.
+    Login,
     /// `session/new` and its answer.
     Session(String, Option<Value>),
     /// `session/load` and its answer.

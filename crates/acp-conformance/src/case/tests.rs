@@ -119,6 +119,7 @@ fn requests_and_their_answers() {
         Step::Session(text("other"), Some(json!({"cwd": "."})))
     );
     assert_eq!(step("session"), Step::Session(text("session"), None));
+    assert_eq!(step("login"), Step::Login);
     assert_eq!(step("cancel b"), Step::Cancel(text("b")));
     assert_eq!(
         step("prompt+ \"hi in b\" in b as second"),

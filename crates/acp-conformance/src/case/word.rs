@@ -208,6 +208,7 @@ fn request(word: &str, cursor: &mut Cursor<'_>) -> Result<Step, String> {
         "load" => Step::Load(session(cursor), cursor.more_json()?),
         "resume" => Step::Resume(session(cursor), cursor.more_json()?),
         "cancel" => Step::Cancel(session(cursor)),
+        "login" => Step::Login,
         "probe" => Step::Probe,
         "quiet" => Step::Quiet,
         "prompt" | "prompt+" | "prompt!" | "prompt!+" => {

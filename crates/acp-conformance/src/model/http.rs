@@ -8,6 +8,7 @@ use super::{
     spoken::{asked, error_body},
     stage::{Shared, Ticket},
 };
+use crate::mcp_server;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
@@ -26,6 +27,8 @@ use tokio::{
 
 /// The longest request that is read.
 const LONGEST: usize = 64 << 20;
+/// The header that the MCP server wants, as the case says it to the agent.
+const SERVER_KEY: (&str, &str) = ("x-conformance", "hush = 4711");
 /// Tokens of any prompt, when they are counted.
 const COUNTED: u64 = 1200;
 
@@ -62,6 +65,7 @@ enum Route {
     Model(Api),
     Count(&'static str),
     Models,
+    Server,
     Nothing,
 }
 
@@ -72,6 +76,8 @@ fn route(method: &Method, path: &str) -> Route {
         Route::Models
     } else if *method != Method::POST {
         Route::Nothing
+    } else if path == "/mcp" {
+        Route::Server
     } else if ends("/chat/completions") {
         Route::Model(Api::Chat)
     } else if ends("/responses") {
@@ -127,6 +133,22 @@ async fn answer(stage: Shared, request: Request<Incoming>) -> Result<Response<Bo
             ticket.note(|exchange| exchange.role = Role::Service);
             let models = models(&stage.borrow().rules.models);
             return Ok(settled(ticket, 200, &models));
+        }
+        Route::Server => {
+            ticket.note(|exchange| exchange.role = Role::Service);
+            let key = head.headers.get(SERVER_KEY.0);
+            if key.is_none_or(|key| key.as_bytes() != SERVER_KEY.1.as_bytes()) {
+                return Ok(settled(
+                    ticket,
+                    401,
+                    &json!({"error": "the header is not right"}),
+                ));
+            }
+            let reply = read.ok().as_ref().and_then(mcp_server::reply);
+            return Ok(match reply {
+                Some(reply) => settled(ticket, 200, &reply),
+                None => settled(ticket, 202, &Value::Null),
+            });
         }
         Route::Nothing => {
             let nothing = error_body(Api::Chat, 404, &format!("nothing is at {path}"));

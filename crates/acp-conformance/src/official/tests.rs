@@ -173,4 +173,7 @@ fn members_that_nobody_knows_are_found_wherever_they_are() {
         unknown("InitializeResponse", value),
         ["/agentCapabilities/sessionCapabilities/list/x"]
     );
+    // An error may bring any data, though some codes have a shape of their own.
+    let value = json!({"code": -32002, "message": "x", "data": {"sessionId": "s", "details": "x"}});
+    assert_eq!(official(2).unknown("Error", &value), [""; 0]);
 }

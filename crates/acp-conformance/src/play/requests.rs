@@ -145,7 +145,7 @@ impl Stage<'_> {
     }
 
     /// Log in, if the profile says that this agent wants it before it makes a session.
-    async fn log_in(&mut self) -> Result<(), Miss> {
+    pub(super) async fn log_in(&mut self) -> Result<(), Miss> {
         let method = self
             .agent
             .profile
@@ -155,9 +155,21 @@ impl Stage<'_> {
             return Ok(());
         };
         self.is_logged_in = true;
+        // The second version may need no login where the first offers one.
+        let offered = self
+            .vars
+            .get("initialize")
+            .map(|result| &result["authMethods"]);
+        let mut offered = offered.and_then(Value::as_array).into_iter().flatten();
+        if self.version == 2 && !offered.any(|offer| offer["methodId"] == method.as_str()) {
+            return Ok(());
+        }
+        let request = match self.version {
+            2 => "auth/login",
+            _ => "authenticate",
+        };
         let params = json!({"methodId": method});
-        self.call("authenticate", params, "_login", false, false)
-            .await?;
+        self.call(request, params, "_login", false, false).await?;
         self.result_of("_login").await.map(drop)
     }
 

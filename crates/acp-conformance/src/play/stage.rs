@@ -129,6 +129,7 @@ impl<'a> Stage<'a> {
             ("RUNNER", runner),
         ];
         let vars = vars.map(|(name, path)| (name.to_owned(), path.display().to_string().into()));
+        let mut vars: Captures = vars.into_iter().collect();
         let fake = match &agent.profile {
             None => None,
             Some(profile) => Some(
@@ -137,6 +138,16 @@ impl<'a> Stage<'a> {
                     .map_err(|error| format!("no fake model: {error}"))?,
             ),
         };
+        if let Some(fake) = &fake {
+            vars.insert("MODEL".to_owned(), fake.base().into());
+        }
+        let login = agent
+            .profile
+            .as_ref()
+            .and_then(|profile| profile.authenticate.clone());
+        if let Some(login) = login {
+            vars.insert("LOGIN".to_owned(), login.into());
+        }
         Ok(Self {
             fake,
             asked_before: 0,
@@ -146,7 +157,7 @@ impl<'a> Stage<'a> {
             begun: Instant::now(),
             mark_of_processes: path.display().to_string(),
             _top: top,
-            vars: vars.into_iter().collect(),
+            vars,
             made: BTreeMap::new(),
             process: None,
             ended: Vec::new(),
