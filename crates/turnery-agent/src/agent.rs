@@ -277,9 +277,10 @@ impl Agent {
         Ok(self.models.ready(&settings.model)?)
     }
 
-    /// Whether a key is there for that model: not for one that needs none.
+    /// Whether a key is there for that model: not for one that needs none. An error if there is no such model.
     pub fn has_key(&self, request: &OpenRequest) -> Result<bool, OpenError> {
         let (_, settings) = self.settings(request)?;
+        self.models.model(&settings.model)?;
         Ok(self.models.has_key(&settings.model))
     }
 

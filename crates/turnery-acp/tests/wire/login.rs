@@ -311,4 +311,8 @@ fn a_client_may_ask_whether_a_login_is_needed() {
     assert_eq!(state(&mut client), "authenticated");
     let world = World::silent();
     assert_eq!(state(&mut world.client(json!({}))), "not_required");
+    // Nobody can say what a model needs that there is not.
+    let settings = Settings::new("nope/x".parse().expect("a name"), "You are a test.");
+    let agent = world.agent_of(Arc::new(settings));
+    assert_eq!(state(&mut connect(agent, None, json!({}))), "unknown");
 }

@@ -67,6 +67,32 @@ fn nothing_runs_before_a_yes() {
     }
 }
 
+/// Of two answers to one question the first counts. The second one is none, to the next question neither.
+// proves: PERM-3, RPC-17
+#[test]
+fn a_second_answer_to_a_question_is_none() {
+    let selected = |id: &str| json!({"outcome": {"outcome": "selected", "optionId": id}});
+    let call = json!({"tool_call": {"name": "change", "args": {}}});
+    for (first, second, ran) in [
+        ("reject_once", "allow_always", 0),
+        ("allow_once", "reject_always", 2),
+    ] {
+        let world = World::new(json!([
+            {"steps": [call, call]},
+            {"steps": [{"text": "done"}]},
+        ]));
+        let (mut client, id) = world.session();
+        let asked = client.ask("session/prompt", prompt(&id, "hi"));
+        for _ in 0..2 {
+            let question = client.asked("session/request_permission");
+            client.reply(&question, selected(first));
+            client.reply_anything(&question, selected(second));
+        }
+        assert_eq!(result_of(&client.answer(&asked))["stopReason"], "end_turn");
+        assert_eq!(world.ran.all().len(), ran, "{first} {second}");
+    }
+}
+
 /// CANCEL-3, CANCEL-7, CANCEL-10: a cancel while the person is asked.
 // proves: ACP-46, ACP-50, ACP-51, ACP-52, ACP-54, ACP-56, C-24, CANCEL-3, CANCEL-7, CANCEL-10
 #[test]
