@@ -5,6 +5,7 @@
 
 pub mod broken;
 pub mod case;
+pub mod embedded;
 pub mod facts;
 pub mod faults;
 pub mod mcp_server;
@@ -18,11 +19,15 @@ mod peer;
 pub mod play;
 mod preflight;
 pub mod profile;
+pub mod report;
+pub mod requirements;
 pub mod scoreboard;
 pub mod suite;
+pub mod verdict;
 
 pub use case::{Case, CaseError, Line, Need, Step};
 pub use facts::Facts;
 pub use outcome::{Check, Finding, Outcome, Ruling};
 pub use play::{Agent, Options, play};
+pub use requirements::Requirements;
 pub use suite::{Played, play_all};

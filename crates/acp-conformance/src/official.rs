@@ -97,6 +97,7 @@ impl Official {
     pub(crate) fn unknown(&self, name: &str, value: &Value) -> Vec<String> {
         let mut unknown = Vec::new();
         self.look(vec![self.definition(name)], value, "", &mut unknown);
+        unknown.sort();
         unknown
     }
 

@@ -93,6 +93,7 @@ fn held(official: &Official, name: &str, shape: &Shape<'_>, found: &mut Found) {
     let faults = official.faults(name, shape.value);
     if faults.is_empty() {
         found.seen("RPC-21");
+        right(shape, found);
         return unknown(official, name, shape, found);
     }
     // The first one says it; the others follow from it.
@@ -100,6 +101,27 @@ fn held(official: &Official, name: &str, shape: &Shape<'_>, found: &mut Found) {
         let rule = rule(shape, fault, found.version);
         let at = if fault.path.is_empty() { "" } else { " at " };
         found.broken(rule, format!("{name}: {}{at}{}", fault.why, fault.path));
+    }
+}
+
+/// The rules that a right shape keeps.
+fn right(shape: &Shape<'_>, found: &mut Found) {
+    let fault = Fault {
+        path: String::new(),
+        why: String::new(),
+    };
+    found.seen(rule(shape, &fault, found.version));
+    let update = &shape.value["update"];
+    if found.version != 2 && update["toolCallId"].is_string() {
+        for (key, rule) in [("content", "TOOL-6"), ("status", "TOOL-11")] {
+            if update.get(key).is_some() {
+                found.seen(rule);
+            }
+        }
+        let content = update["content"].as_array().into_iter().flatten();
+        if content.clone().any(|item| item["type"] == "diff") {
+            found.seen("TOOL-8");
+        }
     }
 }
 

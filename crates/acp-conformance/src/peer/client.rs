@@ -1,5 +1,6 @@
 //! Client: answers what the agent asks, as far as the case does not do it itself.
 
+use super::terminals::Terminals;
 use crate::case::{Elicitation, How, Permission};
 use serde_json::{Value, json};
 use std::{
@@ -19,6 +20,7 @@ pub(crate) struct Client {
     ways: BTreeMap<String, How>,
     /// Files that are open in the editor, with text that is not saved.
     pub(crate) buffers: BTreeMap<PathBuf, String>,
+    pub(crate) terminals: Terminals,
 }
 
 struct Ask {
@@ -35,6 +37,7 @@ impl Default for Client {
             elicitation: Elicitation::Cancel,
             ways: BTreeMap::new(),
             buffers: BTreeMap::new(),
+            terminals: Terminals::default(),
         }
     }
 }
@@ -84,6 +87,13 @@ impl Client {
             "session/request_permission" => return self.ask(id, params),
             "fs/read_text_file" if self.offers("/fs/readTextFile") => self.read(id, params),
             "fs/write_text_file" if self.offers("/fs/writeTextFile") => self.write(id, params),
+            _ if method.starts_with("terminal/") && self.offers("/terminal") => {
+                match self.terminals.answer(method, id, params) {
+                    Ok(Some(answer)) => result(id, answer),
+                    Ok(None) => return Vec::new(),
+                    Err((code, message)) => error(id, code, &message),
+                }
+            }
             "elicitation/create" if self.elicits(params) => match self.elicit(id) {
                 Some(reply) => reply,
                 None => return Vec::new(),
@@ -95,12 +105,13 @@ impl Client {
 
     /// An answer that takes its time.
     pub(crate) async fn later(&mut self) -> Value {
-        std::future::pending().await
+        self.terminals.later().await
     }
 
     /// Nothing that the client has started lives on.
     pub(crate) fn clear(&mut self) {
         self.open.clear();
+        self.terminals.clear();
     }
 
     fn offers(&self, pointer: &str) -> bool {

@@ -9,6 +9,7 @@ use crate::{
     peer::{
         client::Client,
         process::{Logs, Process, end_marked},
+        terminals::Place,
     },
 };
 use rustix::process::Pid;
@@ -148,6 +149,12 @@ impl<'a> Stage<'a> {
         if let Some(login) = login {
             vars.insert("LOGIN".to_owned(), login.into());
         }
+        let mut client = Client::default();
+        client.terminals.place = Place {
+            home: path.join("home"),
+            cwd: path.join("project"),
+            mark: path.display().to_string(),
+        };
         Ok(Self {
             fake,
             asked_before: 0,
@@ -164,7 +171,7 @@ impl<'a> Stage<'a> {
             left: Vec::new(),
             reads_stderr: true,
             logs: Logs::default(),
-            client: Client::default(),
+            client,
             log: Log::default(),
             heard: Vec::new(),
             read: 0,

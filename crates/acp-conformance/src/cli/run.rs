@@ -1,0 +1,293 @@
+//! `run`: cases against an agent, and the report.
+
+use super::{cases, requirements, table::level};
+use acp_conformance::{
+    Agent, Case, Options, Outcome, Played, Requirements, play_all,
+    profile::Profile,
+    report::{self, Report, Tested},
+    requirements::Level,
+    verdict::{expected_failures, judge},
+};
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+/// `run`.
+#[derive(Args)]
+pub(crate) struct Run {
+    /// Cases: files, or folders of `.case` files; else those that come along.
+    cases: Vec<PathBuf>,
+    /// The agent's command line, as a shell would read it.
+    #[arg(long, conflicts_with = "command")]
+    agent: Option<String>,
+    /// How the agent is pointed at the fake model: a name, or a file. Its command is used if none is given.
+    #[arg(long)]
+    profile: Option<String>,
+    /// Only these: rules, with the cases that check them, or cases.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only rules of these levels: must, must-not, fact, should, should-not, interop, may.
+    #[arg(long, value_delimiter = ',', value_parser = level)]
+    level: Vec<Level>,
+    /// A file of rules that are known to be broken, one a line.
+    #[arg(long)]
+    expected_failures: Option<PathBuf>,
+    /// Broken SHOULDs, and what clients insist on, count as well.
+    #[arg(long)]
+    strict: bool,
+    /// What the report is written as.
+    #[arg(long, value_enum, default_value_t = Format::Pretty)]
+    format: Format,
+    /// Where the report goes, instead of stdout.
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+    /// How many cases are played at once; else one for each core.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Seconds to wait for a line of the agent.
+    #[arg(long, default_value_t = 20)]
+    patience: u64,
+    /// Milliseconds to wait for what should not come.
+    #[arg(long, default_value_t = 150)]
+    grace: u64,
+    /// Environment variables that the agent gets too; of ours it has only PATH, the language and the time zone.
+    #[arg(long, value_delimiter = ',')]
+    pass: Vec<String>,
+    /// Where the agent of the profile was installed.
+    #[arg(long)]
+    install: Option<PathBuf>,
+    /// The agent's command line.
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// Text for a terminal.
+    Pretty,
+    /// For programs; see schemas/conformance-report.json.
+    Json,
+    /// For build servers.
+    Junit,
+    /// For a page of a repository.
+    Markdown,
+    /// One page that needs nothing else.
+    Html,
+}
+
+/// Whether the agent keeps the rules.
+pub(crate) fn run(run: &Run) -> Result<bool> {
+    let mut requirements = requirements()?;
+    let all = cases(&run.cases, &requirements)?;
+    let cases = chosen(all, &mut requirements, run)?;
+    let expected = expected(run, &requirements)?;
+    let agent = agent(run)?;
+    let usual = Options::default();
+    let options = Options {
+        patience: Duration::from_secs(run.patience),
+        grace: Duration::from_millis(run.grace),
+        jobs: run.jobs.unwrap_or(usual.jobs),
+    };
+    let ended = AtomicUsize::new(0);
+    let over = |outcome: &Outcome| {
+        let number = ended.fetch_add(1, Ordering::Relaxed) + 1;
+        progress(outcome, number, cases.len());
+    };
+    let played = play_all(&cases, &agent, &options, None, &over).map_err(anyhow::Error::msg)?;
+    clear_progress();
+    if let Some((case, fault)) = fault(&played) {
+        bail!("the case {case} is at fault itself: {fault}");
+    }
+    let verdicts = judge(&requirements, &played.outcomes, &expected);
+    let report = Report::new(tested(run, &played), &requirements, &verdicts, &played);
+    write(run, &report)?;
+    Ok(report.is_kept(run.strict))
+}
+
+fn fault(played: &Played) -> Option<(&str, &str)> {
+    let mut outcomes = played.outcomes.iter();
+    outcomes.find_map(|outcome| Some((outcome.case.as_str(), outcome.fault.as_deref()?)))
+}
+
+/// The cases that `--only` and `--level` choose, and of the rules those that are left.
+fn chosen(cases: Vec<Case>, requirements: &mut Requirements, run: &Run) -> Result<Vec<Case>> {
+    if !run.level.is_empty() {
+        let levels = &run.level;
+        requirements
+            .rules
+            .retain(|rule| levels.contains(&rule.level));
+    }
+    if run.only.is_empty() {
+        return Ok(cases);
+    }
+    let is_rule = |name: &&String| requirements.rule(name).is_some();
+    let rules: Vec<String> = run.only.iter().filter(is_rule).cloned().collect();
+    for name in &run.only {
+        let is_case = cases.iter().any(|case| case.name == *name);
+        if !is_case && !rules.contains(name) {
+            bail!("{name:?} is neither a rule nor a case");
+        }
+    }
+    let cited = |case: &Case| {
+        case.rules()
+            .iter()
+            .any(|rule| rules.iter().any(|id| id == rule))
+    };
+    let is_watched = |rule: &String| {
+        !cases
+            .iter()
+            .any(|case| case.rules().contains(&rule.as_str()))
+    };
+    // What is always watched is seen in every case.
+    let takes_all = rules.iter().any(is_watched);
+    let names_cases = run.only.len() > rules.len();
+    if !rules.is_empty() && !names_cases {
+        requirements.rules.retain(|rule| rules.contains(&rule.id));
+    }
+    let is_chosen = |case: &Case| takes_all || run.only.contains(&case.name) || cited(case);
+    Ok(cases.into_iter().filter(is_chosen).collect())
+}
+
+fn expected(run: &Run, requirements: &Requirements) -> Result<BTreeSet<String>> {
+    let Some(path) = &run.expected_failures else {
+        return Ok(BTreeSet::new());
+    };
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    expected_failures(&text, requirements)
+        .map_err(anyhow::Error::msg)
+        .with_context(|| path.display().to_string())
+}
+
+fn agent(run: &Run) -> Result<Agent> {
+    let profile = run.profile.as_deref().map(Profile::find).transpose()?;
+    let command = match &run.agent {
+        Some(line) => words(line)?,
+        None => run.command.clone(),
+    };
+    if command.is_empty() && profile.is_none() {
+        bail!("say which agent: --agent \"COMMAND\", --profile NAME, or -- COMMAND");
+    }
+    Ok(Agent {
+        command,
+        profile,
+        install: run.install.clone(),
+        pass: run.pass.clone(),
+    })
+}
+
+fn tested(run: &Run, played: &Played) -> Tested {
+    let info = &played.facts.initialize["agentInfo"];
+    let info = |key: &str| info[key].as_str().map(str::to_owned);
+    let command = match &run.agent {
+        Some(line) => line.clone(),
+        None => run.command.join(" "),
+    };
+    let profile = run.profile.clone();
+    let given = profile.clone().unwrap_or_default();
+    let name = info("title").or_else(|| info("name"));
+    Tested {
+        name: name.unwrap_or_else(|| {
+            if command.is_empty() {
+                given
+            } else {
+                command.clone()
+            }
+        }),
+        version: info("version"),
+        command,
+        profile,
+    }
+}
+
+fn write(run: &Run, report: &Report) -> Result<()> {
+    let text = match run.format {
+        Format::Pretty => report::pretty(report),
+        Format::Json => report::json(report),
+        Format::Junit => report::junit(report),
+        Format::Markdown => report::markdown(report),
+        Format::Html => report::html(report),
+    };
+    match &run.output {
+        Some(path) => fs::write(path, text).with_context(|| path.display().to_string()),
+        None => io::stdout().write_all(text.as_bytes()).context("stdout"),
+    }
+}
+
+/// On a terminal a line that is written over, elsewhere the cases that did not pass.
+fn progress(outcome: &Outcome, number: usize, all: usize) {
+    let mut stderr = io::stderr().lock();
+    let is_passed = outcome.is_passed();
+    let verdict = if is_passed { "ok" } else { "FAIL" };
+    // A progress that cannot be shown is no reason to end.
+    let _ = if stderr.is_terminal() {
+        write!(
+            stderr,
+            "\r\u{1b}[K[{number}/{all}] {verdict} {}",
+            outcome.case
+        )
+    } else if is_passed {
+        Ok(())
+    } else {
+        writeln!(stderr, "{verdict} {}", outcome.case)
+    };
+}
+
+fn clear_progress() {
+    let mut stderr = io::stderr().lock();
+    if stderr.is_terminal() {
+        let _ = write!(stderr, "\r\u{1b}[K");
+    }
+}
+
+/// The words of a command line: blanks part them, but not in quotes or behind a backslash.
+fn words(line: &str) -> Result<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, quote) {
+            (letter, Some(end)) if letter == end => quote = None,
+            ('\\', None | Some('"')) => match letters.next() {
+                Some(next) => word.get_or_insert_default().push(next),
+                None => bail!("nothing follows the last backslash of {line:?}"),
+            },
+            ('"' | '\'', None) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (letter, None) if letter.is_whitespace() => words.extend(word.take()),
+            (letter, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    if quote.is_some() {
+        bail!("a quote of {line:?} is not closed");
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_read_as_a_shell_would() {
+        let read = |line: &str| words(line).unwrap();
+        assert_eq!(read("  my-agent  --acp "), ["my-agent", "--acp"]);
+        assert_eq!(
+            read(r#"a "b c" 'd "e' f\ g "" x"y"z"#),
+            ["a", "b c", "d \"e", "f g", "", "xyz"]
+        );
+        assert_eq!(read(r#""a\"b" 'c\d'"#), ["a\"b", "c\\d"]);
+        assert!(words("a 'b").is_err());
+        assert!(words("a \\").is_err());
+    }
+}

@@ -1,0 +1,328 @@
+//! Report: what came of a run, for people and for programs.
+
+mod html;
+mod junit;
+mod markdown;
+mod pretty;
+
+pub use html::html;
+pub use junit::junit;
+pub use markdown::markdown;
+pub use pretty::pretty;
+
+use crate::{
+    Outcome, Played,
+    outcome::{Finding, Kind},
+    requirements::{Level, Requirements},
+    verdict::{Verdict, Verdicts},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What came of a run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The version of this suite.
+    pub suite: String,
+    /// The set of rules.
+    pub revision: String,
+    /// The agent.
+    pub agent: Tested,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// How many rules there are of each level and verdict.
+    pub counts: Vec<Count>,
+    /// The rules, in the order of the table.
+    pub rules: Vec<JudgedRule>,
+    /// The cases, in the order of their names.
+    pub cases: Vec<PlayedCase>,
+    /// Rules that were expected to be broken and are not.
+    pub unexpected_passes: Vec<String>,
+}
+
+/// The agent that was tested.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Tested {
+    /// The name it gives itself, else its command.
+    pub name: String,
+    /// The version it gives itself.
+    pub version: Option<String>,
+    /// Its command line; of a profile if none was given.
+    pub command: String,
+    /// The profile, if there is one.
+    pub profile: Option<String>,
+}
+
+/// Rules of one level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Count {
+    /// The level.
+    pub level: Level,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// How many of them.
+    pub rules: usize,
+}
+
+/// A rule with its verdict.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JudgedRule {
+    /// Its id.
+    pub id: String,
+    /// How strongly it is asked for.
+    pub level: Level,
+    /// What it says.
+    pub says: String,
+    /// Where it comes from.
+    pub source: String,
+    /// The requirements of the official test kit that come down to it.
+    pub kit: Vec<String>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The capability that is missing, or why nobody can see it.
+    pub reason: Option<String>,
+    /// It was expected to be broken.
+    pub is_expected: bool,
+    /// What was wrong.
+    pub findings: Vec<Found>,
+}
+
+/// What was wrong in one place.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Found {
+    /// The case.
+    pub case: String,
+    /// The line of the case, and as it stands.
+    pub line: usize,
+    /// The line as it stands.
+    pub step: String,
+    /// What was sent last.
+    pub sent: Option<String>,
+    /// What came.
+    pub came: Option<String>,
+    /// Why it is wrong.
+    pub why: String,
+    /// The entry of the transcript, counted from 0.
+    pub entry: Option<usize>,
+}
+
+/// A case that was played.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlayedCase {
+    /// Its name.
+    pub name: String,
+    /// What it shows.
+    pub purpose: String,
+    /// All that it checks held.
+    pub passed: bool,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// The step without a rule that failed and ended it.
+    pub broken: Option<Found>,
+    /// All that was said, if it did not pass.
+    pub transcript: Vec<Said>,
+    /// The end of what the agent wrote to stderr, if it did not pass.
+    pub stderr: String,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Said {
+    /// Since the case began, in milliseconds.
+    pub at_ms: u64,
+    /// By whom.
+    pub by: By,
+    /// The line, or what happened.
+    pub text: String,
+    /// Something is wrong with it.
+    pub marked: bool,
+}
+
+/// Whose doing an entry of a transcript is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The case sent it.
+    Case,
+    /// The client answered by itself.
+    Client,
+    /// The agent said it.
+    Agent,
+    /// It happened to the process.
+    Process,
+}
+
+impl By {
+    /// How a transcript marks it.
+    const fn sign(self) -> &'static str {
+        match self {
+            Self::Case => Kind::Sent.sign(),
+            Self::Client => Kind::Answered.sign(),
+            Self::Agent => Kind::Came.sign(),
+            Self::Process => Kind::Note.sign(),
+        }
+    }
+}
+
+/// So much of stderr is shown. Unit: characters.
+const SHOWN_STDERR: usize = 4000;
+
+impl Report {
+    /// Put together what came of a run.
+    #[must_use]
+    pub fn new(
+        agent: Tested,
+        requirements: &Requirements,
+        verdicts: &Verdicts<'_>,
+        played: &Played,
+    ) -> Self {
+        let rules: Vec<JudgedRule> = verdicts
+            .rules
+            .iter()
+            .map(|judged| JudgedRule {
+                id: judged.rule.id.clone(),
+                level: judged.rule.level,
+                says: judged.rule.says.clone(),
+                source: judged.rule.source.clone(),
+                kit: judged.rule.kit.clone(),
+                verdict: judged.verdict,
+                reason: judged.reason.clone(),
+                is_expected: judged.is_expected,
+                findings: judged
+                    .findings
+                    .iter()
+                    .map(|(case, finding)| Found::new(case, finding))
+                    .collect(),
+            })
+            .collect();
+        let mut cases: Vec<PlayedCase> = played.outcomes.iter().map(PlayedCase::new).collect();
+        cases.sort_by(|one, other| one.name.cmp(&other.name));
+        Self {
+            suite: env!("CARGO_PKG_VERSION").to_owned(),
+            revision: requirements.revision.clone(),
+            agent,
+            took_ms: milliseconds(played.took),
+            counts: counts(&rules),
+            rules,
+            cases,
+            unexpected_passes: verdicts.unexpected_passes.clone(),
+        }
+    }
+
+    /// How many rules of this level have this verdict.
+    #[must_use]
+    pub fn count(&self, level: Level, verdict: Verdict) -> usize {
+        let its = |count: &&Count| count.level == level && count.verdict == verdict;
+        self.counts.iter().find(its).map_or(0, |count| count.rules)
+    }
+
+    /// Whether the agent keeps the rules: no MUST, MUST NOT or fact is broken or was out of reach, no case ended
+    /// early without a rule to blame, and nothing passes that was expected not to. `strict`: nor any other rule.
+    #[must_use]
+    pub fn is_kept(&self, strict: bool) -> bool {
+        let is_bad = |rule: &JudgedRule| {
+            let counts = rule.verdict != Verdict::Warn || strict;
+            rule.verdict.is_bad() && counts && !rule.is_expected
+        };
+        let is_broken = |case: &PlayedCase| case.broken.is_some();
+        self.unexpected_passes.is_empty()
+            && !self.rules.iter().any(is_bad)
+            && !self.cases.iter().any(is_broken)
+    }
+}
+
+fn counts(rules: &[JudgedRule]) -> Vec<Count> {
+    let mut counts = Vec::new();
+    for level in Level::ALL {
+        for verdict in Verdict::ALL {
+            let is_its = |rule: &&JudgedRule| rule.level == level && rule.verdict == verdict;
+            let rules = rules.iter().filter(is_its).count();
+            if rules > 0 {
+                counts.push(Count {
+                    level,
+                    verdict,
+                    rules,
+                });
+            }
+        }
+    }
+    counts
+}
+
+impl Found {
+    fn new(case: &str, finding: &Finding) -> Self {
+        Self {
+            case: case.to_owned(),
+            line: finding.line,
+            step: finding.step.clone(),
+            sent: finding.sent.clone(),
+            came: finding.came.clone(),
+            why: finding.why.clone(),
+            entry: finding.entry,
+        }
+    }
+}
+
+impl PlayedCase {
+    fn new(outcome: &Outcome) -> Self {
+        let passed = outcome.is_passed();
+        let marked: Vec<usize> = outcome
+            .findings()
+            .map(|(_, finding)| finding)
+            .chain(&outcome.broken)
+            .filter_map(|finding| finding.entry)
+            .collect();
+        let entries = outcome.transcript.iter().enumerate();
+        let said = entries.map(|(index, entry)| Said {
+            at_ms: milliseconds(entry.at),
+            by: match entry.kind {
+                Kind::Sent => By::Case,
+                Kind::Answered => By::Client,
+                Kind::Came => By::Agent,
+                Kind::Note => By::Process,
+            },
+            text: entry.text.clone(),
+            marked: marked.contains(&index),
+        });
+        let stderr = outcome.stderr.trim_end();
+        let skip = stderr.chars().count().saturating_sub(SHOWN_STDERR);
+        Self {
+            name: outcome.case.clone(),
+            purpose: outcome.purpose.clone(),
+            passed,
+            took_ms: milliseconds(outcome.took),
+            broken: outcome
+                .broken
+                .as_ref()
+                .map(|finding| Found::new(&outcome.case, finding)),
+            transcript: if passed { Vec::new() } else { said.collect() },
+            stderr: if passed {
+                String::new()
+            } else {
+                stderr.chars().skip(skip).collect()
+            },
+        }
+    }
+}
+
+fn milliseconds(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// As JSON; the schema is `schemas/conformance-report.json`.
+#[must_use]
+pub fn json(report: &Report) -> String {
+    let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Reports of a run made by hand, read again.
+
+use super::*;
+use crate::{
+    Facts, Ruling,
+    outcome::{Check, Entry},
+    verdict::judge,
+};
+use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
+
+const RULES: &str = r#"
+revision = "r1"
+[rules.A-1]
+level = "MUST"
+says = "it <answers>"
+source = "docs"
+[rules.A-2]
+level = "SHOULD"
+says = "it is | quick"
+source = "docs"
+[rules.A-3]
+level = "fact"
+says = "it forks"
+source = "docs"
+[rules.A-4]
+level = "MUST NOT"
+says = "it holds"
+source = "docs"
+kit = ["ACP-X-001"]
+"#;
+
+fn finding() -> Finding {
+    Finding {
+        line: 7,
+        step: "answered {\"a\": 1} @ A-1".to_owned(),
+        sent: Some("{\"id\":1}".to_owned()),
+        came: Some("{\"text\":\"<script>alert('x')</script>\"}".to_owned()),
+        why: "/a is missing & \"gone\"".to_owned(),
+        entry: Some(1),
+    }
+}
+
+fn report_of(expected: &[&str], broken: bool) -> Report {
+    let check = |rule: &str, result| Check {
+        rule: rule.to_owned(),
+        line: 7,
+        result,
+    };
+    let entry = |kind, text: &str| Entry {
+        at: Duration::from_millis(5),
+        kind,
+        text: text.to_owned(),
+    };
+    let outcome = Outcome {
+        case: "some-case".to_owned(),
+        purpose: "It shows <something>.".to_owned(),
+        checks: vec![
+            check("A-1", Ruling::Failed(finding())),
+            check("A-2", Ruling::Failed(finding())),
+            check("A-3", Ruling::NotApplicable("fork".to_owned())),
+            check("A-4", Ruling::Passed),
+        ],
+        broken: broken.then(finding),
+        fault: None,
+        transcript: vec![
+            entry(Kind::Sent, "{\"id\":1}"),
+            entry(Kind::Came, "{\"text\":\"<script>\"}"),
+        ],
+        stderr: "a <log>\u{7}\n".to_owned(),
+        took: Duration::from_millis(12),
+    };
+    let requirements = Requirements::parse(RULES).expect("a table");
+    let expected: BTreeSet<String> = expected.iter().map(|id| (*id).to_owned()).collect();
+    let outcomes = [outcome];
+    let verdicts = judge(&requirements, &outcomes, &expected);
+    let played = Played {
+        facts: Facts::default(),
+        outcomes: outcomes.to_vec(),
+        took: Duration::from_millis(1500),
+    };
+    let agent = Tested {
+        name: "An <agent>".to_owned(),
+        version: Some("1.0".to_owned()),
+        command: "agent --acp".to_owned(),
+        profile: None,
+    };
+    Report::new(agent, &requirements, &verdicts, &played)
+}
+
+#[test]
+fn what_is_bad_decides() {
+    assert!(!report_of(&[], false).is_kept(false));
+    // A SHOULD that is broken is bad only for who is strict.
+    assert!(report_of(&["A-1"], false).is_kept(false));
+    assert!(!report_of(&["A-1"], false).is_kept(true));
+    assert!(report_of(&["A-1", "A-2"], false).is_kept(true));
+    assert!(!report_of(&["A-1", "A-4"], false).is_kept(false));
+    assert!(!report_of(&["A-1"], true).is_kept(false));
+}
+
+#[test]
+fn rules_are_counted_by_level_and_verdict() {
+    let report = report_of(&[], false);
+    assert_eq!(report.count(Level::Must, Verdict::Fail), 1);
+    assert_eq!(report.count(Level::Should, Verdict::Warn), 1);
+    assert_eq!(report.count(Level::Fact, Verdict::NotApplicable), 1);
+    assert_eq!(report.count(Level::MustNot, Verdict::Pass), 1);
+    assert_eq!(report.counts.len(), 4);
+}
+
+#[test]
+fn a_terminal_shows_what_is_wrong_and_how_much() {
+    let text = pretty(&report_of(&["A-2", "A-4"], true));
+    for line in [
+        "fail  A-1 (MUST): it <answers>\n",
+        "warn  A-2 (SHOULD), as expected: it is | quick\n",
+        "    some-case, line 7: /a is missing & \"gone\"\n",
+        "      > {\"id\":1}\n",
+        "a case ended early\n",
+        "A-4 was expected to be broken, and is not\n",
+        "An <agent> 1.0: 1 cases in 1.5 s, rules of r1\n",
+        "      MUST  1 fail\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn a_page_is_whole_and_nothing_in_it_is_markup_of_the_agent() {
+    let page = html(&report_of(&[], true));
+    assert!(page.starts_with("<!DOCTYPE html>\n"));
+    for part in [
+        "<title>An &lt;agent&gt; 1.0: ACP conformance</title>",
+        "<section id=\"A-1\">",
+        "/a is missing &amp; &quot;gone&quot;",
+        "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;",
+        "<mark>       5 &lt; {&quot;text&quot;:&quot;&lt;script&gt;&quot;}</mark>",
+        "<details id=\"case-some-case\">",
+        "a &lt;log&gt;\u{fffd}",
+        "not applicable <small>fork</small>",
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    for foreign in ["<script", "http:", "https:", "src=", "@import", "url("] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+}
+
+#[test]
+fn build_servers_get_a_test_for_each_rule() {
+    let text = junit(&report_of(&[], true));
+    for part in [
+        "<testsuite name=\"acp-conformance An &lt;agent&gt;\" tests=\"5\" failures=\"2\" errors=\"1\" skipped=\"1\" time=\"1.5\">",
+        "<testcase classname=\"MUST\" name=\"A-1 it &lt;answers&gt;\"><failure type=\"fail\" message=\"/a is missing &amp; &quot;gone&quot;\">",
+        "<testcase classname=\"fact\" name=\"A-3 it forks\"><skipped message=\"fork\"/></testcase>",
+        "<testcase classname=\"MUST NOT\" name=\"A-4 it holds\"/>",
+        "<error message=",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(!text.contains("<script"), "{text}");
+}
+
+#[test]
+fn markdown_has_counts_and_what_is_wrong() {
+    let text = markdown(&report_of(&[], false));
+    for line in [
+        "# An \\<agent\\> 1.0\n",
+        "| level | fail | warn | pass | not applicable |\n|---|---:|---:|---:|---:|\n",
+        "| MUST | 1 | 0 | 0 | 0 |\n",
+        "| A-2 | SHOULD | warn | it is \\| quick | /a is missing \\& \"gone\" (case some-case) |\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn the_json_is_what_its_schema_says() {
+    let schema = schemars::schema_for!(Report).to_value();
+    let report = serde_json::to_value(report_of(&[], true)).unwrap();
+    assert!(jsonschema::is_valid(&schema, &report), "{report}");
+    assert_eq!(report["rules"][0]["verdict"], "fail");
+    assert_eq!(report["rules"][3]["kit"], serde_json::json!(["ACP-X-001"]));
+    assert_eq!(report["cases"][0]["transcript"][1]["marked"], true);
+    assert_eq!(report["cases"][0]["transcript"][1]["by"], "agent");
+    let again: serde_json::Value = serde_json::from_str(&json(&report_of(&[], true))).unwrap();
+    assert_eq!(again, report);
+}
+
+#[test]
+fn the_schema_file_is_up_to_date() {
+    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let file = root.join("schemas/conformance-report.json");
+    let schema = schemars::schema_for!(Report).to_value();
+    let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        fs::write(&file, &text).unwrap();
+    }
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        text,
+        "schemas/conformance-report.json is out of date: run the test again with UPDATE_SCHEMAS=1"
+    );
+}

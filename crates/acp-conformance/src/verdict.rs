@@ -1,0 +1,289 @@
+//! Verdict: what the outcomes of all cases say about each rule.
+
+use crate::{
+    Case, Outcome, Ruling,
+    outcome::Finding,
+    requirements::{Level, Requirements, Rule},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// What is known of a rule. Its own word decides how bad it is when it is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It is broken, and is a MUST, a MUST NOT or a fact.
+    Fail,
+    /// It is broken, and is a SHOULD, a SHOULD NOT, or what clients insist on.
+    Warn,
+    /// A step before its check failed.
+    NotReached,
+    /// It holds.
+    Pass,
+    /// It is not kept, and need not be.
+    Noted,
+    /// The agent does not have what it is about.
+    NotApplicable,
+    /// No case that was played says anything about it.
+    Unchecked,
+    /// Nobody can see it from outside.
+    Untestable,
+}
+
+impl Verdict {
+    /// All of them, the worst first.
+    pub const ALL: [Self; 8] = [
+        Self::Fail,
+        Self::Warn,
+        Self::NotReached,
+        Self::Pass,
+        Self::Noted,
+        Self::NotApplicable,
+        Self::Unchecked,
+        Self::Untestable,
+    ];
+
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Warn => "warn",
+            Self::NotReached => "not reached",
+            Self::Pass => "pass",
+            Self::Noted => "noted",
+            Self::NotApplicable => "not applicable",
+            Self::Unchecked => "unchecked",
+            Self::Untestable => "untestable",
+        }
+    }
+
+    /// The agent does not do what the rule asks for, or it could not be seen because of what it does.
+    #[must_use]
+    pub const fn is_bad(self) -> bool {
+        matches!(self, Self::Fail | Self::Warn | Self::NotReached)
+    }
+}
+
+/// A rule with its verdict.
+#[derive(Clone, Debug)]
+pub struct Judged<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why it is not applicable or untestable.
+    pub reason: Option<String>,
+    /// What was wrong, each with the case it was seen in.
+    pub findings: Vec<(&'a str, &'a Finding)>,
+    /// It was expected to be broken.
+    pub is_expected: bool,
+}
+
+/// The verdicts of all rules.
+#[derive(Clone, Debug)]
+pub struct Verdicts<'a> {
+    /// In the order of the table.
+    pub rules: Vec<Judged<'a>>,
+    /// Rules that were expected to be broken and are not.
+    pub unexpected_passes: Vec<String>,
+}
+
+/// Judge all rules by what came of the cases.
+#[must_use]
+pub fn judge<'a>(
+    requirements: &'a Requirements,
+    outcomes: &'a [Outcome],
+    expected: &BTreeSet<String>,
+) -> Verdicts<'a> {
+    let rules = requirements.rules.iter();
+    let rules: Vec<Judged<'a>> = rules.map(|rule| one(rule, outcomes, expected)).collect();
+    let unexpected_passes = rules
+        .iter()
+        .filter(|judged| judged.is_expected && judged.verdict == Verdict::Pass)
+        .map(|judged| judged.rule.id.clone())
+        .collect();
+    Verdicts {
+        rules,
+        unexpected_passes,
+    }
+}
+
+fn one<'a>(rule: &'a Rule, outcomes: &'a [Outcome], expected: &BTreeSet<String>) -> Judged<'a> {
+    let mut findings = Vec::new();
+    let mut has_passed = false;
+    let mut is_unreached = false;
+    let mut reason = None;
+    for outcome in outcomes {
+        for check in outcome.checks.iter().filter(|check| check.rule == rule.id) {
+            match &check.result {
+                Ruling::Passed => has_passed = true,
+                Ruling::Failed(finding) => findings.push((outcome.case.as_str(), finding)),
+                Ruling::NotReached => is_unreached = true,
+                Ruling::NotApplicable(missing) => {
+                    reason.get_or_insert_with(|| missing.clone());
+                }
+            }
+        }
+    }
+    let (verdict, reason) = if !findings.is_empty() {
+        let verdict = match rule.level {
+            Level::Must | Level::MustNot | Level::Fact => Verdict::Fail,
+            Level::Should | Level::ShouldNot | Level::Interop => Verdict::Warn,
+            Level::May => Verdict::Noted,
+        };
+        (verdict, None)
+    } else if is_unreached {
+        (Verdict::NotReached, None)
+    } else if has_passed {
+        (Verdict::Pass, None)
+    } else if reason.is_some() {
+        (Verdict::NotApplicable, reason)
+    } else if rule.untestable.is_some() {
+        (Verdict::Untestable, rule.untestable.clone())
+    } else {
+        (Verdict::Unchecked, None)
+    };
+    Judged {
+        rule,
+        verdict,
+        reason,
+        findings,
+        is_expected: expected.contains(&rule.id),
+    }
+}
+
+/// The rules of an expected-failures file: one a line, with a comment behind it.
+///
+/// # Errors
+/// Names what is no rule of the table.
+pub fn expected_failures(
+    text: &str,
+    requirements: &Requirements,
+) -> Result<BTreeSet<String>, String> {
+    let mut expected = BTreeSet::new();
+    for (index, line) in text.lines().enumerate() {
+        let id = line.split('#').next().unwrap_or_default().trim();
+        if id.is_empty() {
+            continue;
+        }
+        if requirements.rule(id).is_none() {
+            return Err(format!("line {}: {id:?} is no rule", index + 1));
+        }
+        expected.insert(id.to_owned());
+    }
+    Ok(expected)
+}
+
+/// The cases that check a rule.
+pub fn cases_of<'a>(rule: &'a str, cases: &'a [Case]) -> impl Iterator<Item = &'a str> {
+    let cases = cases
+        .iter()
+        .filter(move |case| case.rules().contains(&rule));
+    cases.map(|case| case.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Check;
+    use std::time::Duration;
+
+    fn requirements() -> Requirements {
+        let rule = |id: &str, level: &str, more: &str| {
+            format!("[rules.{id}]\nlevel = \"{level}\"\nsays = \"s\"\nsource = \"o\"\n{more}\n")
+        };
+        let rules = [
+            rule("A-1", "MUST", ""),
+            rule("A-2", "interop", ""),
+            rule("A-3", "MAY", ""),
+            rule("A-4", "fact", "untestable = \"inside\""),
+        ];
+        Requirements::parse(&format!("revision = \"r\"\n{}", rules.concat())).unwrap()
+    }
+
+    fn finding() -> Finding {
+        Finding {
+            line: 3,
+            step: "< {}".to_owned(),
+            sent: None,
+            came: None,
+            why: "wrong".to_owned(),
+            entry: None,
+        }
+    }
+
+    fn outcome(checks: Vec<(&str, Ruling)>) -> Outcome {
+        let checks = checks.into_iter().map(|(rule, result)| Check {
+            rule: rule.to_owned(),
+            line: 1,
+            result,
+        });
+        Outcome {
+            case: "c".to_owned(),
+            purpose: String::new(),
+            checks: checks.collect(),
+            broken: None,
+            fault: None,
+            transcript: Vec::new(),
+            stderr: String::new(),
+            took: Duration::ZERO,
+        }
+    }
+
+    fn verdict(rule: &str, rulings: Vec<Ruling>) -> Verdict {
+        let requirements = requirements();
+        let outcomes: Vec<Outcome> = rulings
+            .into_iter()
+            .map(|ruling| outcome(vec![(rule, ruling)]))
+            .collect();
+        let verdicts = judge(&requirements, &outcomes, &BTreeSet::new());
+        let mut rules = verdicts.rules.iter();
+        rules.find(|judged| judged.rule.id == rule).unwrap().verdict
+    }
+
+    #[test]
+    fn the_rules_word_decides_what_a_failure_is() {
+        let failed = || vec![Ruling::Passed, Ruling::Failed(finding())];
+        assert_eq!(verdict("A-1", failed()), Verdict::Fail);
+        assert_eq!(verdict("A-2", failed()), Verdict::Warn);
+        assert_eq!(verdict("A-3", failed()), Verdict::Noted);
+        assert_eq!(verdict("A-4", failed()), Verdict::Fail);
+    }
+
+    #[test]
+    fn what_is_not_seen_is_not_passed() {
+        let not_applicable = || Ruling::NotApplicable("loadSession".to_owned());
+        assert_eq!(verdict("A-1", vec![]), Verdict::Unchecked);
+        assert_eq!(verdict("A-4", vec![]), Verdict::Untestable);
+        assert_eq!(
+            verdict("A-1", vec![not_applicable()]),
+            Verdict::NotApplicable
+        );
+        assert_eq!(
+            verdict("A-1", vec![not_applicable(), Ruling::Passed]),
+            Verdict::Pass
+        );
+        assert_eq!(
+            verdict("A-1", vec![Ruling::Passed, Ruling::NotReached]),
+            Verdict::NotReached
+        );
+    }
+
+    #[test]
+    fn expected_failures_that_pass_are_told() {
+        let requirements = requirements();
+        let text = "# known\nA-1 # a bug of theirs\n\nA-2\n";
+        let expected = expected_failures(text, &requirements).unwrap();
+        let outcomes = [outcome(vec![
+            ("A-1", Ruling::Failed(finding())),
+            ("A-2", Ruling::Passed),
+        ])];
+        let verdicts = judge(&requirements, &outcomes, &expected);
+        assert!(verdicts.rules[0].is_expected);
+        assert_eq!(verdicts.unexpected_passes, ["A-2"]);
+        let wrong = expected_failures("A-1\nA-9", &requirements);
+        assert_eq!(wrong, Err("line 2: \"A-9\" is no rule".to_owned()));
+    }
+}
