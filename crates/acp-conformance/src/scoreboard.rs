@@ -7,7 +7,7 @@ mod standing;
 
 pub use standing::{Standing, State, Verdict};
 
-use crate::{Agent, Case, Options, play_all, profile::Profile};
+use crate::{Agent, Case, Options, Outcome, play_all, profile::Profile};
 use clap::Args;
 use serde::Deserialize;
 use std::{
@@ -89,7 +89,7 @@ impl Scoreboard {
     ///
     /// # Errors
     /// Something is missing, or cannot be installed, read or written.
-    pub fn run(&self, say: &dyn Fn(&str)) -> Result<(), String> {
+    pub fn run(&self, say: &(dyn Fn(&str) + Sync)) -> Result<(), String> {
         let rules: Rules =
             toml::from_str(RULES).map_err(|error| format!("requirements.toml: {error}"))?;
         let cases = cases(&self.cases)?;
@@ -130,7 +130,7 @@ impl Scoreboard {
         command: Option<&Vec<String>>,
         folder: &Path,
         cases: &[Case],
-        say: &dyn Fn(&str),
+        say: &(dyn Fn(&str) + Sync),
     ) -> Result<(), String> {
         fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
         let folder = folder.canonicalize().map_err(|error| at(folder, &error))?;
@@ -158,7 +158,15 @@ impl Scoreboard {
             jobs: self.jobs.unwrap_or(usual.jobs),
             ..usual
         };
-        let standing = match play_all(cases, &agent, &options, None, &|_| ()) {
+        let over = |outcome: &Outcome| {
+            let failed = outcome.findings().count();
+            let seconds = outcome.took.as_secs();
+            say(&format!(
+                "{}, {}: {failed} checks failed, {seconds} s",
+                profile.name, outcome.case
+            ));
+        };
+        let standing = match play_all(cases, &agent, &options, None, &over) {
             Ok(played) => Standing::of(profile, &played),
             Err(fault) => Standing::unable(profile, fault),
         };

@@ -23,7 +23,7 @@
 //! | `slow MS` | waits so long before each delta and call from here on |
 //! | `hang` | says nothing more until released, or until the agent lets go of the connection |
 //! | `cut` | closes the connection in the middle of the answer |
-//! | `error STATUS ["…"] [always]` | an HTTP error; after deltas, an error within the stream; `always`: for all requests to come, too |
+//! | `error STATUS ["…"]` | an HTTP error; after deltas, an error within the stream |
 //! | `refuse ["…"]` | ends the answer as a refusal |
 //! | `length` | ends the answer as cut off at the limit of tokens |
 //! | `usage IN OUT` | how many tokens it says were spent |
@@ -40,8 +40,6 @@ pub struct Answer {
     pub stop: Stop,
     /// The tokens it says were spent.
     pub usage: Usage,
-    /// All later requests get this answer as well.
-    pub lasts: bool,
 }
 
 /// One thing that the model does.
@@ -236,7 +234,7 @@ impl Answer {
             "error" => self.error(rest)?,
             "refuse" => {
                 if !rest.is_empty() {
-                    self.pieces.push(Piece::Refusal(quoted(rest)?.0));
+                    self.pieces.push(Piece::Refusal(alone(rest)?));
                 }
                 self.stop = Stop::Refused;
             }
@@ -275,15 +273,9 @@ impl Answer {
             .ok()
             .filter(|status| (400..600).contains(status))
             .ok_or_else(|| format!("{status} is no HTTP error"))?;
-        let mut rest = rest.trim();
-        let mut message = format!("scripted error {status}");
-        if rest.starts_with('"') {
-            (message, rest) = quoted(rest)?;
-        }
-        self.lasts = match rest {
-            "" => false,
-            "always" => true,
-            other => return Err(format!("{other:?} behind an error; there is only `always`")),
+        let message = match rest.trim() {
+            "" => format!("scripted error {status}"),
+            text => alone(text)?,
         };
         self.pieces.push(Piece::Error(status, message));
         Ok(())
@@ -306,6 +298,16 @@ fn number(word: &str, what: &str) -> Result<u64, String> {
         .map_err(|_| format!("{word:?} is no number of {what}"))
 }
 
+/// A JSON string with nothing behind it.
+fn alone(rest: &str) -> Result<String, String> {
+    match quoted(rest)? {
+        (text, "") => Ok(text),
+        (_, more) => Err(format!(
+            "nothing may stand behind the text, such as {more:?}"
+        )),
+    }
+}
+
 /// A JSON string, and what stands behind it.
 fn quoted(rest: &str) -> Result<(String, &str), String> {
     let mut strings = serde_json::Deserializer::from_str(rest).into_iter::<String>();
@@ -323,7 +325,7 @@ mod tests {
     #[test]
     fn a_script_is_read_answer_by_answer() {
         let script = answers(
-            "# first\nthink \"hm\"\ntext \"a \\\"b\\\" \" times 2\ncall write {\"path\": \"$CWD/x\"}\nusage 7 8\n---\n\nslow 20\nhang\n---\nrefuse \"no\"\n---\ntext \"a\"\nlength\n---\nerror 529 always\n---\n",
+            "# first\nthink \"hm\"\ntext \"a \\\"b\\\" \" times 2\ncall write {\"path\": \"$CWD/x\"}\nusage 7 8\n---\n\nslow 20\nhang\n---\nrefuse \"no\"\n---\ntext \"a\"\nlength\n---\nerror 529\n---\n",
         )
         .unwrap();
         assert_eq!(script.len(), 5);
@@ -341,7 +343,6 @@ mod tests {
                     input: 7,
                     output: 8
                 },
-                lasts: false,
             }
         );
         assert_eq!(
@@ -355,7 +356,6 @@ mod tests {
             script[4].pieces,
             [Piece::Error(529, "scripted error 529".to_owned())]
         );
-        assert!(script[4].lasts);
         assert_eq!(answers("\n# nothing\n").unwrap(), []);
     }
 
@@ -368,7 +368,8 @@ mod tests {
             ("text \"a\"\n---\ncall read {", 3),
             ("call read [1]", 1),
             ("error 200", 1),
-            ("error 500 forever", 1),
+            ("error 500 always", 1),
+            ("refuse \"a\" \"b\"", 1),
             ("slow down", 1),
             ("usage 3", 1),
         ] {
