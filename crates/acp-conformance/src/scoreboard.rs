@@ -5,9 +5,11 @@ mod install;
 mod page;
 mod standing;
 
-pub use standing::{Standing, State, Verdict};
+pub use standing::{Found, Standing, Why};
 
-use crate::{Agent, Case, Options, Outcome, play_all, profile::Profile};
+use crate::{
+    Agent, Case, Options, Outcome, embedded, play_all, profile::Profile, requirements::Requirements,
+};
 use clap::Args;
 use serde::Deserialize;
 use std::{
@@ -32,9 +34,9 @@ pub struct Scoreboard {
     /// Install and do not play.
     #[arg(long)]
     install_only: bool,
-    /// The folder of the cases.
-    #[arg(long, default_value = "conformance/cases")]
-    cases: PathBuf,
+    /// The folder of the cases, if not those that come along are played.
+    #[arg(long)]
+    cases: Option<PathBuf>,
     /// The page that is written.
     #[arg(long, default_value = "conformance/RESULTS.md")]
     page: PathBuf,
@@ -69,30 +71,14 @@ struct Check {
     how: String,
 }
 
-/// The table of the rules.
-#[derive(Debug, Deserialize)]
-struct Rules {
-    revision: String,
-    rules: BTreeMap<String, Rule>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Rule {
-    level: String,
-    says: String,
-}
-
-const RULES: &str = include_str!("../../../conformance/requirements.toml");
-
 impl Scoreboard {
     /// Install, play, write the page. `say` is told of what goes on.
     ///
     /// # Errors
     /// Something is missing, or cannot be installed, read or written.
     pub fn run(&self, say: &(dyn Fn(&str) + Sync)) -> Result<(), String> {
-        let rules: Rules =
-            toml::from_str(RULES).map_err(|error| format!("requirements.toml: {error}"))?;
-        let cases = cases(&self.cases)?;
+        let requirements = Requirements::known()?;
+        let cases = self.cases()?;
         let own = self.own()?;
         fs::create_dir_all(&self.scratch).map_err(|error| at(&self.scratch, &error))?;
         let mut standings = Vec::new();
@@ -106,7 +92,7 @@ impl Scoreboard {
             }
             let is_wanted = self.only.is_empty() || self.only.iter().any(|only| only == name);
             if is_wanted && (profile.install.is_some() || command.is_some()) {
-                self.agent(&profile, command, &folder, &cases, say)?;
+                self.agent(&profile, command, &folder, (&cases, &requirements), say)?;
             }
             if let Ok(text) = fs::read_to_string(&kept) {
                 let standing: Standing =
@@ -118,7 +104,7 @@ impl Scoreboard {
             return Ok(());
         }
         let checked = self.checked()?;
-        let page = page::page(&rules, &standings, &checked, cases.len());
+        let page = page::page(&requirements, &standings, &checked, cases.len());
         fs::write(&self.page, page).map_err(|error| at(&self.page, &error))?;
         say(&format!("{} is written", self.page.display()));
         Ok(())
@@ -129,7 +115,7 @@ impl Scoreboard {
         profile: &Profile,
         command: Option<&Vec<String>>,
         folder: &Path,
-        cases: &[Case],
+        (cases, requirements): (&[Case], &Requirements),
         say: &(dyn Fn(&str) + Sync),
     ) -> Result<(), String> {
         fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
@@ -167,12 +153,24 @@ impl Scoreboard {
             ));
         };
         let standing = match play_all(cases, &agent, &options, None, &over) {
-            Ok(played) => Standing::of(profile, &played),
+            Ok(played) => Standing::of(profile, &played, requirements),
             Err(fault) => Standing::unable(profile, fault),
         };
         let kept = folder.join("standing.json");
         let text = serde_json::to_string_pretty(&standing).map_err(|error| at(&kept, &error))?;
         fs::write(&kept, text).map_err(|error| at(&kept, &error))
+    }
+
+    fn cases(&self) -> Result<Vec<Case>, String> {
+        let Some(folder) = &self.cases else {
+            return embedded::cases().map_err(|error| error.to_string());
+        };
+        let files = fs::read_dir(folder).map_err(|error| at(folder, &error))?;
+        let mut files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
+        files.retain(|file| file.extension().is_some_and(|end| end == "case"));
+        files.sort();
+        let cases: Result<Vec<Case>, _> = files.iter().map(|file| Case::read(file)).collect();
+        cases.map_err(|error| error.to_string())
     }
 
     fn own(&self) -> Result<BTreeMap<String, Vec<String>>, String> {
@@ -192,15 +190,6 @@ impl Scoreboard {
             Err(_) => Ok(Checked::default()),
         }
     }
-}
-
-fn cases(folder: &Path) -> Result<Vec<Case>, String> {
-    let files = fs::read_dir(folder).map_err(|error| at(folder, &error))?;
-    let mut files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
-    files.retain(|file| file.extension().is_some_and(|end| end == "case"));
-    files.sort();
-    let cases: Result<Vec<Case>, _> = files.iter().map(|file| Case::read(file)).collect();
-    cases.map_err(|error| error.to_string())
 }
 
 fn at(path: &Path, error: &dyn std::fmt::Display) -> String {

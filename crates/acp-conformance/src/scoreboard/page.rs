@@ -1,34 +1,42 @@
 //! The page of the scoreboard: all agents side by side, then what each breaks, in words.
 
-use super::{Checked, Rules, Standing, State, standing::Why};
+use super::{Checked, Standing, Why};
+use crate::{
+    requirements::{Level, Requirements},
+    verdict::Verdict,
+};
 use std::fmt::Write;
 
 /// The columns: a heading, and the levels that count in it.
-const COLUMNS: [(&str, &[&str]); 4] = [
-    ("MUST, MUST NOT", &["MUST", "MUST NOT"]),
-    ("SHOULD, SHOULD NOT", &["SHOULD", "SHOULD NOT"]),
-    ("interop", &["interop"]),
-    ("fact, MAY", &["fact", "MAY"]),
+const COLUMNS: [(&str, &[Level]); 5] = [
+    ("MUST, MUST NOT", &[Level::Must, Level::MustNot]),
+    ("fact", &[Level::Fact]),
+    ("SHOULD, SHOULD NOT", &[Level::Should, Level::ShouldNot]),
+    ("interop", &[Level::Interop]),
+    ("MAY", &[Level::May]),
 ];
+
+/// What is broken: only MAY is free not to be kept.
+const BROKEN: [Verdict; 2] = [Verdict::Fail, Verdict::Warn];
 
 /// So much of a reason is shown. Unit: characters.
 const SHOWN: usize = 200;
 
 pub(super) fn page(
-    rules: &Rules,
+    requirements: &Requirements,
     standings: &[Standing],
     checked: &Checked,
     cases: usize,
 ) -> String {
     let mut page = String::new();
     // Writing into a String cannot fail.
-    let _ = write(&mut page, rules, standings, checked, cases);
+    let _ = write(&mut page, requirements, standings, checked, cases);
     page
 }
 
 fn write(
     page: &mut String,
-    rules: &Rules,
+    requirements: &Requirements,
     standings: &[Standing],
     checked: &Checked,
     cases: usize,
@@ -39,8 +47,8 @@ fn write(
         "Made by `acp-conformance scoreboard`: {} rules of revision {}, {cases} cases, the agents as they come from npm\n\
          and PyPI, each pointed at the suite's own model by its [profile](profiles). Nothing here is written by hand but\n\
          the notes of `checked.toml`, which say how a failure was found to be the agent's and not the suite's.\n",
-        rules.rules.len(),
-        rules.revision,
+        requirements.rules.len(),
+        requirements.revision,
     )?;
     writeln!(page, "Rules passed, of those that could be judged:\n")?;
     write!(page, "| agent | says it is |")?;
@@ -48,44 +56,41 @@ fn write(
         write!(page, " {heading} |")?;
     }
     writeln!(page, " not applicable | not reached | took |")?;
-    writeln!(page, "|---|---|---|---|---|---|---|---|---|")?;
+    writeln!(page, "|{}", "---|".repeat(5 + COLUMNS.len()))?;
     for standing in standings {
         write!(page, "| [{0}](#{0}) | {1} |", standing.name, standing.says)?;
         for (_, levels) in COLUMNS {
-            let (passed, judged) = passed(rules, standing, levels);
+            let (passed, judged) = passed(requirements, standing, levels);
             write!(page, " {passed} of {judged} |")?;
         }
-        let count = |state| {
-            let verdicts = standing.rules.values();
-            verdicts.filter(|verdict| verdict.state == state).count()
+        let count = |verdict| {
+            let found = standing.rules.values();
+            found.filter(|found| found.verdict == verdict).count()
         };
-        let (missing, unreached) = (count(State::NotApplicable), count(State::NotReached));
+        let (missing, unreached) = (count(Verdict::NotApplicable), count(Verdict::NotReached));
         let seconds = standing.took.as_secs();
         writeln!(page, " {missing} | {unreached} | {seconds} s |")?;
     }
     for standing in standings {
-        agent(page, rules, standing, checked)?;
+        agent(page, requirements, standing, checked)?;
     }
     Ok(())
 }
 
-/// How many rules of these levels passed, of how many that passed or failed.
-fn passed(rules: &Rules, standing: &Standing, levels: &[&str]) -> (usize, usize) {
-    let states = standing.rules.iter().filter_map(|(id, verdict)| {
-        let rule = rules.rules.get(id)?;
-        levels
-            .contains(&rule.level.as_str())
-            .then_some(verdict.state)
-    });
-    let states: Vec<State> = states.collect();
-    let of = |wanted: State| states.iter().filter(|state| **state == wanted).count();
-    let passed = of(State::Passed);
-    (passed, passed + of(State::Failed))
+/// How many rules of these levels passed, of how many that passed or did not.
+fn passed(requirements: &Requirements, standing: &Standing, levels: &[Level]) -> (usize, usize) {
+    let rules = requirements.rules.iter();
+    let rules = rules.filter(|rule| levels.contains(&rule.level));
+    let found = rules.filter_map(|rule| standing.rules.get(&rule.id));
+    let verdicts: Vec<Verdict> = found.map(|found| found.verdict).collect();
+    let of = |wanted: &[Verdict]| verdicts.iter().filter(|one| wanted.contains(one)).count();
+    let passed = of(&[Verdict::Pass]);
+    (passed, passed + of(&BROKEN) + of(&[Verdict::Noted]))
 }
 
 fn agent(
     page: &mut String,
-    rules: &Rules,
+    requirements: &Requirements,
     standing: &Standing,
     checked: &Checked,
 ) -> std::fmt::Result {
@@ -99,26 +104,26 @@ fn agent(
     }
     writeln!(page)?;
     for (heading, levels) in COLUMNS {
-        let failed: Vec<_> = standing
-            .rules
-            .iter()
-            .filter(|(_, verdict)| verdict.state == State::Failed)
-            .filter_map(|(id, verdict)| Some((id, rules.rules.get(id)?, &verdict.why)))
-            .filter(|(_, rule, _)| levels.contains(&rule.level.as_str()))
+        let rules = requirements.rules.iter();
+        let failed: Vec<_> = rules
+            .filter(|rule| levels.contains(&rule.level))
+            .filter_map(|rule| Some((rule, standing.rules.get(&rule.id)?)))
+            .filter(|(_, found)| BROKEN.contains(&found.verdict))
             .collect();
         if failed.is_empty() {
             continue;
         }
         writeln!(page, "\nBroken, {heading}:\n")?;
-        for (id, rule, why) in failed {
-            write!(page, "- **{id}** {}", rule.says)?;
-            if let Some(why) = why {
+        for (rule, found) in failed {
+            write!(page, "- **{}** {}", rule.id, rule.says)?;
+            if let Some(why) = &found.why {
                 reason(page, why)?;
             }
             writeln!(page)?;
-            let notes = checked.checked.iter().filter(|check| {
-                check.agent == standing.name && check.rules.iter().any(|rule| rule == id)
-            });
+            let notes = checked
+                .checked
+                .iter()
+                .filter(|check| check.agent == standing.name && check.rules.contains(&rule.id));
             for note in notes {
                 writeln!(page, "  Checked: {}", note.how)?;
             }

@@ -1,8 +1,17 @@
 //! Standing: what the suite found about one agent, rule by rule, as it is kept in a file.
 
-use crate::{Played, Ruling, outcome::Finding, profile::Profile};
+use crate::{
+    Played,
+    outcome::Finding,
+    profile::Profile,
+    requirements::Requirements,
+    verdict::{Verdict, judge},
+};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// So much of a text is kept. Unit: characters.
 const KEPT: usize = 400;
@@ -20,8 +29,8 @@ pub struct Standing {
     pub says: String,
     /// What is odd about it.
     pub peculiarities: Vec<String>,
-    /// What came of each rule that some case is about.
-    pub rules: BTreeMap<String, Verdict>,
+    /// What came of each rule.
+    pub rules: BTreeMap<String, Found>,
     /// Cases that ended early, at a step that is no check; and faults of the suite itself.
     pub broken: Vec<String>,
     /// How long it took.
@@ -30,35 +39,21 @@ pub struct Standing {
 
 /// What came of a rule.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct Found {
     /// In a word.
-    pub state: State,
-    /// Why not, and where: of the first case that found it.
+    pub verdict: Verdict,
+    /// Why, and where: of the first case that found it.
     pub why: Option<Why>,
 }
 
-/// What can come of a rule.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// The agent has not what it is about.
-    NotApplicable,
-    /// A step before it failed.
-    NotReached,
-    /// It held wherever it was looked at.
-    Passed,
-    /// It was broken.
-    Failed,
-}
-
-/// Why a rule did not pass.
+/// Why a rule is not kept.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Why {
     /// The case.
     pub case: String,
     /// Its line.
     pub line: usize,
-    /// What was wrong, or what is missing.
+    /// What was wrong.
     pub text: String,
     /// The step.
     pub step: String,
@@ -69,7 +64,7 @@ pub struct Why {
 impl Standing {
     /// How an agent stands after a suite.
     #[must_use]
-    pub fn of(profile: &Profile, played: &Played) -> Self {
+    pub fn of(profile: &Profile, played: &Played, requirements: &Requirements) -> Self {
         let mut standing = Self::new(profile);
         let info = &played.facts.initialize["agentInfo"];
         let word = |field: &str| info[field].as_str().unwrap_or("?");
@@ -83,25 +78,13 @@ impl Standing {
                 let text = format!("{}, {}", outcome.case, short(&finding.to_string()));
                 standing.broken.push(text);
             }
-            for check in &outcome.checks {
-                let (state, why) = match &check.result {
-                    Ruling::Passed => (State::Passed, None),
-                    Ruling::Failed(finding) => {
-                        (State::Failed, Some(Why::of(&outcome.case, finding)))
-                    }
-                    Ruling::NotReached => (State::NotReached, None),
-                    Ruling::NotApplicable(missing) => {
-                        let why = Why {
-                            case: outcome.case.clone(),
-                            line: check.line,
-                            text: missing.clone(),
-                            ..Why::default()
-                        };
-                        (State::NotApplicable, Some(why))
-                    }
-                };
-                standing.take(&check.rule, Verdict { state, why });
-            }
+        }
+        for judged in judge(requirements, &played.outcomes, &BTreeSet::new()).rules {
+            let finding = judged.findings.first();
+            let why = finding.map(|(case, finding)| Why::of(case, finding));
+            let verdict = judged.verdict;
+            let found = Found { verdict, why };
+            standing.rules.insert(judged.rule.id.clone(), found);
         }
         standing
     }
@@ -126,17 +109,6 @@ impl Standing {
             rules: BTreeMap::new(),
             broken: Vec::new(),
             took: Duration::ZERO,
-        }
-    }
-
-    /// Of all that came of a rule the worst counts; a pass counts more than what could not be looked at.
-    fn take(&mut self, rule: &str, verdict: Verdict) {
-        match self.rules.get_mut(rule) {
-            Some(before) if before.state >= verdict.state => {}
-            Some(before) => *before = verdict,
-            None => {
-                self.rules.insert(rule.to_owned(), verdict);
-            }
         }
     }
 }
@@ -164,59 +136,77 @@ fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Check, Facts, Outcome, Ruling};
 
-    fn standing() -> Standing {
-        let text = "name = \"x\"\nabout = \"An agent.\"\ncommand = [\"x\"]\napi = \"gemini\"\n[install]\nversion = \"1\"\nnpm = [\"x@1\"]\ncommand = [\"y\"]";
-        Standing::new(&Profile::parse("x", text).unwrap())
-    }
-
-    fn taken(states: &[State]) -> State {
-        let mut standing = standing();
-        for (index, state) in states.iter().enumerate() {
-            let why = Some(Why {
-                line: index,
-                ..Why::default()
-            });
-            standing.take("R-1", Verdict { state: *state, why });
-        }
-        standing.rules["R-1"].state
-    }
+    const PROFILE: &str = r#"
+        name = "x"
+        about = "An agent."
+        command = ["x"]
+        api = "gemini"
+        [install]
+        version = "1"
+        npm = ["x@1"]
+        command = ["y"]
+    "#;
 
     #[test]
-    fn the_worst_counts_and_a_pass_more_than_nothing() {
-        use State::{Failed, NotApplicable, NotReached, Passed};
-        assert_eq!(taken(&[NotApplicable, Passed]), Passed);
-        assert_eq!(taken(&[Passed, NotReached, NotApplicable]), Passed);
-        assert_eq!(taken(&[Passed, Failed, Passed]), Failed);
-        assert_eq!(taken(&[NotApplicable, NotReached]), NotReached);
-    }
-
-    #[test]
-    fn the_first_reason_is_kept() {
-        let mut standing = standing();
-        for line in [3, 9] {
-            let why = Some(Why {
-                line,
-                ..Why::default()
-            });
-            let state = State::Failed;
-            standing.take("R-1", Verdict { state, why });
-        }
-        assert_eq!(standing.rules["R-1"].why.as_ref().unwrap().line, 3);
-        assert_eq!(standing.packages, ["x@1"]);
-    }
-
-    #[test]
-    fn a_standing_is_read_as_it_was_written() {
-        let mut standing = standing();
-        standing.take(
-            "R-1",
-            Verdict {
-                state: State::NotReached,
-                why: None,
+    fn a_standing_says_what_came_of_each_rule_and_is_read_as_it_was_written() {
+        let profile = Profile::parse("x", PROFILE).unwrap();
+        let finding = |line| Finding {
+            line,
+            step: "exit any".to_owned(),
+            sent: None,
+            came: Some("{}".to_owned()),
+            why: "w".repeat(KEPT + 1),
+            entry: None,
+        };
+        let check = |rule: &str, result| Check {
+            rule: rule.to_owned(),
+            line: 3,
+            result,
+        };
+        let outcome = Outcome {
+            case: "leaving".to_owned(),
+            purpose: "p".to_owned(),
+            checks: vec![
+                check("TR-1", Ruling::Passed),
+                check("TR-2", Ruling::Failed(finding(3))),
+                check("TR-2", Ruling::Failed(finding(9))),
+            ],
+            broken: Some(finding(11)),
+            fault: None,
+            transcript: Vec::new(),
+            stderr: String::new(),
+            took: Duration::ZERO,
+        };
+        let initialize = serde_json::json!({"agentInfo": {"name": "X", "version": "2"}});
+        let played = Played {
+            facts: Facts {
+                initialize,
+                ..Facts::default()
             },
-        );
+            outcomes: vec![outcome],
+            took: Duration::from_secs(4),
+        };
+        let standing = Standing::of(&profile, &played, &Requirements::known().unwrap());
+        assert_eq!(standing.says, "X 2");
+        assert_eq!(standing.packages, ["x@1"]);
+        assert_eq!(standing.rules["TR-1"].verdict, Verdict::Pass);
+        assert_eq!(standing.rules["TR-2"].verdict, Verdict::Fail);
+        let why = standing.rules["TR-2"].why.clone().unwrap();
+        assert_eq!((why.case.as_str(), why.line), ("leaving", 3));
+        assert_eq!(why.text.chars().count(), KEPT + 1);
+        assert!(why.text.ends_with("w…"));
+        assert!(standing.broken[0].starts_with("leaving, line 11: w"));
         let text = serde_json::to_string(&standing).unwrap();
         assert_eq!(serde_json::from_str::<Standing>(&text).unwrap(), standing);
+    }
+
+    #[test]
+    fn an_agent_that_cannot_be_played_stands_there_all_the_same() {
+        let profile = Profile::parse("x", PROFILE).unwrap();
+        let standing = Standing::unable(&profile, "it does not start".to_owned());
+        assert_eq!(standing.broken, ["it does not start"]);
+        assert!(standing.rules.is_empty());
     }
 }

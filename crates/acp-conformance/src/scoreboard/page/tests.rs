@@ -1,32 +1,36 @@
 //! The page, for standings made up by hand.
 
 use super::*;
-use crate::scoreboard::{Check, Verdict};
+use crate::scoreboard::{Check, Found};
 use std::{collections::BTreeMap, time::Duration};
 
-fn rules() -> Rules {
-    toml::from_str(
+fn rules() -> Requirements {
+    Requirements::parse(
         r#"
         revision = "r1"
         [rules.A-1]
         level = "MUST"
         says = "it ends"
+        source = "s"
         [rules.A-2]
         level = "MUST NOT"
         says = "it talks"
+        source = "s"
         [rules.A-3]
         level = "SHOULD"
         says = "it sings"
+        source = "s"
         [rules.A-4]
         level = "interop"
         says = "it dances"
+        source = "s"
         "#,
     )
     .unwrap()
 }
 
 fn standing() -> Standing {
-    let verdict = |state, why| Verdict { state, why };
+    let found = |verdict, why| Found { verdict, why };
     let why = Why {
         case: "leaving".to_owned(),
         line: 7,
@@ -41,10 +45,10 @@ fn standing() -> Standing {
         says: "X 1.0".to_owned(),
         peculiarities: Vec::new(),
         rules: BTreeMap::from([
-            ("A-1".to_owned(), verdict(State::Failed, Some(why))),
-            ("A-2".to_owned(), verdict(State::Passed, None)),
-            ("A-3".to_owned(), verdict(State::NotReached, None)),
-            ("A-4".to_owned(), verdict(State::NotApplicable, None)),
+            ("A-1".to_owned(), found(Verdict::Fail, Some(why))),
+            ("A-2".to_owned(), found(Verdict::Pass, None)),
+            ("A-3".to_owned(), found(Verdict::NotReached, None)),
+            ("A-4".to_owned(), found(Verdict::NotApplicable, None)),
         ]),
         broken: vec!["shell, line 3: nothing came".to_owned()],
         took: Duration::from_secs(12),
@@ -62,7 +66,7 @@ fn rules_are_counted_by_level_and_failures_told_in_words() {
     };
     let page = page(&rules(), &[standing()], &checked, 9);
     assert!(page.contains("4 rules of revision r1, 9 cases"), "{page}");
-    let row = "| [x](#x) | X 1.0 | 1 of 2 | 0 of 0 | 0 of 0 | 0 of 0 | 1 | 1 | 12 s |\n";
+    let row = "| [x](#x) | X 1.0 | 1 of 2 | 0 of 0 | 0 of 0 | 0 of 0 | 0 of 0 | 1 | 1 | 12 s |\n";
     assert!(page.contains(row), "{page}");
     let failure = "- **A-1** it ends (leaving, line 7: `it does 'not' end`; came `{}`)\n  Checked: by hand, with a pipe\n";
     assert!(page.contains(failure), "{page}");
