@@ -269,7 +269,16 @@ impl Official {
                     open.iter().any(is_open) || says_nothing(schema)
                 };
                 let is_open = all.iter().any(is_open) || known.is_empty();
-                for (key, value) in object {
+                // Whoever does not know a variant still knows what names it.
+                let tags = all
+                    .iter()
+                    .flat_map(|schema| branches(schema))
+                    .filter_map(tag);
+                let tags: Vec<&str> = tags.collect();
+                for (key, value) in object
+                    .iter()
+                    .filter(|(key, _)| !tags.contains(&key.as_str()))
+                {
                     let path = format!("{path}/{key}");
                     match known.remove(key.as_str()) {
                         Some(members) => self.look(members, value, &path, unknown),

@@ -197,7 +197,7 @@ fn sort(message: &Value) -> Option<Sort> {
     match (message["method"].is_string(), has("id")) {
         (true, true) => Some(Sort::Request),
         (true, false) => Some(Sort::Notification),
-        (false, true) if has("result") || has("error") => Some(Sort::Response),
+        (false, _) if has("result") || has("error") => Some(Sort::Response),
         (false, _) => None,
     }
 }
@@ -245,12 +245,14 @@ impl Oracle {
         }
         let is_right = shapes::check(sort, &message, asked, found);
         self.capabilities.heard(sort, &message, asked, found);
-        // What has the wrong shape is blamed once.
-        if is_right {
-            self.order.heard(sort, &message, asked, found);
-            self.tools.heard(sort, &message, asked, found);
-            self.terminals.heard(sort, &message, asked, found);
-            self.news.heard(sort, &message, asked, found);
+        let before = found.violations.len();
+        self.order.heard(sort, &message, asked, found);
+        self.tools.heard(sort, &message, asked, found);
+        self.terminals.heard(sort, &message, asked, found);
+        self.news.heard(sort, &message, asked, found);
+        if !is_right {
+            // What has the wrong shape is blamed once; it has happened all the same.
+            found.violations.truncate(before);
         }
         std::mem::take(&mut self.found.violations)
     }

@@ -19,6 +19,9 @@ use crate::{
 use stage::Stage;
 use std::{path::PathBuf, time::Duration};
 
+/// How long an agent may take to leave, unless a case says otherwise.
+const LEAVING: Duration = Duration::from_secs(5);
+
 /// How an agent is started.
 #[derive(Clone, Debug, Default)]
 pub struct Agent {
@@ -48,7 +51,8 @@ impl Default for Options {
         Self {
             patience: Duration::from_secs(20),
             grace: Duration::from_millis(150),
-            jobs: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
+            // Cases wait more than they work.
+            jobs: 2 * std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
         }
     }
 }
@@ -212,7 +216,8 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
                 }),
                 None => outcome.broken = Some(finding),
             }
-            is_over = true;
+            // An agent that does not end, or ends wrongly, is out of the way all the same.
+            is_over = !(goes_on && matches!(line.step, Step::Exit(_)));
         } else {
             rule(&Ruling::Failed(finding));
             is_over = !goes_on;
@@ -227,6 +232,7 @@ fn usual_rule(line: &Line, stage: &Stage<'_>) -> Option<&'static str> {
         Step::Session(..) => Some("SESS-1"),
         Step::Load(..) => Some("LOAD-1"),
         Step::Resume(..) => Some("RES-2"),
+        Step::Exit(_) => Some("TR-6"),
         Step::Answered(name, _) if stage.is_prompt(name) => Some("PROMPT-4"),
         Step::Answered(..) | Step::Call { .. } | Step::Probe | Step::Quiet => Some("RPC-12"),
         _ => None,
@@ -242,6 +248,9 @@ impl Stage<'_> {
             }
         }
         self.patience = line.within.unwrap_or(self.options.patience);
+        if matches!(line.step, Step::Exit(_)) && line.within.is_none() {
+            self.patience = self.patience.min(LEAVING);
+        }
         self.looks_again = line.within.is_some();
         match &line.step {
             Step::Version(version) => self.version = *version,

@@ -125,6 +125,15 @@ fn an_agent_that_ends_or_ends_wrongly_is_caught() {
     let why = "the agent ended with exit status: 3";
     assert_eq!(code, one("A-1", 3, why));
     assert_eq!(failed("exit 3", "start\nexit any\nstart\nexit 3"), []);
+    let usual = failed(
+        "sleep 1000",
+        "start\nwithin 50 exit 0\nstart\nwithin 50 exit 0 @ A-1",
+    );
+    let lines: Vec<(&str, usize)> = usual
+        .iter()
+        .map(|(rule, line, _)| (rule.as_str(), *line))
+        .collect();
+    assert_eq!(lines, [("TR-6", 3), ("A-1", 5)]);
     let stays = "start\nwithin 50 exit 0 @ A-1";
     let why = "the agent does not end";
     assert_eq!(failed("sleep 1000", stays), one("A-1", 3, why));
@@ -193,6 +202,46 @@ fn faults_of_a_case_are_not_the_agents() {
         let found = outcome(ECHO, case).fault.expect(case);
         assert!(found.starts_with(fault), "{found}");
     }
+}
+
+#[test]
+fn what_is_always_watched_is_part_of_the_outcome() {
+    let script = "echo starting; read a; echo '{\"jsonrpc\":\"2.0\",\"id\":101,\"result\":{}}'";
+    let outcome = outcome(
+        script,
+        "start\ncall _x {} -> {} @ A-1\ncall _y {} -> {} @ A-2",
+    );
+    let watched: Vec<(&str, &str, Option<&str>)> = outcome
+        .findings()
+        .map(|(rule, finding)| (rule, finding.why.as_str(), finding.came.as_deref()))
+        .collect();
+    assert_eq!(
+        watched,
+        [
+            ("A-2", "the agent ended its output", None),
+            ("TR-3", "it is no message", Some("starting")),
+            ("RPC-12", "_y 102 was never answered", None),
+        ]
+    );
+    let line = outcome.findings().nth(1).map(|(_, finding)| finding.line);
+    assert_eq!(line, Some(3));
+    let passed = |rule: &str| {
+        let mut checks = outcome.checks.iter();
+        checks.any(|check| check.rule == rule && check.result == Ruling::Passed)
+    };
+    assert!(passed("RPC-2") && passed("RPC-1") && !passed("TR-3"));
+}
+
+#[test]
+fn what_a_case_sends_is_held_against_the_schema_too() {
+    let fault = |case: &str| outcome("cat >/dev/null", case).fault;
+    let wrong =
+        fault("start\n> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/new\",\"params\":{}}");
+    let wrong = wrong.expect("it lacks cwd");
+    let why = "line 3: NewSessionRequest: cwd is missing at \"\"; if that is meant, say `>!`";
+    assert!(wrong.starts_with(why), "{wrong}");
+    assert!(fault("start\ntell session/cancel {}").is_some());
+    assert_eq!(fault("start\ntell! session/cancel {}\nexit 0"), None);
 }
 
 #[test]

@@ -168,6 +168,9 @@ fn members_that_nobody_knows_are_found_wherever_they_are() {
         unknown("SessionNotification", value),
         ["/update/content/0/content/bold", "/update/content/0/extra"]
     );
+    let value =
+        json!({"protocolVersion": 1, "authMethods": [{"type": "agent", "id": "a", "name": "A"}]});
+    assert_eq!(unknown("InitializeResponse", value), [""; 0]);
     let value = json!({"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": {"list": {"x": 1}}}});
     assert_eq!(
         unknown("InitializeResponse", value),

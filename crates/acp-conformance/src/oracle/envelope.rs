@@ -37,6 +37,9 @@ pub(super) fn check(message: &Value, found: &mut Found) -> Option<Sort> {
             }
         }
         Sort::Response => {
+            if !has("id") {
+                found.broken("TR-3", "a response has an id, null if there is none");
+            }
             let both = has("result") && has("error");
             found.holds("RPC-4", !both, || "it has a result and an error".to_owned());
             if let Some(error) = message.get("error") {

@@ -13,10 +13,9 @@ struct Shape<'a> {
     value: &'a Value,
 }
 
-/// Whether the message has its shape.
+/// Whether the message has its shape; members that nobody knows do not change that.
 pub(super) fn check(sort: Sort, message: &Value, asked: Option<&Asked>, found: &mut Found) -> bool {
     let official = official(found.version);
-    let before = found.violations.len();
     let params = message.get("params").unwrap_or(&Value::Null);
     let method = message["method"].as_str().unwrap_or_default();
     let shape = |method, part, value| Shape {
@@ -24,25 +23,22 @@ pub(super) fn check(sort: Sort, message: &Value, asked: Option<&Asked>, found: &
         part,
         value,
     };
-    match (sort, asked) {
+    let is_right = match (sort, asked) {
         (Sort::Request, _) => known(official, &shape(method, Part::Request, params), found),
         (Sort::Notification, _) => {
             known(official, &shape(method, Part::Notification, params), found)
         }
         (Sort::Response, Some(asked)) => {
-            if let Some(result) = message.get("result")
-                && let Some(name) = official.name(Side::Agent, &asked.method, Part::Response)
-            {
-                held(
-                    official,
-                    name,
-                    &shape(&asked.method, Part::Response, result),
-                    found,
-                );
-            }
+            let result = message.get("result");
+            let name = official.name(Side::Agent, &asked.method, Part::Response);
+            let held = |(result, name)| {
+                let shape = shape(&asked.method, Part::Response, result);
+                held(official, name, &shape, found)
+            };
+            result.zip(name).is_none_or(held)
         }
-        (Sort::Response, None) => {}
-    }
+        (Sort::Response, None) => true,
+    };
     if let (Sort::Response, Some(error)) = (sort, message.get("error"))
         && error["code"].is_i64()
         && error["message"].is_string()
@@ -54,20 +50,21 @@ pub(super) fn check(sort: Sort, message: &Value, asked: Option<&Asked>, found: &
             found,
         );
     }
-    found.violations.len() == before
+    is_right
 }
 
 /// What the agent asks or tells must be a method of the client.
-fn known(official: &Official, shape: &Shape<'_>, found: &mut Found) {
+fn known(official: &Official, shape: &Shape<'_>, found: &mut Found) -> bool {
     let method = shape.method;
     if let Some(name) = official.name(Side::Client, method, shape.part) {
         return held(official, name, shape, found);
     }
     if method.starts_with('_') {
-        return found.seen("EXT-3");
+        found.seen("EXT-3");
+        return true;
     }
     if method.starts_with("$/") && shape.part == Part::Notification {
-        return;
+        return true;
     }
     let is_of_the_other = other(found.version)
         .name(Side::Client, method, shape.part)
@@ -83,18 +80,20 @@ fn known(official: &Official, shape: &Shape<'_>, found: &mut Found) {
             format!("{method} is no method of the client, and has no `_`"),
         );
     }
+    false
 }
 
 fn other(version: u64) -> &'static Official {
     official(if version == 2 { 1 } else { 2 })
 }
 
-fn held(official: &Official, name: &str, shape: &Shape<'_>, found: &mut Found) {
+fn held(official: &Official, name: &str, shape: &Shape<'_>, found: &mut Found) -> bool {
     let faults = official.faults(name, shape.value);
     if faults.is_empty() {
         found.seen("RPC-21");
         right(shape, found);
-        return unknown(official, name, shape, found);
+        unknown(official, name, shape, found);
+        return true;
     }
     // The first one says it; the others follow from it.
     if let Some(fault) = faults.first() {
@@ -102,6 +101,7 @@ fn held(official: &Official, name: &str, shape: &Shape<'_>, found: &mut Found) {
         let at = if fault.path.is_empty() { "" } else { " at " };
         found.broken(rule, format!("{name}: {}{at}{}", fault.why, fault.path));
     }
+    false
 }
 
 /// The rules that a right shape keeps.

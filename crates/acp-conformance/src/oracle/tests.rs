@@ -189,6 +189,9 @@ fn answers() {
         format!(r#"< {{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"x"}}}}"#)
     };
     let tell = r#"> {"jsonrpc":"2.0","method":"_x"}"#;
+    let no_id = r#"< {"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}"#;
+    assert_eq!(broken(&[tell, no_id]), ["TR-3", "RPC-5"]);
+    assert_eq!(broken(&["> {\"x\":", no_id]), ["TR-3"]);
     for (lines, rules) in [
         (
             vec![ask("9223372036854775807"), answer("9223372036854775807")],
@@ -250,6 +253,20 @@ fn requests_of_the_agent_have_ids_of_their_own() {
     // The client's ids are others.
     let own = r#"> {"jsonrpc":"2.0","id":1,"method":"_x"}"#;
     assert_eq!(broken(&[own, ask]), nothing());
+}
+
+#[test]
+fn what_has_a_wrong_shape_has_happened_all_the_same() {
+    let new =
+        r#"> {"jsonrpc":"2.0","id":5,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#;
+    let odd = r#"< {"jsonrpc":"2.0","id":5,"result":{"sessionId":"t","modes":{}}}"#;
+    let more = r#"< {"jsonrpc":"2.0","id":5,"result":{"sessionId":"t","extra":1}}"#;
+    let commands = update_of(
+        "t",
+        r#"{"sessionUpdate":"available_commands_update","availableCommands":[]}"#,
+    );
+    assert_eq!(broken(&[new, odd, &commands]), ["MODE-1"]);
+    assert_eq!(broken(&[new, more, &commands]), ["EXT-1"]);
 }
 
 #[test]

@@ -237,3 +237,78 @@ fn permit(permission: Permission, ask: &Ask) -> Value {
         None => cancelled(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::official::{Part, Side, official};
+
+    /// What the client answers to a request, having offered all there is.
+    fn answers(client: &mut Client, method: &str, params: Value) -> Vec<Value> {
+        let offered = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "elicitation": {"form": {}}});
+        let params_of_initialize = json!({"protocolVersion": 1, "clientCapabilities": offered});
+        client.said(&json!({"method": "initialize", "params": params_of_initialize}));
+        client.asked(&json!({"id": 1, "method": method, "params": params}))
+    }
+
+    fn right(method: &str, answers: &[Value]) {
+        let [answer] = answers else {
+            panic!("{answers:?}");
+        };
+        let name = official(1).name(Side::Client, method, Part::Response);
+        let faults = official(1).faults(name.unwrap(), &answer["result"]);
+        assert_eq!(faults, [], "{answer}");
+    }
+
+    #[test]
+    fn its_answers_are_what_the_schema_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/a");
+        let file = |text: &str| json!({"sessionId": "s", "path": path, "content": text});
+        let mut client = Client::default();
+        let written = answers(&mut client, "fs/write_text_file", file("x"));
+        right("fs/write_text_file", &written);
+        let read = answers(&mut client, "fs/read_text_file", file(""));
+        right("fs/read_text_file", &read);
+        assert_eq!(read[0]["result"]["content"], "x");
+        let options = json!([{"optionId": "y", "name": "Y", "kind": "allow_always"}]);
+        let ask = json!({"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": options});
+        for permission in [
+            Permission::AllowOnce,
+            Permission::RejectOnce,
+            Permission::Cancelled,
+            Permission::Unknown,
+        ] {
+            client.permit(permission);
+            let answers = answers(&mut client, "session/request_permission", ask.clone());
+            right("session/request_permission", &answers);
+        }
+        let form = json!({"sessionId": "s", "mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+        for way in [
+            Elicitation::Accept(json!({"a": 1})),
+            Elicitation::Decline,
+            Elicitation::Cancel,
+        ] {
+            client.elicitation = way;
+            let answers = answers(&mut client, "elicitation/create", form.clone());
+            right("elicitation/create", &answers);
+        }
+    }
+
+    #[test]
+    fn what_is_cancelled_is_answered_so_in_its_session_alone() {
+        let mut client = Client::default();
+        client.permit(Permission::Never);
+        for (id, session) in [(1, "a"), (2, "b")] {
+            let params = json!({"sessionId": session, "options": []});
+            let ask = json!({"id": id, "method": "session/request_permission", "params": params});
+            assert_eq!(client.asked(&ask), Vec::<Value>::new());
+        }
+        let cancelled = json!({"outcome": {"outcome": "cancelled"}});
+        assert_eq!(
+            client.cancelled(&json!("a")),
+            [result(&json!(1), cancelled)]
+        );
+        assert_eq!(client.cancelled(&json!("a")), Vec::<Value>::new());
+    }
+}

@@ -302,11 +302,13 @@ impl<'a> Stage<'a> {
 
     /// These bytes go to the agent: what its peers must know of it.
     pub(super) fn told(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            if *byte == b'\n' {
-                self.told_line();
-            } else {
-                self.begun_line.push(*byte);
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            match piece.strip_suffix(b"\n") {
+                Some(line) => {
+                    self.begun_line.extend_from_slice(line);
+                    self.told_line();
+                }
+                None => self.begun_line.extend_from_slice(piece),
             }
         }
     }
