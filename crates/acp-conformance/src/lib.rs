@@ -2,6 +2,8 @@
 //!
 //! A case is what a person would type and what should come back. It knows nothing of any agent's
 //! code: this crate imports none of the others.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod broken;
 pub mod case;
