@@ -5,7 +5,7 @@ use crate::StoreError;
 use std::{any::Any, fmt, sync::Arc};
 use turnery_engine::{Event, LoopRecord};
 
-/// Events in a page, at most.
+/// Events in a page, at most. A store may end one sooner, where they are large.
 pub const PAGE_EVENTS: usize = 256;
 
 /// A part of a conversation, as [`Store::shown`](crate::Store::shown) reads it.

@@ -14,6 +14,9 @@ use rusqlite::{Connection, OptionalExtension};
 use std::{sync::Arc, vec};
 use turnery_engine::{EventKind, LoopRecord, SessionId};
 
+/// A page that holds this much is full, if it has an event. Unit: bytes of what is stored.
+const PAGE_BYTES: usize = 1 << 20;
+
 /// What is left to be read.
 struct Left {
     /// Of the loops that have not been begun. A stored loop never changes, and goes only with its session.
@@ -45,7 +48,8 @@ pub(super) fn shown(
     // What is left may be of a session that has been deleted since.
     sessions::get(&db, id)?;
     let mut page = Page::default();
-    while page.events.len() < PAGE_EVENTS {
+    let mut bytes = 0;
+    loop {
         let mut begun = match left.begun.take() {
             Some(begun) => begun,
             None => match left.keys.next() {
@@ -54,19 +58,23 @@ pub(super) fn shown(
             },
         };
         let Begun { record, log, at } = &mut begun;
-        while page.events.len() < PAGE_EVENTS
-            && let Some(event) = log::next(log, at, record, EventKind::PASSING)
-                .map_err(|fault| loops::unreadable(Ok(record.loop_id.as_str()), fault))?
-        {
-            page.events.push(event);
+        loop {
+            if page.events.len() == PAGE_EVENTS || bytes > PAGE_BYTES {
+                left.begun = Some(begun);
+                page.rest = Some(Rest::new(left));
+                return Ok(page);
+            }
+            let from = *at;
+            let event = log::next(log, at, record, EventKind::PASSING)
+                .map_err(|fault| loops::unreadable(Ok(record.loop_id.as_str()), fault))?;
+            bytes += *at - from;
+            match event {
+                Some(event) => page.events.push(event),
+                None => break,
+            }
         }
-        match page.events.len() < PAGE_EVENTS {
-            true => page.loops.push(begun.record),
-            false => left.begun = Some(begun),
-        }
+        page.loops.push(begun.record);
     }
-    page.rest = Some(Rest::new(left));
-    Ok(page)
 }
 
 fn begin(db: &Connection, id: &SessionId, key: i64) -> Result<Begun, Fault> {

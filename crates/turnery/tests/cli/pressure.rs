@@ -114,3 +114,48 @@ async fn a_client_that_stops_reading_costs_no_memory_and_misses_nothing() {
     }
     assert!(text == pieces.concat(), "{} bytes came", text.len());
 }
+
+/// A conversation of many megabytes is loaded by a client that goes away for a while, and misses nothing.
+// proves: THEME-18, TR-8
+#[tokio::test]
+async fn a_large_session_is_loaded_by_a_client_that_stops_reading() {
+    const PROMPTS: u64 = 64;
+    const SIZE: usize = 256 << 10;
+    let home = Home::new();
+    let page = " ".repeat(SIZE);
+    let said = |n: u64| format!("{page}{n}");
+    let answers = (0..PROMPTS).map(|n| json!({"steps": [{"text": said(n)}]}));
+    let model = home.scripted(answers.collect());
+    let args = ["acp", "--model", &model];
+    let (mut editor, session) = Editor::session(&home, &args).await;
+    for n in 0..PROMPTS {
+        let answer = editor.request(10 + n, "session/prompt", prompt(&session));
+        assert_eq!(answer.await["result"]["stopReason"], "end_turn");
+    }
+    editor.leave().await;
+    let mut editor = Editor::open(&home, &args, &[]);
+    editor.initialize().await;
+    let before = editor.memory();
+    let params = json!({"sessionId": session, "cwd": home.project(), "mcpServers": []});
+    editor.ask(2, "session/load", params).await;
+    editor.until_it_rests().await;
+    let grown = editor.memory().saturating_sub(before);
+    // It is held for the next prompt, and read in its stored form; but not several times over.
+    let size = PROMPTS * SIZE as u64;
+    assert!(grown < 8 * size, "{grown} bytes for {size}");
+    let mut shown = String::new();
+    loop {
+        let message = editor.next().await.expect("an answer");
+        if message["id"] == 2 {
+            assert_eq!(message["error"], Value::Null);
+            break;
+        }
+        let update = &message["params"]["update"];
+        if update["sessionUpdate"] == "agent_message_chunk" {
+            shown.push_str(update["content"]["text"].as_str().expect("a text"));
+        }
+    }
+    let whole: String = (0..PROMPTS).map(said).collect();
+    assert!(shown == whole, "{} bytes for {}", shown.len(), whole.len());
+    assert_eq!(editor.leave().await.code, Some(0));
+}
