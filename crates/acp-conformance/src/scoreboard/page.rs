@@ -46,7 +46,8 @@ fn write(
         page,
         "Made by `acp-conformance scoreboard`: {} rules of revision {}, {cases} cases, the agents as they come from npm\n\
          and PyPI, each pointed at the suite's own model by its [profile](profiles). Nothing here is written by hand but\n\
-         the notes of `checked.toml`, which say how a failure was found to be the agent's and not the suite's.\n",
+         the notes of `checked.toml`, which say how a failure was found to be the agent's and not the suite's. What\n\
+         failed was played again, alone and with more patience, and is counted by what came of that.\n",
         requirements.rules.len(),
         requirements.revision,
     )?;
@@ -129,10 +130,20 @@ fn agent(
             }
         }
     }
-    if !standing.broken.is_empty() {
-        writeln!(page, "\nCases that ended at a step that is no check:\n")?;
-        for broken in &standing.broken {
-            writeln!(page, "- {}", code(broken))?;
+    let lists = [
+        (
+            "Cases that ended at a step that is no check",
+            &standing.broken,
+        ),
+        (
+            "Failed once, and not when played again alone",
+            &standing.once,
+        ),
+    ];
+    for (heading, items) in lists.iter().filter(|(_, items)| !items.is_empty()) {
+        writeln!(page, "\n{heading}:\n")?;
+        for item in *items {
+            writeln!(page, "- {}", code(item))?;
         }
     }
     Ok(())

@@ -33,6 +33,8 @@ pub struct Standing {
     pub rules: BTreeMap<String, Found>,
     /// Cases that ended early, at a step that is no check; and faults of the suite itself.
     pub broken: Vec<String>,
+    /// What failed and did not when it was played again.
+    pub once: Vec<String>,
     /// How long it took.
     pub took: Duration,
 }
@@ -62,10 +64,16 @@ pub struct Why {
 }
 
 impl Standing {
-    /// How an agent stands after a suite.
+    /// How an agent stands after a suite. `once`: what failed once only.
     #[must_use]
-    pub fn of(profile: &Profile, played: &Played, requirements: &Requirements) -> Self {
+    pub fn of(
+        profile: &Profile,
+        played: &Played,
+        once: Vec<String>,
+        requirements: &Requirements,
+    ) -> Self {
         let mut standing = Self::new(profile);
+        standing.once = once.iter().map(|text| short(text)).collect();
         let info = &played.facts.initialize["agentInfo"];
         let word = |field: &str| info[field].as_str().unwrap_or("?");
         standing.says = format!("{} {}", word("name"), word("version"));
@@ -108,6 +116,7 @@ impl Standing {
             peculiarities: profile.peculiarities.clone(),
             rules: BTreeMap::new(),
             broken: Vec::new(),
+            once: Vec::new(),
             took: Duration::ZERO,
         }
     }
@@ -188,9 +197,12 @@ mod tests {
             outcomes: vec![outcome],
             took: Duration::from_secs(4),
         };
-        let standing = Standing::of(&profile, &played, &Requirements::known().unwrap());
+        let requirements = Requirements::known().unwrap();
+        let once = vec!["TR-1: leaving".to_owned()];
+        let standing = Standing::of(&profile, &played, once, &requirements);
         assert_eq!(standing.says, "X 2");
         assert_eq!(standing.packages, ["x@1"]);
+        assert_eq!(standing.once, ["TR-1: leaving"]);
         assert_eq!(standing.rules["TR-1"].verdict, Verdict::Pass);
         assert_eq!(standing.rules["TR-2"].verdict, Verdict::Fail);
         let why = standing.rules["TR-2"].why.clone().unwrap();

@@ -51,6 +51,7 @@ fn standing() -> Standing {
             ("A-4".to_owned(), found(Verdict::NotApplicable, None)),
         ]),
         broken: vec!["shell, line 3: nothing came".to_owned()],
+        once: vec!["A-2: busy, line 1: late".to_owned()],
         took: Duration::from_secs(12),
     }
 }
@@ -72,5 +73,7 @@ fn rules_are_counted_by_level_and_failures_told_in_words() {
     assert!(page.contains(failure), "{page}");
     assert!(page.contains("An agent. Installed: `x@1`."), "{page}");
     assert!(page.contains("- `shell, line 3: nothing came`"), "{page}");
+    let once = "Failed once, and not when played again alone:\n\n- `A-2: busy, line 1: late`\n";
+    assert!(page.contains(once), "{page}");
     assert!(!page.contains("**A-2**") && !page.contains("**A-3**"));
 }
