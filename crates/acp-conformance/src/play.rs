@@ -251,6 +251,7 @@ impl Stage<'_> {
         if matches!(line.step, Step::Exit(_)) && line.within.is_none() {
             self.patience = self.patience.min(LEAVING);
         }
+        self.deadline = tokio::time::Instant::now() + self.patience;
         self.looks_again = line.within.is_some();
         match &line.step {
             Step::Version(version) => self.version = *version,

@@ -88,7 +88,8 @@ pub(crate) fn cases() -> Result<()> {
     for version in [&[][..], &["--acp-v2"]] {
         succeed(
             Command::new(built.join("acp-conformance"))
-                .args(["run", "conformance/cases", "--profile", "turnery", "--"])
+                .args(["run", "conformance/cases", "--profile", "turnery"])
+                .args(["--strict", "--"])
                 .arg(built.join("turnery"))
                 .args(["acp", "--model", "openai/fake-model"])
                 .args(version)

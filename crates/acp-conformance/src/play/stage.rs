@@ -68,6 +68,8 @@ pub(super) struct Stage<'a> {
     pub(super) capabilities: Value,
     /// Of the step.
     pub(super) patience: Duration,
+    /// When it is over. An agent that talks without end does not put it off.
+    pub(super) deadline: tokio::time::Instant,
     pub(super) looks_again: bool,
     /// A check has failed.
     pub(super) is_hurt: bool,
@@ -183,6 +185,7 @@ impl<'a> Stage<'a> {
             version: 1,
             capabilities: Value::Object(serde_json::Map::default()),
             patience: options.patience,
+            deadline: tokio::time::Instant::now(),
             looks_again: false,
             is_hurt: false,
             at: (0, String::new()),
@@ -221,9 +224,8 @@ impl<'a> Stage<'a> {
 
     /// The next line of the agent that nobody has read, by its number.
     pub(super) async fn next(&mut self) -> Result<usize, Silence> {
-        let deadline = tokio::time::Instant::now() + self.patience;
         while self.read == self.heard.len() {
-            self.hear(deadline).await?;
+            self.hear(self.deadline).await?;
         }
         self.read += 1;
         Ok(self.read - 1)
