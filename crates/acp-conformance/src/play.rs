@@ -161,8 +161,8 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
                 });
             }
         };
-        let guard = line.guard.as_ref();
-        if let Some(missing) = guard.and_then(|guard| stage.holds_back(guard, facts)) {
+        let mut guards = line.guards.iter();
+        if let Some(missing) = guards.find_map(|guard| stage.holds_back(guard, facts)) {
             rule(&Ruling::NotApplicable(missing));
             continue;
         }

@@ -12,7 +12,7 @@ pub struct Line {
     /// As it stands in the file.
     pub text: String,
     /// When it is done at all.
-    pub guard: Option<Guard>,
+    pub guards: Vec<Guard>,
     /// Its patience, if it has its own.
     pub within: Option<Duration>,
     /// What it does.

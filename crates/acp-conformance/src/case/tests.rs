@@ -81,14 +81,18 @@ fn a_line_that_is_no_step_is_named() {
 fn what_stands_around_a_step() {
     let line = one("unless session.modes within 250 no {\"a\": \" @ B-1 c\"} @ MODE-1 V2-12");
     assert_eq!(
-        line.guard,
-        Some(Guard::Unless(Need::Path(text("session.modes"))))
+        line.guards,
+        [Guard::Unless(Need::Path(text("session.modes")))]
     );
     assert_eq!(line.within, Some(Duration::from_millis(250)));
     assert_eq!(line.step, Step::No(json!({"a": " @ B-1 c"})));
     assert_eq!(line.rules, ["MODE-1", "V2-12"]);
-    let line = one("if tool shell probe");
-    assert_eq!(line.guard, Some(Guard::If(Need::Tool(Tool::Shell))));
+    let line = one("if tool shell if $ask probe");
+    let asked = Need::Captured(text("ask"));
+    assert_eq!(
+        line.guards,
+        [Guard::If(Need::Tool(Tool::Shell)), Guard::If(asked)]
+    );
     assert_eq!(line.rules, Vec::<String>::new());
 }
 

@@ -12,13 +12,13 @@ use std::time::Duration;
 pub(super) fn line(number: usize, whole: &str) -> Result<Line, String> {
     let (text, rules) = rules(whole);
     let mut cursor = Cursor::new(text);
-    let mut guard = None;
+    let mut guards = Vec::new();
     let mut within = None;
     loop {
         if cursor.take("if") {
-            guard = Some(Guard::If(Need::read(&mut cursor)?));
+            guards.push(Guard::If(Need::read(&mut cursor)?));
         } else if cursor.take("unless") {
-            guard = Some(Guard::Unless(Need::read(&mut cursor)?));
+            guards.push(Guard::Unless(Need::read(&mut cursor)?));
         } else if cursor.take("within") {
             let number = cursor.need("the number of milliseconds")?;
             within = Some(Duration::from_millis(whole_number(number)?));
@@ -31,7 +31,7 @@ pub(super) fn line(number: usize, whole: &str) -> Result<Line, String> {
     Ok(Line {
         number,
         text: whole.to_owned(),
-        guard,
+        guards,
         within,
         step,
         rules,
