@@ -96,8 +96,8 @@ impl Scoreboard {
                 self.agent(&profile, command, &folder, (&cases, &requirements), say)?;
             }
             if let Ok(text) = fs::read_to_string(&kept) {
-                let standing: Standing =
-                    serde_json::from_str(&text).map_err(|error| at(&kept, &error))?;
+                let standing: Standing = serde_json::from_str(&text)
+                    .map_err(|error| format!("{}; play {name} again", at(&kept, &error)))?;
                 standings.push(standing);
             }
         }
