@@ -152,9 +152,15 @@ impl Official {
             wrong(format!("{value} is out of bounds"));
         }
         let length = match value {
-            Value::String(text) => Some((text.chars().count(), "minLength")),
+            Value::String(text) if schema.get("minLength").is_some() => {
+                Some((text.chars().count(), "minLength"))
+            }
             Value::Array(items) => Some((items.len(), "minItems")),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => None,
         };
         if let Some((length, key)) = length
             && let Some(least) = schema[key].as_u64()

@@ -205,31 +205,34 @@ fn sort(message: &Value) -> Option<Sort> {
 impl Oracle {
     /// The client has written this line, without its end.
     pub fn sent(&mut self, line: &str) {
-        if line.trim().is_empty() {
-            return;
+        if !line.trim().is_empty() {
+            let message = serde_json::from_str(line);
+            self.sent_message(&message.unwrap_or(Value::Null));
         }
-        let message = serde_json::from_str::<Value>(line);
-        let message = message.unwrap_or(Value::Null);
-        self.framing.sent(&message);
-        self.answers.sent(line, &message);
-        self.capabilities.sent(&message);
-        self.order.sent(&message);
-        self.tools.sent(&message);
-        self.terminals.sent(&message);
-        self.news.sent(&message);
+    }
+
+    /// The client has written a line that says this; `null` if it is no JSON.
+    pub(crate) fn sent_message(&mut self, message: &Value) {
+        self.framing.sent(message);
+        self.answers.sent(message);
+        self.capabilities.sent(message);
+        self.order.sent(message);
+        self.tools.sent(message);
+        self.terminals.sent(message);
+        self.news.sent(message);
     }
 
     /// The agent has written this line, with its end if it has one. Says what is wrong with it.
     pub fn heard(&mut self, line: &[u8]) -> Vec<Violation> {
         let found = &mut self.found;
-        let Line::Message(text, message) = self.framing.heard(line, found) else {
+        let Line::Message(message) = self.framing.heard(line, found) else {
             return std::mem::take(&mut found.violations);
         };
         let Some(sort) = envelope::check(&message, found) else {
             return std::mem::take(&mut found.violations);
         };
         let asked = match sort {
-            Sort::Response => self.answers.answer(&text, &message, found),
+            Sort::Response => self.answers.answer(&message, found),
             Sort::Request => {
                 self.answers.ask(&message, found);
                 None
@@ -259,7 +262,6 @@ impl Oracle {
 
     /// The agent's output has ended. Says what it still owed.
     pub fn ended(&mut self, ending: Ending) -> Vec<Violation> {
-        self.framing.ended(&mut self.found);
         self.answers.ended(ending, &mut self.found);
         if ending == Ending::Eof {
             self.terminals.ended(&mut self.found);

@@ -27,7 +27,7 @@ pub(super) struct Asked {
 }
 
 impl Answers {
-    pub(super) fn sent(&mut self, line: &str, message: &Value) {
+    pub(super) fn sent(&mut self, message: &Value) {
         match message {
             Value::Object(_) => self.sent_one(message, false),
             Value::Array(items) => {
@@ -38,7 +38,6 @@ impl Answers {
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                debug_assert!(!line.trim().is_empty());
                 self.faults += 1;
             }
         }
@@ -87,12 +86,7 @@ impl Answers {
     }
 
     /// A response has come: what it answers.
-    pub(super) fn answer(
-        &mut self,
-        _text: &str,
-        message: &Value,
-        found: &mut Found,
-    ) -> Option<Asked> {
+    pub(super) fn answer(&mut self, message: &Value, found: &mut Found) -> Option<Asked> {
         let id = &message["id"];
         if self.told {
             found.seen("RPC-5");

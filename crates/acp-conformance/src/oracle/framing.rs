@@ -16,8 +16,8 @@ pub(super) struct Framing {
 
 /// What a line is.
 pub(super) enum Line {
-    /// An object: its text, and what it says.
-    Message(String, Value),
+    /// An object.
+    Message(Value),
     Nothing,
 }
 
@@ -46,7 +46,7 @@ impl Framing {
             Ok(value @ Value::Object(_)) => {
                 self.begun.clear();
                 found.seen("TR-3");
-                return Line::Message(text.to_owned(), value);
+                return Line::Message(value);
             }
             Ok(Value::Array(_)) if self.batches => return Line::Nothing,
             Ok(_) => {
@@ -77,7 +77,7 @@ impl Framing {
         match serde_json::from_str::<Value>(&whole) {
             Ok(value) => {
                 self.begun.clear();
-                Line::Message(whole, value)
+                Line::Message(value)
             }
             Err(error) => {
                 if !error.is_eof() || self.begun.len() > MOST_LINES {
@@ -86,9 +86,5 @@ impl Framing {
                 Line::Nothing
             }
         }
-    }
-
-    pub(super) fn ended(&mut self, _found: &mut Found) {
-        self.begun.clear();
     }
 }

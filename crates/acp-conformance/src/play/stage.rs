@@ -318,11 +318,11 @@ impl<'a> Stage<'a> {
     /// A line is whole.
     pub(super) fn told_line(&mut self) {
         let line = std::mem::take(&mut self.begun_line);
-        let line = String::from_utf8_lossy(&line);
-        self.oracle.sent(&line);
-        let Ok(message) = serde_json::from_str::<Value>(&line) else {
+        if line.trim_ascii().is_empty() {
             return;
-        };
+        }
+        let message: Value = serde_json::from_slice(&line).unwrap_or_default();
+        self.oracle.sent_message(&message);
         if let Some(fake) = &self.fake
             && message["method"] == "session/prompt"
         {
