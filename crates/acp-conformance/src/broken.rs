@@ -37,9 +37,6 @@ pub struct Broken {
     pub command: Vec<String>,
 }
 
-/// Much more than a pipe holds. Unit: bytes.
-const MUCH: usize = 4 << 20;
-
 /// Be the right agent, but for the fault.
 ///
 /// # Errors
@@ -107,7 +104,6 @@ fn hand_on(agent: Pid, signal: Signal, habit: Option<Habit>) {
 fn at_start(habit: Option<Habit>) -> io::Result<()> {
     match habit {
         Some(Habit::Banner) => say(b"Welcome to the broken agent!\n"),
-        Some(Habit::WaitsForStderr) => io::stderr().write_all(&[b'.'; MUCH]),
         Some(
             Habit::Farewell
             | Habit::StaysAfterEof
@@ -150,13 +146,7 @@ fn at_end(habit: Option<Habit>, status: ExitStatus, by_client: bool) -> ExitCode
             // Without `sleep` there is nothing to leave behind, and the table will say so.
             let _ = child.stderr(Stdio::null()).spawn();
         }
-        Some(
-            Habit::Banner
-            | Habit::WaitsForStderr
-            | Habit::StaysAfterEof
-            | Habit::DeafToTerm
-            | Habit::OutlivesStdout,
-        )
+        Some(Habit::Banner | Habit::StaysAfterEof | Habit::DeafToTerm | Habit::OutlivesStdout)
         | None => {}
     }
     ExitCode::from(code)

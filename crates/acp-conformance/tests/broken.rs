@@ -156,12 +156,12 @@ fn a_fault_sits_between() {
 
 #[test]
 fn lines_written_together_arrive_in_order_with_what_the_fault_adds() {
-    let mut proxy = start(&["--fault", "second_prompt_ends_first"], "cat");
-    let opening = b"{\"id\":0,\"method\":\"initialize\",\"params\":{}}\n";
-    proxy.write(opening);
-    assert_eq!(proxy.line().as_bytes(), opening);
-    proxy.write(&[PROMPT, b"a line\n"].concat());
+    let mut proxy = start(&["--fault", "idle_cancel_poisons"], "cat");
+    let cancel = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#;
+    proxy.write(&[cancel.as_bytes(), b"\n", PROMPT, b"a line\n"].concat());
+    assert_eq!(proxy.line().trim_end(), cancel);
     assert_eq!(proxy.line().as_bytes(), PROMPT);
+    assert_eq!(proxy.line().trim_end(), cancel);
     assert_eq!(proxy.line(), "a line\n");
 }
 

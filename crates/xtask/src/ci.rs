@@ -46,6 +46,11 @@ pub(crate) const STEPS: &[Step] = &[
         run: steps::cases,
     },
     Step {
+        name: "mutations",
+        what: "each fault of the broken agent makes just those rules fail that it breaks",
+        run: steps::mutations,
+    },
+    Step {
         name: "clients",
         what: "the official TypeScript and Python clients drive a whole session; real MCP servers are used in one",
         run: clients::run,

@@ -99,6 +99,35 @@ pub(crate) fn cases() -> Result<()> {
     Ok(())
 }
 
+/// The suite of cases against every fault of the broken agent, with a `turnery` that is right behind it.
+pub(crate) fn mutations() -> Result<()> {
+    succeed(cargo().args([
+        "build",
+        "--locked",
+        "--package",
+        "turnery",
+        "--package",
+        "acp-conformance",
+    ]))?;
+    let built = target().join("debug");
+    let agent = format!(
+        "{} acp --acp-v2 --model openai/fake-model",
+        built.join("turnery").display()
+    );
+    succeed(
+        Command::new(built.join("acp-conformance"))
+            .args([
+                "mutations",
+                "--near",
+                "--profile",
+                "turnery",
+                "--agent",
+                &agent,
+            ])
+            .current_dir(root()),
+    )
+}
+
 /// The README's first command, as it stands there, in an empty home.
 pub(crate) fn readme() -> Result<()> {
     let readme = fs::read_to_string(root().join("README.md")).context("README.md")?;

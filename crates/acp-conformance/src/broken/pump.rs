@@ -159,12 +159,14 @@ impl Pump {
         if !self.whole_lines {
             return self.write(way, piece);
         }
-        rest.extend_from_slice(piece);
-        let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') else {
+        // Only what is new can hold an end: a line may be very long.
+        let Some(end) = piece.iter().rposition(|byte| *byte == b'\n') else {
+            rest.extend_from_slice(piece);
             return Ok(());
         };
-        let unfinished = rest.split_off(end + 1);
-        let whole = std::mem::replace(rest, unfinished);
+        let (ends, begins) = piece.split_at(end + 1);
+        rest.extend_from_slice(ends);
+        let whole = std::mem::replace(rest, begins.to_vec());
         let lines: Vec<_> = whole.split_inclusive(|byte| *byte == b'\n').collect();
         self.pass_lines(way, &lines)
     }

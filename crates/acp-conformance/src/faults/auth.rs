@@ -13,8 +13,6 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("unknown_login_taken", unknown_login_taken),
     Fault::lines("unknown_login_internal_error", unknown_login_internal_error),
     Fault::lines("login_needed_internal_error", login_needed_internal_error),
-    Fault::lines("logout_unadvertised", logout_unadvertised),
-    Fault::lines("logout_forgotten", logout_forgotten),
 ];
 
 const METHODS: &str = "/result/authMethods";
@@ -92,17 +90,5 @@ fn unknown_login_internal_error(m: &mut Passing<'_>) {
 fn login_needed_internal_error(m: &mut Passing<'_>) {
     if m.fails_with(-32000) {
         m.set("/error/code", -32603);
-    }
-}
-
-fn logout_unadvertised(m: &mut Passing<'_>) {
-    if m.client_says("logout") && m.wire.version > 0 && m.wire.agent["auth"]["logout"].is_null() {
-        m.respond(json!({}));
-    }
-}
-
-fn logout_forgotten(m: &mut Passing<'_>) {
-    if m.client_says("logout") && m.wire.agent["auth"]["logout"].is_object() {
-        m.respond(json!({}));
     }
 }

@@ -14,7 +14,6 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("question_not_withdrawn", question_not_withdrawn),
     Fault::lines("idle_cancel_poisons", idle_cancel_poisons),
     Fault::lines("second_cancel_poisons", second_cancel_poisons),
-    Fault::lines("unknown_cancel_fatal", unknown_cancel_fatal),
     Fault::lines("cancel_with_prompt_lost", cancel_with_prompt_lost),
     Fault::lines("cancelled_call_left_open", cancelled_call_left_open),
     Fault::lines("finished_as_cancelled", finished_as_cancelled),
@@ -114,24 +113,13 @@ fn second_cancel_poisons(m: &mut Passing<'_>) {
     }
 }
 
-fn unknown_cancel_fatal(m: &mut Passing<'_>) {
-    let session = m.session();
-    if m.client_says(CANCEL)
-        && m.wire.version > 0
-        && !session.is_empty()
-        && !m.wire.sessions.contains(&session)
-    {
-        m.deed = Deed::Die;
-    }
-}
-
-/// A cancel that the agent reads before it has said anything about the prompt is lost.
+/// A cancel that the agent reads before it has said anything about the prompt is lost, but for the first.
 fn cancel_with_prompt_lost(m: &mut Passing<'_>) {
     if m.client_says("session/prompt") {
         m.keep("silent", true);
     } else if m.way == Way::ToClient {
         m.keep("silent", false);
-    } else if m.client_says(CANCEL) && m.note("silent") == true {
+    } else if m.client_says(CANCEL) && m.count("cancels") > 1 && m.note("silent") == true {
         m.swallow();
     }
 }

@@ -13,7 +13,6 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("mode_option_stale", mode_option_stale),
     Fault::lines("option_without_value", option_without_value),
     Fault::lines("set_option_answers_one", set_option_answers_one),
-    Fault::lines("option_update_partial", option_update_partial),
     Fault::lines("boolean_option_unasked", boolean_option_unasked),
     Fault::lines("unknown_value_taken", unknown_value_taken),
     Fault::lines("unknown_option_taken", unknown_option_taken),
@@ -23,7 +22,7 @@ pub(super) const FAULTS: &[Fault] = &[
         own_category_without_underscore,
     ),
     Fault::lines("option_refused_in_turn", option_refused_in_turn),
-    Fault::lines("command_not_recognised", command_not_recognised),
+    Fault::lines("command_hangs", command_hangs),
     Fault::lines("command_with_slash", command_with_slash),
     Fault::lines("command_twice", command_twice),
 ];
@@ -125,12 +124,6 @@ fn set_option_answers_one(m: &mut Passing<'_>) {
     }
 }
 
-fn option_update_partial(m: &mut Passing<'_>) {
-    if m.update() == "config_option_update" {
-        change_options(m, |options| options.truncate(1));
-    }
-}
-
 fn boolean_option_unasked(m: &mut Passing<'_>) {
     let asked = m.wire.client["session"]["configOptions"]["boolean"].is_object();
     if m.grants("session/new") && !asked {
@@ -193,11 +186,10 @@ fn option_refused_in_turn(m: &mut Passing<'_>) {
     }
 }
 
-/// `/name` is put into words, so that the agent takes it for a prompt like any other.
-fn command_not_recognised(m: &mut Passing<'_>) {
-    let text = m.text("/params/prompt/0/text").to_owned();
-    if m.client_says("session/prompt") && text.starts_with('/') {
-        m.set("/params/prompt/0/text", format!("Do this: {text}"));
+/// A prompt that begins with a slash is never answered.
+fn command_hangs(m: &mut Passing<'_>) {
+    if m.client_says("session/prompt") && m.text("/params/prompt/0/text").starts_with('/') {
+        m.swallow();
     }
 }
 

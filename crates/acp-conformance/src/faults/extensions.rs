@@ -7,7 +7,6 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("own_field_in_result", own_field_in_result),
     Fault::lines("own_field_in_update", own_field_in_update),
     Fault::lines("strange_meta_refused", strange_meta_refused),
-    Fault::lines("meta_as_text", meta_as_text),
     Fault::lines(
         "own_method_without_underscore",
         own_method_without_underscore,
@@ -20,7 +19,6 @@ pub(super) const FAULTS: &[Fault] = &[
         "unknown_custom_request_invalid",
         unknown_custom_request_invalid,
     ),
-    Fault::lines("trace_key_misused", trace_key_misused),
 ];
 
 fn own_field_in_result(m: &mut Passing<'_>) {
@@ -45,12 +43,6 @@ fn strange_meta_refused(m: &mut Passing<'_>) {
     }
 }
 
-fn meta_as_text(m: &mut Passing<'_>) {
-    if m.grants("session/new") {
-        m.set("/result/_meta", "anything");
-    }
-}
-
 fn own_method_without_underscore(m: &mut Passing<'_>) {
     if m.grants("session/new") {
         m.tell(json!({"jsonrpc": "2.0", "method": "broken/hello", "params": {}}));
@@ -72,13 +64,4 @@ fn unknown_custom_request_invalid(m: &mut Passing<'_>) {
 /// It answers a request whose method begins with an underscore.
 fn is_custom(m: &Passing<'_>) -> bool {
     matches!(&m.kind, super::wire::Kind::Answer(open) if open.method.starts_with('_'))
-}
-
-fn trace_key_misused(m: &mut Passing<'_>) {
-    if m.grants("session/new") {
-        m.set(
-            "/result/_meta",
-            json!({"traceparent": "the session of Monday"}),
-        );
-    }
 }

@@ -1,7 +1,7 @@
 //! Faults of the client's files: when they are asked for, and how.
 
 use super::{Fault, passing::Passing};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("read_unasked", read_unasked),
@@ -9,7 +9,6 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("file_path_relative", file_path_relative),
     Fault::lines("file_line_zero", file_line_zero),
     Fault::lines("file_error_sinks_turn", file_error_sinks_turn),
-    Fault::lines("file_null_sinks_turn", file_null_sinks_turn),
 ];
 
 /// A prompt that the agent will take.
@@ -66,10 +65,5 @@ fn sink(m: &mut Passing<'_>, bad: bool) {
 fn file_error_sinks_turn(m: &mut Passing<'_>) {
     let reply = m.replies("fs/read_text_file") || m.replies("fs/write_text_file");
     let bad = reply && m.has("/error");
-    sink(m, bad);
-}
-
-fn file_null_sinks_turn(m: &mut Passing<'_>) {
-    let bad = m.replies("fs/write_text_file") && m.value.get("result") == Some(&Value::Null);
     sink(m, bad);
 }

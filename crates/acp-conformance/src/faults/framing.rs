@@ -1,14 +1,13 @@
 //! Faults of lines and bytes: how a message becomes a line, and a line a message.
 
 use super::{Deed, Fault, Way, passing::Passing};
-use serde_json::Value;
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("latin_1_out", latin_1_out),
     Fault::lines("utf8_lost_in", utf8_lost_in),
     Fault::lines("pretty_printed", pretty_printed),
     Fault::lines("two_messages_one_line", two_messages_one_line),
-    Fault::lines("log_after_session_new", log_after_session_new),
+    Fault::lines("log_after_list", log_after_list),
     Fault::lines("tool_prints_to_stdout", tool_prints_to_stdout),
     Fault::lines("tool_reads_stdin", tool_reads_stdin),
     Fault::lines("text_at_the_end_only", text_at_the_end_only),
@@ -16,7 +15,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("long_line_kills", long_line_kills),
     Fault::lines("needlessly_long_line", needlessly_long_line),
     Fault::lines("blank_line_refused", blank_line_refused),
-    Fault::lines("carriage_return_refused", carriage_return_refused),
+    Fault::lines("carriage_return_dropped", carriage_return_dropped),
     Fault::lines("last_line_lost", last_line_lost),
 ];
 
@@ -24,7 +23,7 @@ pub(super) const FAULTS: &[Fault] = &[
 const LIMIT: usize = 65_536;
 
 fn latin_1_out(m: &mut Passing<'_>) {
-    if m.way == Way::ToClient && !m.raw.is_ascii() {
+    if m.agent_says("session/update") && !m.raw.is_ascii() {
         let text = String::from_utf8_lossy(m.raw);
         let bytes: Vec<u8> = text
             .chars()
@@ -35,57 +34,56 @@ fn latin_1_out(m: &mut Passing<'_>) {
 }
 
 fn utf8_lost_in(m: &mut Passing<'_>) {
-    if m.client_says("session/prompt") && !m.raw.is_ascii() {
+    if m.way == Way::ToAgent && !m.raw.is_ascii() {
         let text = String::from_utf8_lossy(m.raw);
         let lost = text.replace(|c: char| !c.is_ascii(), "\u{FFFD}");
         m.write(lost);
     }
 }
 
-fn pretty_printed(m: &mut Passing<'_>) {
-    if m.answers("session/new")
-        && let Ok(pretty) = serde_json::to_string_pretty(&m.value)
-    {
-        m.write(pretty + "\n");
+/// One more message than there was, so that none is lost.
+const HELLO: &str = r#"{"jsonrpc":"2.0","method":"_broken/hello"}"#;
+
+fn after_list(m: &mut Passing<'_>, line: &str) {
+    if m.grants("session/list") {
+        let mut bytes = m.raw.to_vec();
+        bytes.extend_from_slice(line.as_bytes());
+        m.write(bytes);
     }
+}
+
+fn pretty_printed(m: &mut Passing<'_>) {
+    let pretty = HELLO.replace(',', ",\n  ");
+    after_list(m, &format!("{pretty}\n"));
 }
 
 fn two_messages_one_line(m: &mut Passing<'_>) {
-    if m.update() == "available_commands_update" {
-        let line = String::from_utf8_lossy(m.raw).trim_end().to_owned();
-        m.write(format!("{line} {line}\n"));
-    }
+    after_list(m, &format!("{HELLO} {HELLO}\n"));
 }
 
-fn log_after_session_new(m: &mut Passing<'_>) {
-    if m.answers("session/new") {
-        let mut bytes = m.raw.to_vec();
-        bytes.extend_from_slice(b"[info] session created\n");
-        m.write(bytes);
-    }
+fn log_after_list(m: &mut Passing<'_>) {
+    after_list(m, "[info] sessions listed\n");
 }
 
 fn tool_prints_to_stdout(m: &mut Passing<'_>) {
     if m.update() == "tool_call" && m.text("/params/update/kind") == "execute" {
         let mut bytes = m.raw.to_vec();
-        bytes.extend_from_slice(b"hello from a tool\n");
+        bytes.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":\"conformance/noise\"}\n");
         m.write(bytes);
     }
 }
 
-/// The tool's process takes what the client says while it runs.
+/// The tool's process takes the first request that is no business of a session.
 fn tool_reads_stdin(m: &mut Passing<'_>) {
-    if m.is_tool_update() {
-        let id = m.text("/params/update/toolCallId").to_owned();
-        match m.text("/params/update/status") {
-            "in_progress" => m.keep("running", id),
-            "completed" | "failed" => m.keep("running", Value::Null),
-            _ => {}
-        }
+    if m.update() == "tool_call" && m.text("/params/update/kind") == "execute" {
+        m.keep("reads", true);
     } else if m.way == Way::ToAgent
-        && m.note("running").is_string()
-        && m.client_says("session/list")
+        && m.note("reads") == true
+        && m.has("/id")
+        && m.has("/method")
+        && !m.text("/method").starts_with("session/")
     {
+        m.keep("reads", false);
         m.swallow();
     }
 }
@@ -127,9 +125,9 @@ fn blank_line_refused(m: &mut Passing<'_>) {
     }
 }
 
-fn carriage_return_refused(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent && m.raw.ends_with(b"\r\n") && !m.raw.trim_ascii().is_empty() {
-        m.refuse(-32700, "this line ends with a carriage return");
+fn carriage_return_dropped(m: &mut Passing<'_>) {
+    if m.way == Way::ToAgent && m.raw.ends_with(b"\r\n") {
+        m.swallow();
     }
 }
 

@@ -13,7 +13,6 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("other_version_refused", other_version_refused),
     Fault::lines("other_version_echoed", other_version_echoed),
     Fault::lines("v2_shape_refused", v2_shape_refused),
-    Fault::lines("v2_capabilities_taken", v2_capabilities_taken),
     Fault::lines("bad_version_guessed", bad_version_guessed),
     Fault::lines("no_agent_info", no_agent_info),
     Fault::lines("agent_info_without_version", agent_info_without_version),
@@ -23,7 +22,6 @@ pub(super) const FAULTS: &[Fault] = &[
         "wrong_capability_type_refused",
         wrong_capability_type_refused,
     ),
-    Fault::lines("wrong_capability_type_counts", wrong_capability_type_counts),
     Fault::lines("session_new_missing", session_new_missing),
     Fault::lines("marker_as_boolean", marker_as_boolean),
     Fault::lines("advertises_what_fails", advertises_what_fails),
@@ -61,7 +59,11 @@ fn version_0_answered(m: &mut Passing<'_>) {
 }
 
 fn other_version_refused(m: &mut Passing<'_>) {
-    if m.client_says("initialize") && version(m).as_u64().is_some_and(|v| v != 1 && v <= 65535) {
+    if m.client_says("initialize")
+        && version(m)
+            .as_u64()
+            .is_some_and(|v| !(1..=2).contains(&v) && v <= 65535)
+    {
         m.refuse(-32602, "this agent speaks version 1");
     }
 }
@@ -69,6 +71,7 @@ fn other_version_refused(m: &mut Passing<'_>) {
 fn other_version_echoed(m: &mut Passing<'_>) {
     if m.grants("initialize")
         && let Some(asked) = m.asked()["protocolVersion"].as_u64()
+        && asked != 2
     {
         m.set("/result/protocolVersion", asked);
     }
@@ -78,14 +81,6 @@ fn v2_shape_refused(m: &mut Passing<'_>) {
     let shaped = m.has("/params/info") || m.has("/params/capabilities");
     if m.client_says("initialize") && shaped {
         m.refuse(-32602, "unknown fields");
-    }
-}
-
-fn v2_capabilities_taken(m: &mut Passing<'_>) {
-    if m.client_says("initialize")
-        && let Some(taken) = m.unset("/params/capabilities")
-    {
-        m.set("/params/clientCapabilities", taken);
     }
 }
 
@@ -125,7 +120,7 @@ fn capabilities_assumed(m: &mut Passing<'_>) {
 fn needs_all_capabilities(m: &mut Passing<'_>) {
     let fs = at(&m.wire.client, "/fs");
     let half = fs["readTextFile"] == true && fs["writeTextFile"] != true;
-    if m.client_says("session/prompt") && half {
+    if m.client_says("session/new") && half {
         m.refuse(-32603, "cannot work with this client");
     }
 }
@@ -155,15 +150,6 @@ fn is_odd(m: &Passing<'_>) -> bool {
 fn wrong_capability_type_refused(m: &mut Passing<'_>) {
     if m.client_says("initialize") && is_odd(m) {
         m.refuse(-32602, "a capability has the wrong type");
-    }
-}
-
-/// `"fs": "yes"` and the like are taken for a yes.
-fn wrong_capability_type_counts(m: &mut Passing<'_>) {
-    if m.client_says("initialize") && is_odd(m) {
-        let yes = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true,
-            "session": {"notices": {}, "compaction": {}}});
-        m.set("/params/clientCapabilities", yes);
     }
 }
 

@@ -36,23 +36,22 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("error_code_as_string", error_code_as_string),
     Fault::lines("error_without_message", error_without_message),
     Fault::lines("own_code_in_reserved_range", own_code_in_reserved_range),
-    Fault::lines("unknown_error_code_hangs", unknown_error_code_hangs),
+    Fault::lines("client_error_hangs", client_error_hangs),
     Fault::lines("request_id_reused", request_id_reused),
     Fault::lines("ids_confused", ids_confused),
-    Fault::lines("stray_answer_fatal", stray_answer_fatal),
+    Fault::lines("stray_answer_refused", stray_answer_refused),
     Fault::lines("busy_is_deaf", busy_is_deaf),
     Fault::lines("unknown_field_refused", unknown_field_refused),
     Fault::lines(
         "unknown_notification_answered",
         unknown_notification_answered,
     ),
-    Fault::lines("unknown_notification_fatal", unknown_notification_fatal),
     Fault::lines("snake_case_key", snake_case_key),
     Fault::lines("login_code_for_failures", login_code_for_failures),
 ];
 
 fn no_jsonrpc(m: &mut Passing<'_>) {
-    if m.agent_says("session/update") {
+    if m.update() == "tool_call" {
         m.unset("/jsonrpc");
     }
 }
@@ -97,7 +96,7 @@ fn fractional_id_served(m: &mut Passing<'_>) {
 }
 
 fn is_empty_result(m: &Passing<'_>) -> bool {
-    m.way == Way::ToClient && m.get("/result").as_object().is_some_and(|o| o.is_empty())
+    m.answers("authenticate") && m.get("/result").as_object().is_some_and(|o| o.is_empty())
 }
 
 fn empty_result_null(m: &mut Passing<'_>) {
@@ -142,28 +141,44 @@ fn parse_error_fatal(m: &mut Passing<'_>) {
     }
 }
 
-/// Remembers whether the client's last line was a batch, or had an id that cannot be.
-fn note_last(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent && !m.value.is_null() {
-        let batch = m.value.is_array();
-        let bad_id = m.kind == Kind::Call && m.get("/id").is_number() && !m.get("/id").is_i64();
-        m.keep("batch", batch);
-        m.keep("envelope", !batch && !bad_id);
+/// Why a line will be answered without an id; empty if it will not.
+fn unreadable(m: &Passing<'_>) -> &'static str {
+    let params = m.get("/params");
+    let answer = m.value.get("result").is_some() || m.value.get("error").is_some();
+    if m.value.is_array() {
+        "batch"
+    } else if m.value.is_null() || answer && !m.has("/method") {
+        ""
+    } else if m.has("/method") && m.get("/id").is_number() && !m.get("/id").is_i64() {
+        "id"
+    } else if m.kind != Kind::Call || answer || !(params.is_null() || params.is_object()) {
+        "envelope"
+    } else {
+        ""
+    }
+}
+
+/// Swallows the answers to lines that are wrong in this way: they come in the order of the lines.
+fn silent_about(m: &mut Passing<'_>, wrong: &str) {
+    if m.way == Way::ToAgent {
+        let why = unreadable(m);
+        if !why.is_empty() {
+            m.memory.held.push(json!(why));
+        }
+    } else if is_unreadable(m, -32600)
+        && !m.memory.held.is_empty()
+        && m.memory.held.remove(0) == wrong
+    {
+        m.swallow();
     }
 }
 
 fn bad_envelope_silent(m: &mut Passing<'_>) {
-    note_last(m);
-    if is_unreadable(m, -32600) && m.note("envelope") == true {
-        m.swallow();
-    }
+    silent_about(m, "envelope");
 }
 
 fn batch_silent(m: &mut Passing<'_>) {
-    note_last(m);
-    if is_unreadable(m, -32600) && m.note("batch") == true {
-        m.swallow();
-    }
+    silent_about(m, "batch");
 }
 
 fn batch_served(m: &mut Passing<'_>) {
@@ -191,13 +206,14 @@ fn unknown_method_unanswered(m: &mut Passing<'_>) {
 }
 
 fn missing_params_internal_error(m: &mut Passing<'_>) {
-    if m.fails_with(-32602) && (m.asked().is_null() || *m.asked() == json!({})) {
+    let without = m.asked().is_null() || *m.asked() == json!({});
+    if m.fails_with(-32602) && without && !m.answers("authenticate") {
         m.set("/error/code", -32603);
     }
 }
 
 fn absent_params_refused(m: &mut Passing<'_>) {
-    if (m.client_says("session/list") || m.client_says("logout")) && !m.has("/params") {
+    if m.client_says("session/list") && !m.has("/params") {
         m.refuse(-32602, "params are missing");
     }
 }
@@ -228,17 +244,8 @@ fn own_code_in_reserved_range(m: &mut Passing<'_>) {
     }
 }
 
-/// The codes that the two specifications define.
-const KNOWN: [i64; 8] = [
-    -32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002,
-];
-
-fn unknown_error_code_hangs(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent
-        && matches!(m.kind, Kind::Answer(_))
-        && let Some(code) = m.get("/error/code").as_i64()
-        && !KNOWN.contains(&code)
-    {
+fn client_error_hangs(m: &mut Passing<'_>) {
+    if m.way == Way::ToAgent && matches!(m.kind, Kind::Answer(_)) && m.has("/error") {
         m.swallow();
     }
 }
@@ -255,21 +262,24 @@ fn request_id_reused(m: &mut Passing<'_>) {
     }
 }
 
-/// An answer to the agent's request is lost when the client has a request of the same id open.
+/// A request of the client's is lost when the agent has one of the same id open.
 fn ids_confused(m: &mut Passing<'_>) {
+    let id = m.get("/id").clone();
     if m.way == Way::ToAgent
-        && let Kind::Answer(open) = &m.kind
-        && m.wire.open(Way::ToAgent).any(|own| own.id == open.id)
+        && m.kind == Kind::Call
+        && m.wire.open(Way::ToClient).any(|own| own.id == id)
     {
         m.swallow();
     }
 }
 
-fn stray_answer_fatal(m: &mut Passing<'_>) {
+fn stray_answer_refused(m: &mut Passing<'_>) {
     let answer = m.value.get("result").is_some() || m.value.get("error").is_some();
     let stray = answer && m.value.get("id").is_some() && m.kind == Kind::Other;
     if m.way == Way::ToAgent && stray && m.wire.version > 0 {
-        m.deed = Deed::Die;
+        let id = m.get("/id").clone();
+        m.tell(json!({"jsonrpc": "2.0", "id": id,
+            "error": {"code": -32600, "message": "nobody asked this"}}));
     }
 }
 
@@ -322,12 +332,6 @@ fn unknown_notification_answered(m: &mut Passing<'_>) {
         let method = m.text("/method").to_owned();
         m.tell(json!({"jsonrpc": "2.0", "id": null,
             "error": {"code": -32601, "message": format!("no such method: {method}")}}));
-    }
-}
-
-fn unknown_notification_fatal(m: &mut Passing<'_>) {
-    if is_unknown_notification(m) {
-        m.deed = Deed::Die;
     }
 }
 

@@ -10,10 +10,8 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("empty_list_without_key", empty_list_without_key),
     Fault::lines("list_of_all_folders", list_of_all_folders),
     Fault::lines("bad_cursor_ignored", bad_cursor_ignored),
-    Fault::lines("pages_overlap", pages_overlap),
     Fault::lines("list_touches_sessions", list_touches_sessions),
     Fault::lines("time_as_seconds", time_as_seconds),
-    Fault::lines("listed_session_not_there", listed_session_not_there),
     Fault::lines("close_lets_turn_run", close_lets_turn_run),
     Fault::lines("close_keeps_session", close_keeps_session),
     Fault::lines("update_after_close", update_after_close),
@@ -49,22 +47,6 @@ fn bad_cursor_ignored(m: &mut Passing<'_>) {
     }
 }
 
-/// A second page repeats the last session of the first.
-fn pages_overlap(m: &mut Passing<'_>) {
-    if m.grants("session/list") {
-        let second = m.asked()["cursor"].is_string();
-        let last = m.note("last");
-        let sessions = m.get(SESSIONS).as_array().cloned().unwrap_or_default();
-        m.keep("last", sessions.last().cloned().unwrap_or_default());
-        if second
-            && last.is_object()
-            && let Some(list) = m.edit().pointer_mut(SESSIONS).and_then(Value::as_array_mut)
-        {
-            list.insert(0, last);
-        }
-    }
-}
-
 fn each_session(m: &mut Passing<'_>, change: impl Fn(&mut Value)) {
     if m.grants("session/list")
         && let Some(sessions) = m.edit().pointer_mut(SESSIONS).and_then(Value::as_array_mut)
@@ -88,17 +70,6 @@ fn time_as_seconds(m: &mut Passing<'_>) {
             session["updatedAt"] = json!("1795282800");
         }
     });
-}
-
-fn listed_session_not_there(m: &mut Passing<'_>) {
-    if m.grants("session/list")
-        && let Some(mut ghost) = m.get("/result/sessions/0").as_object().cloned()
-    {
-        ghost.insert("sessionId".to_owned(), json!("nobody-has-this-one"));
-        if let Some(list) = m.edit().pointer_mut(SESSIONS).and_then(Value::as_array_mut) {
-            list.push(Value::Object(ghost));
-        }
-    }
 }
 
 /// Closing is answered at once; the session goes on working, and is closed only when it is done.

@@ -8,16 +8,13 @@ use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("two_blocks_in_a_chunk", two_blocks_in_a_chunk),
-    Fault::lines("one_message_id_for_all", one_message_id_for_all),
     Fault::lines("user_echo", user_echo),
     Fault::lines("idle_chatter", idle_chatter),
     Fault::lines("unknown_update", unknown_update),
     Fault::lines("update_for_nobody", update_for_nobody),
-    Fault::lines("used_above_size", used_above_size),
     Fault::lines("used_null", used_null),
     Fault::lines("title_as_number", title_as_number),
     Fault::lines("notice_unasked", notice_unasked),
-    Fault::lines("notice_without_title", notice_without_title),
     Fault::lines("compaction_unasked", compaction_unasked),
     Fault::lines("compaction_ends_twice", compaction_ends_twice),
 ];
@@ -36,18 +33,6 @@ fn two_blocks_in_a_chunk(m: &mut Passing<'_>) {
     if m.update() == "agent_message_chunk" {
         let block = m.get("/params/update/content").clone();
         m.set("/params/update/content", json!([block, block]));
-    }
-}
-
-/// The message after a tool call has the id of the one before it.
-fn one_message_id_for_all(m: &mut Passing<'_>) {
-    if m.update() == "agent_message_chunk" && m.has("/params/update/messageId") {
-        if m.note("id").is_null() {
-            let id = m.get("/params/update/messageId").clone();
-            m.keep("id", id);
-        }
-        let id = m.note("id");
-        m.set("/params/update/messageId", id);
     }
 }
 
@@ -92,15 +77,6 @@ fn update_for_nobody(m: &mut Passing<'_>) {
     }
 }
 
-fn used_above_size(m: &mut Passing<'_>) {
-    if turn_ends(m) {
-        tell_before(
-            m,
-            json!({"sessionUpdate": "usage_update", "used": 2000, "size": 1000}),
-        );
-    }
-}
-
 fn used_null(m: &mut Passing<'_>) {
     if turn_ends(m) {
         tell_before(
@@ -128,15 +104,6 @@ fn notice_unasked(m: &mut Passing<'_>) {
     }
 }
 
-fn notice_without_title(m: &mut Passing<'_>) {
-    if turn_ends(m) && m.wire.client["session"]["notices"].is_object() {
-        tell_before(
-            m,
-            json!({"sessionUpdate": "notice", "severity": "info", "title": ""}),
-        );
-    }
-}
-
 fn compaction(status: &str) -> Value {
     json!({"sessionUpdate": "compaction_update", "compactionId": "c1", "status": status})
 }
@@ -149,7 +116,7 @@ fn compaction_unasked(m: &mut Passing<'_>) {
 }
 
 fn compaction_ends_twice(m: &mut Passing<'_>) {
-    if turn_ends(m) && m.wire.client["session"]["compaction"].is_object() {
+    if turn_ends(m) {
         tell_before(m, compaction("in_progress"));
         tell_before(m, compaction("completed"));
         tell_before(m, compaction("failed"));

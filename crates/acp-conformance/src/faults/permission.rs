@@ -4,7 +4,6 @@ use super::{Fault, passing::Passing};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
-    Fault::lines("permission_skipped", permission_skipped),
     Fault::lines("runs_before_answer", runs_before_answer),
     Fault::lines("options_with_one_id", options_with_one_id),
     Fault::lines("no_options", no_options),
@@ -17,7 +16,6 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("reject_ends_turn", reject_ends_turn),
     Fault::lines("no_reject_offered", no_reject_offered),
     Fault::lines("allow_always_forgotten", allow_always_forgotten),
-    Fault::lines("reject_always_forgotten", reject_always_forgotten),
 ];
 
 const ASK: &str = "session/request_permission";
@@ -46,13 +44,6 @@ fn chosen(m: &Passing<'_>) -> String {
 
 fn selected(id: &Value) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": id}})
-}
-
-fn permission_skipped(m: &mut Passing<'_>) {
-    if m.agent_says(ASK) {
-        let allow = option(m.get("/params/options"), "allow_once");
-        m.respond(selected(&allow));
-    }
 }
 
 /// It asks, and does not wait for what is said.
@@ -152,12 +143,5 @@ fn no_reject_offered(m: &mut Passing<'_>) {
 fn allow_always_forgotten(m: &mut Passing<'_>) {
     if m.replies(ASK) && chosen(m) == "allow_always" {
         allow(m);
-    }
-}
-
-fn reject_always_forgotten(m: &mut Passing<'_>) {
-    if m.replies(ASK) && chosen(m) == "reject_always" {
-        let once = option(&m.asked()["options"], "reject_once");
-        m.turn_into_result(selected(&once));
     }
 }

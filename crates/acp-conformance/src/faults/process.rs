@@ -11,7 +11,6 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::process("deaf_to_sigterm", Habit::DeafToTerm),
     Fault::process("child_left_behind", Habit::LeavesChild),
     Fault::process("outlives_its_stdout", Habit::OutlivesStdout),
-    Fault::process("waits_for_stderr", Habit::WaitsForStderr),
 ];
 
 /// How the process is wrong, whatever is said.
@@ -33,6 +32,4 @@ pub enum Habit {
     LeavesChild,
     /// It goes on when nobody reads its stdout any more.
     OutlivesStdout,
-    /// It writes much to stderr and waits until somebody reads that.
-    WaitsForStderr,
 }

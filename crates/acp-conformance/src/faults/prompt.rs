@@ -22,7 +22,6 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("bad_block_skipped", bad_block_skipped),
     Fault::lines("prompt_as_text_taken", prompt_as_text_taken),
     Fault::lines("second_prompt_swallowed", second_prompt_swallowed),
-    Fault::lines("second_prompt_ends_first", second_prompt_ends_first),
     Fault::lines("empty_prompt_hangs", empty_prompt_hangs),
 ];
 
@@ -210,14 +209,6 @@ fn is_busy(m: &Passing<'_>) -> bool {
 fn second_prompt_swallowed(m: &mut Passing<'_>) {
     if is_busy(m) {
         m.swallow();
-    }
-}
-
-fn second_prompt_ends_first(m: &mut Passing<'_>) {
-    if is_busy(m) {
-        let session = m.session();
-        m.tell_agent_before(json!({"jsonrpc": "2.0", "method": "session/cancel",
-            "params": {"sessionId": session}}));
     }
 }
 

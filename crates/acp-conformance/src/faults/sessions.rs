@@ -20,14 +20,12 @@ pub(super) const FAULTS: &[Fault] = &[
         unknown_session_internal_error,
     ),
     Fault::lines("unknown_session_unnamed", unknown_session_unnamed),
-    Fault::lines("old_session_prompted", old_session_prompted),
+    Fault::lines("any_session_prompted", any_session_prompted),
     Fault::lines("relative_root_dropped", relative_root_dropped),
     Fault::lines("roots_restored", roots_restored),
-    Fault::lines("absent_root_dropped", absent_root_dropped),
     Fault::lines("relative_to_the_root", relative_to_the_root),
     Fault::lines("no_bounds", no_bounds),
     Fault::lines("roots_ignored", roots_ignored),
-    Fault::lines("no_modes", no_modes),
 ];
 
 const OPENING: [&str; 3] = ["session/new", "session/load", "session/resume"];
@@ -156,27 +154,11 @@ fn unknown_session_unnamed(m: &mut Passing<'_>) {
     }
 }
 
-/// A prompt to a session of an earlier connection brings it back by itself.
-fn old_session_prompted(m: &mut Passing<'_>) {
-    let session = m.session();
-    if m.client_says("session/prompt")
-        && m.wire.version == 1
-        && m.note("closed") != json!(session)
-        && !m.wire.sessions.contains(&session)
-    {
-        m.ask_agent(
-            "session/resume",
-            json!({"sessionId": session, "cwd": m.note("cwd"), "mcpServers": []}),
-        );
-    } else if m.grants("session/list")
-        && let Some(cwd) = m.get("/result/sessions/0/cwd").as_str().map(str::to_owned)
-    {
-        m.keep("cwd", cwd);
-    } else if m.grants("session/new") {
-        let cwd = m.asked()["cwd"].clone();
-        m.keep("cwd", cwd);
-    } else if m.grants("session/close") {
-        m.keep("closed", session);
+/// A prompt to a session that is not open here is answered as if it were.
+fn any_session_prompted(m: &mut Passing<'_>) {
+    let open = m.wire.sessions.contains(&m.session());
+    if m.client_says("session/prompt") && m.wire.version == 1 && !open {
+        m.respond(json!({"stopReason": "end_turn"}));
     }
 }
 
@@ -196,33 +178,11 @@ fn relative_root_dropped(m: &mut Passing<'_>) {
     }
 }
 
-/// A session keeps its roots when the client brings it back without any.
+/// A session that comes back reaches everywhere.
 fn roots_restored(m: &mut Passing<'_>) {
-    if m.grants("session/new") {
-        let roots = m.asked()["additionalDirectories"].clone();
-        let session = m.text("/result/sessionId").to_owned();
-        m.keep(&session, roots);
-    } else if m.client_says("session/load") || m.client_says("session/resume") {
-        let roots = m.note(&m.session());
-        let none = m.get(ROOTS).as_array().is_none_or(Vec::is_empty);
-        if none && roots.is_array() {
-            m.set(ROOTS, roots);
-        }
-    }
-}
-
-fn absent_root_dropped(m: &mut Passing<'_>) {
-    if opens(m)
-        && let Some(roots) = m.get(ROOTS).as_array()
-    {
-        let usable = |root: &&Value| {
-            let path = root.as_str().unwrap_or_default();
-            !path.starts_with('/') || std::fs::read_dir(path).is_ok()
-        };
-        let kept: Vec<_> = roots.iter().filter(usable).cloned().collect();
-        if kept.len() < roots.len() {
-            m.set(ROOTS, kept);
-        }
+    let back = m.client_says("session/load") || m.client_says("session/resume");
+    if back && m.get("/params").is_object() && m.get(ROOTS).as_array().is_none_or(Vec::is_empty) {
+        m.set(ROOTS, json!(["/"]));
     }
 }
 
@@ -230,7 +190,7 @@ fn absent_root_dropped(m: &mut Passing<'_>) {
 fn relative_to_the_root(m: &mut Passing<'_>) {
     if opens(m)
         && let Some(root) = m.get("/params/additionalDirectories/0").as_str()
-        && std::path::Path::new(root).is_dir()
+        && root.starts_with('/')
         && m.get("/params/cwd").is_string()
     {
         let root = root.to_owned();
@@ -242,9 +202,15 @@ fn relative_to_the_root(m: &mut Passing<'_>) {
     }
 }
 
+/// The whole disk is one of the roots.
 fn no_bounds(m: &mut Passing<'_>) {
-    if m.client_says("session/new") && m.get("/params/cwd").is_string() && !m.has(ROOTS) {
-        m.set(ROOTS, json!(["/"]));
+    let mut roots = m.get(ROOTS).as_array().cloned().unwrap_or_default();
+    let right = roots
+        .iter()
+        .all(|root| root.is_string() && !is_relative(root));
+    if m.client_says("session/new") && m.get("/params/cwd").is_string() && right {
+        roots.push(json!("/"));
+        m.set(ROOTS, roots);
     }
 }
 
@@ -255,11 +221,5 @@ fn roots_ignored(m: &mut Passing<'_>) {
             .is_some_and(|roots| !roots.is_empty())
     {
         m.unset(ROOTS);
-    }
-}
-
-fn no_modes(m: &mut Passing<'_>) {
-    if m.grants("session/new") {
-        m.unset("/result/modes");
     }
 }

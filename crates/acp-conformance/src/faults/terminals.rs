@@ -1,4 +1,5 @@
-//! Faults of the client's terminals: when they are asked for, and whether they are given back.
+//! Faults of the client's terminals: when they are asked for, and whether they are given back. An agent may have
+//! no use for them, so the fault makes some at the beginning of a prompt.
 
 use super::{Fault, passing::Passing};
 use serde_json::json;
@@ -6,72 +7,71 @@ use serde_json::json;
 pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("terminal_unasked", terminal_unasked),
     Fault::lines("terminal_leaked", terminal_leaked),
-    Fault::lines("terminal_leaked_on_cancel", terminal_leaked_on_cancel),
     Fault::lines("terminal_used_after_release", terminal_used_after_release),
     Fault::lines("terminal_cwd_relative", terminal_cwd_relative),
-    Fault::lines(
-        "terminal_without_exit_code_hangs",
-        terminal_without_exit_code_hangs,
-    ),
 ];
 
-fn terminal_unasked(m: &mut Passing<'_>) {
-    let session = m.session();
-    if m.client_says("session/prompt")
+const CREATE: &str = "terminal/create";
+const RELEASE: &str = "terminal/release";
+
+/// A prompt that the agent will take, from a client that has terminals, or has none.
+fn prompt_begins(m: &Passing<'_>, terminals: bool) -> bool {
+    m.client_says("session/prompt")
         && m.wire.version == 1
-        && m.wire.client["terminal"] != true
-        && m.wire.sessions.contains(&session)
+        && (m.wire.client["terminal"] == true) == terminals
+        && m.wire.sessions.contains(&m.session())
         && m.get("/params/prompt/0").is_object()
-    {
-        m.ask_client(
-            "terminal/create",
-            json!({"sessionId": session, "command": "true"}),
-        );
+}
+
+fn create(m: &mut Passing<'_>, cwd: &str) {
+    let session = m.session();
+    m.ask_client(
+        CREATE,
+        json!({"sessionId": session, "command": "true", "cwd": cwd}),
+    );
+}
+
+fn terminal_unasked(m: &mut Passing<'_>) {
+    if prompt_begins(m, false) {
+        create(m, "/");
     }
 }
 
 fn terminal_leaked(m: &mut Passing<'_>) {
-    if m.agent_says("terminal/release") && m.note(&m.session()) != true {
-        m.respond(json!({}));
+    if prompt_begins(m, true) {
+        create(m, "/");
     }
-    note_cancel(m);
 }
 
-fn terminal_leaked_on_cancel(m: &mut Passing<'_>) {
-    if m.agent_says("terminal/release") && m.note(&m.session()) == true {
-        m.respond(json!({}));
-    }
-    note_cancel(m);
-}
-
-/// Remembers whether the prompt that runs in a session was cancelled.
-fn note_cancel(m: &mut Passing<'_>) {
+/// What is asked about the terminal that this answer is about.
+fn ask_about(m: &mut Passing<'_>, method: &str, terminal: &serde_json::Value) {
     let session = m.session();
-    if m.client_says("session/cancel") {
-        m.keep(&session, true);
-    } else if m.client_says("session/prompt") {
-        m.keep(&session, false);
+    m.ask_client(
+        method,
+        json!({"sessionId": session, "terminalId": terminal}),
+    );
+}
+
+fn release_made(m: &mut Passing<'_>) {
+    if m.answers_ours(CREATE) {
+        let terminal = m.get("/result/terminalId").clone();
+        ask_about(m, RELEASE, &terminal);
     }
 }
 
 fn terminal_used_after_release(m: &mut Passing<'_>) {
-    if m.replies("terminal/release") {
-        let params = m.asked().clone();
-        m.ask_client("terminal/output", params);
+    if prompt_begins(m, true) {
+        create(m, "/");
+    } else if m.answers_ours(RELEASE) {
+        let terminal = m.asked()["terminalId"].clone();
+        ask_about(m, "terminal/output", &terminal);
     }
+    release_made(m);
 }
 
 fn terminal_cwd_relative(m: &mut Passing<'_>) {
-    if m.agent_says("terminal/create") {
-        m.set("/params/cwd", ".");
+    if prompt_begins(m, true) {
+        create(m, ".");
     }
-}
-
-fn terminal_without_exit_code_hangs(m: &mut Passing<'_>) {
-    if m.replies("terminal/wait_for_exit")
-        && m.get("/result").is_object()
-        && !m.has("/result/exitCode")
-    {
-        m.swallow();
-    }
+    release_made(m);
 }

@@ -11,7 +11,6 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("never_in_progress", never_in_progress),
     Fault::lines("call_left_open", call_left_open),
     Fault::lines("final_call_reopened", final_call_reopened),
-    Fault::lines("content_lost_at_end", content_lost_at_end),
     Fault::lines("bare_text_content", bare_text_content),
     Fault::lines("relative_location", relative_location),
     Fault::lines("line_zero", line_zero),
@@ -98,12 +97,6 @@ fn final_call_reopened(m: &mut Passing<'_>) {
             "toolCallId": m.get("/params/update/toolCallId"), "status": "in_progress"});
         m.tell(again);
         m.tell(last);
-    }
-}
-
-fn content_lost_at_end(m: &mut Passing<'_>) {
-    if is_final(m) && live(m) && m.has(CONTENT) {
-        m.set(CONTENT, json!([]));
     }
 }
 

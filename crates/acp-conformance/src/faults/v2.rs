@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("v2_newer_version_refused", v2_newer_version_refused),
     Fault::lines("v2_no_version_wrong_code", v2_no_version_wrong_code),
-    Fault::lines("v2_second_initialize_refused", v2_second_initialize_refused),
     Fault::lines("v2_null_id_taken", v2_null_id_taken),
     Fault::lines("v2_error_without_id", v2_error_without_id),
     Fault::lines("v2_call_as_in_v1", v2_call_as_in_v1),
@@ -20,14 +19,9 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("v2_unsupported_content_code", v2_unsupported_content_code),
     Fault::lines("v2_any_call_cancellable", v2_any_call_cancellable),
     Fault::lines(
-        "v2_own_kind_without_underscore",
-        v2_own_kind_without_underscore,
-    ),
-    Fault::lines(
         "v2_malformed_block_is_unknown",
         v2_malformed_block_is_unknown,
     ),
-    Fault::lines("v2_value_not_offered", v2_value_not_offered),
     Fault::lines("v2_command_with_slash", v2_command_with_slash),
     Fault::lines("v2_options_null", v2_options_null),
 ];
@@ -49,12 +43,6 @@ fn v2_newer_version_refused(m: &mut Passing<'_>) {
 fn v2_no_version_wrong_code(m: &mut Passing<'_>) {
     if m.answers("initialize") && m.fails_with(-32022) {
         m.set("/error/code", -32602);
-    }
-}
-
-fn v2_second_initialize_refused(m: &mut Passing<'_>) {
-    if v2(m) && m.client_says("initialize") {
-        m.refuse(-32600, "already initialized");
     }
 }
 
@@ -164,12 +152,6 @@ fn v2_any_call_cancellable(m: &mut Passing<'_>) {
     }
 }
 
-fn v2_own_kind_without_underscore(m: &mut Passing<'_>) {
-    if is_call(m) && m.has("/params/update/kind") {
-        m.set("/params/update/kind", "shell");
-    }
-}
-
 /// A text block without text is passed over, as one of a type that nobody knows.
 fn v2_malformed_block_is_unknown(m: &mut Passing<'_>) {
     if v2(m)
@@ -186,12 +168,6 @@ fn v2_malformed_block_is_unknown(m: &mut Passing<'_>) {
             };
             m.set("/params/prompt", kept);
         }
-    }
-}
-
-fn v2_value_not_offered(m: &mut Passing<'_>) {
-    if v2(m) && m.grants("session/new") && m.has("/result/configOptions/0") {
-        m.set("/result/configOptions/0/currentValue", "nobody-offers-this");
     }
 }
 

@@ -23,6 +23,9 @@ pub struct Mutations {
     /// Only these faults.
     #[arg(long)]
     only: Vec<String>,
+    /// Only a few cases a fault: quick, and blind to most false alarms.
+    #[arg(long)]
+    near: bool,
     /// How many cases are played at once.
     #[arg(long)]
     jobs: Option<usize>,
@@ -33,7 +36,7 @@ pub struct Mutations {
     #[arg(long, default_value_t = 10)]
     patience: u64,
     /// Milliseconds to wait for a line of a broken one; what comes out wrong is tried again with more.
-    #[arg(long, default_value_t = 3000)]
+    #[arg(long, default_value_t = 2000)]
     hurry: u64,
     /// What is printed.
     #[arg(long, value_enum, default_value_t = Format::Markdown)]
@@ -77,11 +80,7 @@ impl Mutations {
     ///
     /// # Errors
     /// Something is missing or cannot be started.
-    pub fn run(
-        &self,
-        out: &mut dyn Write,
-        progress: &(dyn Fn(&str) + Sync),
-    ) -> Result<bool, String> {
+    pub fn run(&self, out: &mut dyn Write, progress: &dyn Fn(&str)) -> Result<bool, String> {
         let profile = self.profile.as_deref().map(Profile::find).transpose();
         let words = self.agent.as_deref().unwrap_or_default().split_whitespace();
         let agent = Agent {
@@ -102,6 +101,7 @@ impl Mutations {
             proxy: &proxy()?,
             options: &options,
             patience: Duration::from_millis(self.hurry),
+            near: self.near,
             only: &self.only,
         };
         let over = |row: &Row| progress(&line(row));

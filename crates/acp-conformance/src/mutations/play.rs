@@ -1,6 +1,6 @@
 //! play: the suite through the proxy, once without and once with each fault, as few cases as will do.
 
-use super::{Expected, Row, Table};
+use super::{Expected, ExpectedFault, Row, Table};
 use crate::{
     Agent, Case, Facts, Options, Outcome,
     broken::{Recording, recordings},
@@ -11,10 +11,7 @@ use serde_json::Value;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -31,6 +28,8 @@ pub struct Plan<'a> {
     pub options: &'a Options,
     /// How long a step waits while a fault is tried. Rows that come out wrong are tried again with the usual patience.
     pub patience: Duration,
+    /// Only a few cases a fault, those that name its rules first: quick, and blind to most false alarms.
+    pub near: bool,
     /// Only these faults; all if there are none.
     pub only: &'a [String],
 }
@@ -42,9 +41,20 @@ type Parsed = Vec<Vec<(Way, Vec<u8>, Value)>>;
 struct Heard<'a> {
     case: &'a Case,
     said: Parsed,
+    /// What fails without any fault.
+    wrong: BTreeSet<String>,
 }
 
-/// Play all, and hold what comes against the table.
+/// So many false alarms of one fault are looked at twice: more say nothing new.
+const ENOUGH: usize = 2;
+/// So many cases at least are played of those that are near to a fault.
+const NEAR: usize = 3;
+/// The rules about how a process begins, ends, and what it leaves behind.
+const OF_THE_PROCESS: [&str; 6] = ["TR-3", "TR-4", "TR-6", "TR-7", "TR-11", "INIT-14"];
+/// So many faults are tried side by side.
+const AT_ONCE: usize = 60;
+
+/// Play all, and hold what comes against the table. `over` is told of each fault.
 ///
 /// # Errors
 /// The agent or the proxy cannot be started, or nothing can be written down.
@@ -52,82 +62,120 @@ pub fn mutations(
     plan: &Plan<'_>,
     expected: &Expected,
     rules: &BTreeSet<String>,
-    over: &(dyn Fn(&Row) + Sync),
+    over: &dyn Fn(&Row),
 ) -> Result<Table, String> {
     let begun = Instant::now();
     let folder = tempfile::tempdir().map_err(|error| format!("no folder to write to: {error}"))?;
     let facts = play_all(&[], &plan.through(&[]), plan.options, None, &|_| ())?.facts;
-    let (heard, wrong) = without_fault(plan, &facts, folder.path())?;
+    let heard = without_fault(plan, &facts, folder.path())?;
     let wanted = |fault: &&Fault| plan.only.is_empty() || plan.only.iter().any(|n| n == fault.name);
-    let faults: Vec<_> = faults::all().filter(wanted).collect();
-    let rows = Mutex::new(Vec::new());
-    let tried = in_parallel(plan.options.jobs, faults.len(), &|index| {
-        let Some(known) = expected.faults.get(faults[index].name) else {
-            return Ok(());
-        };
-        let row = row(plan, &facts, faults[index], &heard, known)?;
-        over(&row);
-        rows.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((index, row));
-        Ok(())
-    });
-    tried?;
-    let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    rows.sort_by_key(|(index, _)| *index);
+    let tried: Vec<_> = faults::all()
+        .filter(wanted)
+        .filter_map(|fault| Some((fault, expected.faults.get(fault.name)?)))
+        .collect();
+    let mut rows = Vec::new();
+    // So that something is seen while it goes on.
+    for some in tried.chunks(AT_ONCE) {
+        let played = some_rows(plan, &facts, &heard, some)?;
+        played.iter().for_each(over);
+        rows.extend(played);
+    }
     let broken = expected.broken();
     let reasoned = |rule: &String| expected.without.contains_key(rule);
     let unbroken = rules
         .iter()
         .filter(|rule| !broken.contains(rule.as_str()) && !reasoned(rule));
+    let wrong = heard
+        .iter()
+        .filter(|heard| !heard.wrong.is_empty())
+        .map(|heard| {
+            let wrong: Vec<_> = heard.wrong.iter().map(String::as_str).collect();
+            format!("{}: {}", heard.case.name, wrong.join(", "))
+        });
     Ok(Table {
-        wrong_without_fault: wrong,
-        rows: rows.into_iter().map(|(_, row)| row).collect(),
+        wrong_without_fault: wrong.collect(),
+        rows,
         unbroken: unbroken.cloned().collect(),
         took: begun.elapsed(),
     })
 }
 
-fn row(
+/// Some faults, side by side.
+fn some_rows(
     plan: &Plan<'_>,
     facts: &Facts,
-    fault: &Fault,
     heard: &[Heard<'_>],
-    known: &super::ExpectedFault,
-) -> Result<Row, String> {
-    let touched: Vec<_> = heard
+    tried: &[(&Fault, &ExpectedFault)],
+) -> Result<Vec<Row>, String> {
+    let mut rows: Vec<_> = tried
         .iter()
-        .filter(|heard| changes(fault, &heard.said))
+        .map(|(fault, known)| Row {
+            fault: fault.name.to_owned(),
+            does: known.does.clone(),
+            breaks: known.breaks.clone(),
+            failed: BTreeSet::new(),
+            cases: 0,
+        })
         .collect();
-    let mut row = Row {
-        fault: fault.name.to_owned(),
-        does: known.does.clone(),
-        breaks: known.breaks.clone(),
-        failed: BTreeSet::new(),
-        cases: touched.len(),
+    let touched = in_parallel(plan.options.jobs, rows.len(), &|fault| {
+        let (fault_itself, known) = tried[fault];
+        let touched = heard.iter().enumerate();
+        let touched = touched.filter(|(_, heard)| heard.is_changed_by(fault_itself));
+        let mut touched: Vec<_> = touched.map(|(case, _)| (fault, case)).collect();
+        if plan.near {
+            // Those that name a rule which it breaks come first, one for each rule at least.
+            let names = |case: usize| {
+                let rules = heard[case].case.rules();
+                let broken = rules.iter().filter(|rule| known.breaks.contains(**rule));
+                broken.map(ToString::to_string).collect::<Vec<_>>()
+            };
+            touched.sort_by_key(|(_, case)| names(*case).is_empty());
+            let mut seen = BTreeSet::new();
+            let mut kept = 0;
+            touched.retain(|(_, case)| {
+                let new = names(*case)
+                    .into_iter()
+                    .filter(|rule| seen.insert(rule.clone()));
+                let keep = new.count() > 0 || kept < NEAR;
+                kept += usize::from(keep);
+                keep
+            });
+        }
+        Ok(touched)
+    })?;
+    let pairs = touched.concat();
+    let play = |(fault, case): (usize, usize), patience| {
+        let fault = tried[fault].0.name.to_owned();
+        let agent = plan.through(&["--fault".to_owned(), fault]);
+        let outcome = one(heard[case].case, &agent, plan.options, patience, facts)?;
+        let failed = failures(&outcome);
+        Ok(failed
+            .difference(&heard[case].wrong)
+            .cloned()
+            .collect::<BTreeSet<_>>())
     };
-    let agent = plan.through(&["--fault".to_owned(), fault.name.to_owned()]);
-    let mut strange = Vec::new();
-    for heard in touched {
-        let failed = failures(&one(
-            heard.case,
-            &agent,
-            plan.options,
-            plan.patience,
-            facts,
-        )?);
+    let failed = in_parallel(plan.options.jobs, pairs.len(), &|index| {
+        play(pairs[index], plan.patience)
+    })?;
+    let mut strange: Vec<(usize, usize)> = Vec::new();
+    for (pair, failed) in pairs.iter().zip(failed) {
+        let row = &mut rows[pair.0];
+        row.cases += 1;
+        let before = strange.iter().filter(|(fault, _)| *fault == pair.0).count();
         if failed.is_subset(&row.breaks) {
             row.failed.extend(failed);
-        } else {
-            strange.push(heard.case);
+        } else if before < ENOUGH {
+            strange.push(*pair);
         }
     }
     // A busy machine must not look like a fault: what comes out wrong is tried again, with patience.
-    for case in strange {
-        let outcome = one(case, &agent, plan.options, plan.options.patience, facts)?;
-        row.failed.extend(failures(&outcome));
+    let failed = in_parallel(plan.options.jobs, strange.len(), &|index| {
+        play(strange[index], plan.options.patience)
+    })?;
+    for (pair, failed) in strange.iter().zip(failed) {
+        rows[pair.0].failed.extend(failed);
     }
-    Ok(row)
+    Ok(rows)
 }
 
 fn one(
@@ -150,26 +198,25 @@ fn one(
         .ok_or_else(|| format!("{} was not played", case.name))
 }
 
-/// The rules that failed; a case that ended without naming one stands in brackets.
+/// The rules that failed; in brackets what makes the runner blame itself. A case that ended at a step without
+/// a rule says nothing: what it did not reach did not fail.
 fn failures(outcome: &Outcome) -> BTreeSet<String> {
-    let mut failed: BTreeSet<_> = outcome
-        .findings()
-        .map(|(rule, _)| rule.to_owned())
-        .collect();
-    if let Some(fault) = &outcome.fault {
-        failed.insert(format!("({}: {fault})", outcome.case));
-    } else if let Some(finding) = &outcome.broken
-        && failed.is_empty()
-    {
-        failed.insert(format!("({}: {finding})", outcome.case));
-    }
-    failed
+    let failed = outcome.findings().map(|(rule, _)| rule.to_owned());
+    let fault = outcome
+        .fault
+        .iter()
+        .map(|fault| format!("({}: {fault})", outcome.case));
+    failed.chain(fault).collect()
 }
 
-/// Would the fault change anything of what was said?
-fn changes(fault: &Fault, said: &Parsed) -> bool {
-    fault.habit().is_some()
-        || said.iter().any(|process| {
+impl Heard<'_> {
+    /// Would the fault change anything of what was said? One of the process can only be seen where a case looks at it.
+    fn is_changed_by(&self, fault: &Fault) -> bool {
+        if fault.habit().is_some() {
+            let rules = self.case.rules();
+            return rules.iter().any(|rule| OF_THE_PROCESS.contains(rule));
+        }
+        self.said.iter().any(|process| {
             let mut breaker = Breaker::new(Some(fault));
             process.iter().any(|(way, raw, value)| {
                 !breaker
@@ -177,39 +224,27 @@ fn changes(fault: &Fault, said: &Parsed) -> bool {
                     .is_as_it_was(*way, raw)
             })
         })
+    }
 }
 
+/// A case that ends early without naming a rule is wrong here, too.
 fn without_fault<'a>(
     plan: &Plan<'a>,
     facts: &Facts,
     folder: &Path,
-) -> Result<(Vec<Heard<'a>>, Vec<String>), String> {
-    let found = Mutex::new(Vec::new());
+) -> Result<Vec<Heard<'a>>, String> {
     in_parallel(plan.options.jobs, plan.cases.len(), &|index| {
         let case = &plan.cases[index];
         let folder: PathBuf = folder.join(index.to_string());
         std::fs::create_dir(&folder).map_err(|error| error.to_string())?;
         let agent = plan.through(&["--record".to_owned(), folder.display().to_string()]);
         let outcome = one(case, &agent, plan.options, plan.options.patience, facts)?;
-        let wrong = failures(&outcome);
+        let mut wrong = failures(&outcome);
+        wrong.extend(outcome.broken.iter().map(|finding| format!("({finding})")));
         let said = recordings(&folder).map_err(|error| error.to_string())?;
         let said = said.into_iter().map(parsed).collect();
-        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.push((index, Heard { case, said }, wrong));
-        Ok(())
-    })?;
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.sort_by_key(|(index, ..)| *index);
-    let mut wrong = Vec::new();
-    let mut heard = Vec::new();
-    for (_, case, failed) in found {
-        if !failed.is_empty() {
-            let failed: Vec<_> = failed.into_iter().collect();
-            wrong.push(format!("{}: {}", case.case.name, failed.join(", ")));
-        }
-        heard.push(case);
-    }
-    Ok((heard, wrong))
+        Ok(Heard { case, said, wrong })
+    })
 }
 
 fn parsed(recording: Recording) -> Vec<(Way, Vec<u8>, Value)> {
@@ -245,31 +280,35 @@ impl Plan<'_> {
     }
 }
 
-/// Do `work` for each index below `many`, so many at once.
-fn in_parallel(
+/// What `work` makes of each index below `many`, so many at once.
+fn in_parallel<T: Send>(
     jobs: usize,
     many: usize,
-    work: &(dyn Fn(usize) -> Result<(), String> + Sync),
-) -> Result<(), String> {
+    work: &(dyn Fn(usize) -> Result<T, String> + Sync),
+) -> Result<Vec<T>, String> {
     let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
+    let worker = || {
+        let mut made = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= many {
+                return Ok(made);
+            }
+            made.push((index, work(index)?));
+        }
+    };
+    let made: Result<Vec<_>, String> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..jobs.clamp(1, many.max(1)))
-            .map(|_| {
-                scope.spawn(|| {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        if index >= many {
-                            return Ok(());
-                        }
-                        work(index)?;
-                    }
-                })
-            })
+            .map(|_| scope.spawn(worker))
             .collect();
-        workers.into_iter().try_for_each(|worker| {
+        let join = |worker: std::thread::ScopedJoinHandle<'_, _>| {
             worker
                 .join()
                 .unwrap_or_else(|_| Err("the runner panicked".to_owned()))
-        })
-    })
+        };
+        workers.into_iter().map(join).collect()
+    });
+    let mut made: Vec<_> = made?.into_iter().flatten().collect();
+    made.sort_by_key(|(index, _)| *index);
+    Ok(made.into_iter().map(|(_, thing)| thing).collect())
 }

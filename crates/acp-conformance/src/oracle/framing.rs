@@ -3,6 +3,8 @@
 use super::Found;
 use serde_json::Value;
 
+/// The official TypeScript client reads no longer line. Unit: bytes.
+const LONGEST: usize = 32 << 20;
 /// No message is looked for in more lines than these.
 const MOST_LINES: usize = 2000;
 
@@ -27,6 +29,9 @@ impl Framing {
     }
 
     pub(super) fn heard(&mut self, line: &[u8], found: &mut Found) -> Line {
+        if line.len() > LONGEST {
+            found.broken("TR-9", format!("it has {} bytes", line.len()));
+        }
         let (line, has_end) = match line.strip_suffix(b"\n") {
             Some(line) => (line, true),
             None => (line, false),
