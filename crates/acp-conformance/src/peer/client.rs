@@ -153,6 +153,10 @@ impl Client {
             return error(id, -32602, "path or content is missing");
         };
         let path = Path::new(path);
+        // Else it would land where the runner happens to be.
+        if !path.is_absolute() {
+            return error(id, -32602, "path is relative");
+        }
         let written = path.parent().map_or(Ok(()), fs::create_dir_all);
         if let Err(fault) = written.and_then(|()| fs::write(path, text)) {
             return error(id, -32603, &fault.to_string());
