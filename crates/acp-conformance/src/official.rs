@@ -42,9 +42,9 @@ pub(crate) struct Fault {
 }
 
 static V1: LazyLock<Official> =
-    LazyLock::new(|| Official::read(include_str!("../../../conformance/schema/v1.json")));
+    LazyLock::new(|| Official::read(include_str!(concat!(env!("OUT_DIR"), "/v1.json"))));
 static V2: LazyLock<Official> =
-    LazyLock::new(|| Official::read(include_str!("../../../conformance/schema/v2.json")));
+    LazyLock::new(|| Official::read(include_str!(concat!(env!("OUT_DIR"), "/v2.json"))));
 
 /// The schema of this version.
 pub(crate) fn official(version: u64) -> &'static Official {
