@@ -3,7 +3,9 @@
 use crate::{
     barrier::Barrier,
     dialect::Dialect,
+    envelope::RequestId,
     fault::Fault,
+    key_page::KeyPages,
     login::{Login, LogsIn},
     news::Takes,
     peer::Peer,
@@ -16,6 +18,7 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 use turnery_agent::{Agent, OpenError, OpenRequest, Session};
+use turnery_models::MissingKey;
 
 /// One connection. Shared by the handlers of its methods; no lock is held across an await.
 pub(crate) struct Connection {
@@ -75,6 +78,8 @@ impl From<ClientCapabilities> for Abilities {
 /// What a handler knows of the request that it answers.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestScope {
+    /// Its id.
+    pub(crate) id: RequestId,
     /// Fires when the client takes the request back.
     pub(crate) cancel: CancellationToken,
     /// Fires once the answer is in the write queue.
@@ -84,8 +89,9 @@ pub(crate) struct RequestScope {
 }
 
 impl RequestScope {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(id: RequestId) -> Self {
         Self {
+            id,
             cancel: CancellationToken::new(),
             answered: CancellationToken::new(),
             after: Arc::default(),
@@ -112,6 +118,20 @@ impl Connection {
     /// How a person logs in.
     pub(crate) fn login(&self) -> Option<&Login> {
         self.login.as_ref()
+    }
+
+    /// Where a person can be sent for a key: only by a client that said it does so (ELIC-1).
+    pub(crate) fn pages(&self) -> Option<KeyPages> {
+        let pages = self.login.as_ref()?.pages.as_ref()?;
+        self.abilities().logs_in.url.then(|| Arc::clone(pages))
+    }
+
+    /// The key that the session would lack that begins next.
+    pub(crate) fn missing_key(&self) -> Option<MissingKey> {
+        match self.agent.ready(&self.likely_request()?) {
+            Err(OpenError::Key(missing)) => Some(missing),
+            Ok(()) | Err(_) => None,
+        }
     }
 
     /// No session begins any more.

@@ -5,6 +5,7 @@
 
 use crate::{
     commands,
+    key_page::KeyPages,
     news::Takes,
     options,
     outbox::info,
@@ -31,11 +32,16 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Whoever answers questions. `forms`: those of the model too.
-    pub(crate) fn person(self, peer: &Arc<Peer>, forms: bool) -> Arc<dyn Client> {
+    /// Whoever answers questions. `forms`: those of the model too. `pages`: and gives keys.
+    pub(crate) fn person(
+        self,
+        peer: &Arc<Peer>,
+        forms: bool,
+        pages: Option<KeyPages>,
+    ) -> Arc<dyn Client> {
         let peer = Arc::clone(peer);
         match self {
-            Self::V1 => Arc::new(permission::Person { peer, forms }),
+            Self::V1 => Arc::new(permission::Person { peer, forms, pages }),
             Self::V2 => Arc::new(v2::Person(peer)),
         }
     }

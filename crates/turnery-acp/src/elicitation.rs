@@ -17,7 +17,7 @@ const FIELD: &str = "answer";
 
 /// Read by hand, so that an action nobody knows is told apart (ELIC-4).
 #[derive(Deserialize)]
-struct Answered {
+pub(crate) struct Answered {
     action: String,
     #[serde(default)]
     content: Option<Map<String, Value>>,
@@ -49,6 +49,17 @@ fn to_wire(question: Question) -> CreateElicitationRequest {
     let schema = ElicitationSchema::new().property(FIELD, field, true);
     let form = ElicitationFormMode::new(ElicitationScope::Session(scope), schema);
     CreateElicitationRequest::new(ElicitationMode::Form(form), question.text)
+}
+
+/// Whether the person agrees to open what they were sent to (ELIC-4).
+pub(crate) fn is_accepted(answer: Result<Answered, PeerError>) -> bool {
+    match answer {
+        Ok(answered) => answered.action == "accept",
+        Err(error) => {
+            tracing::debug!("nobody was sent to a page: {error}");
+            false
+        }
+    }
 }
 
 /// Only an `accept` with the field in it is an answer.

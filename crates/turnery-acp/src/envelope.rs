@@ -1,6 +1,7 @@
 //! Envelope: what a line of input is, before anybody looks at its parameters.
 
 use crate::fault::{INVALID_REQUEST, PARSE};
+use agent_client_protocol_schema::v1;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
 
@@ -55,6 +56,16 @@ impl RequestId {
             b'n' => Some(Self::Null),
             b'"' => serde_json::from_str(raw).ok().map(Self::Text),
             _ => raw.parse().ok().map(Self::Number),
+        }
+    }
+}
+
+impl From<&RequestId> for v1::RequestId {
+    fn from(id: &RequestId) -> Self {
+        match id {
+            RequestId::Null => Self::Null,
+            RequestId::Number(number) => Self::Number(*number),
+            RequestId::Text(text) => Self::Str(text.clone()),
         }
     }
 }

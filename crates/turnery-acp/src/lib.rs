@@ -16,6 +16,7 @@ mod elicitation;
 mod envelope;
 mod fault;
 mod files;
+mod key_page;
 mod login;
 mod methods;
 mod news;
@@ -43,6 +44,7 @@ mod writer;
 
 pub use agent_client_protocol_schema::v1::StopReason;
 pub use bounds::LINE_LIMIT;
+pub use key_page::{KeyPage, KeyPages};
 pub use login::Login;
 pub use serve::{ExitReason, ServeOptions, serve};
 pub use stdio::{Input, Output, Stdio};

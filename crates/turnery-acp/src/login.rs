@@ -1,6 +1,7 @@
 //! Login: how a person gives the agent a key. The key itself never passes the protocol: it is typed in a
-//! terminal (AUTH-9, ELIC-3).
+//! terminal, or on a page that the host serves (AUTH-9, ELIC-3).
 
+use crate::key_page::KeyPages;
 use agent_client_protocol_schema::v1::{
     AuthMethod, AuthMethodAgent, AuthMethodTerminal, ClientCapabilities, Meta,
 };
@@ -12,6 +13,9 @@ pub(crate) const NONE: &str = "none";
 
 /// The login in a terminal.
 pub(crate) const TERMINAL: &str = "login";
+
+/// The login on a page of the host's.
+pub(crate) const PAGE: &str = "page";
 
 /// What clients with a dialect of their own say, and want to hear, of a login in a terminal (G-27).
 const DIALECT: &str = "terminal-auth";
@@ -28,6 +32,8 @@ pub struct Login {
     pub env: BTreeMap<String, String>,
     /// Forgets all keys that such a flow has kept, or says why not.
     pub forget: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
+    /// Opens a page on which a person can give a key, where the host has a way to.
+    pub pages: Option<KeyPages>,
 }
 
 impl fmt::Debug for Login {
@@ -46,6 +52,8 @@ pub(crate) struct LogsIn {
     pub(crate) terminal: bool,
     /// It runs what stands in `_meta` of a method.
     pub(crate) dialect: bool,
+    /// It shows a person an address to open (ELIC-1).
+    pub(crate) url: bool,
 }
 
 impl From<&ClientCapabilities> for LogsIn {
@@ -54,6 +62,7 @@ impl From<&ClientCapabilities> for LogsIn {
         Self {
             terminal: said.auth.terminal,
             dialect: dialect.is_some_and(|value| value == true),
+            url: said.elicitation.as_ref().is_some_and(|it| it.url.is_some()),
         }
     }
 }
@@ -80,6 +89,12 @@ pub(crate) fn methods(login: Option<&Login>, client: LogsIn) -> Vec<AuthMethod> 
         let method = AuthMethodAgent::new(TERMINAL, name)
             .description(description)
             .meta(meta);
+        methods.push(AuthMethod::Agent(method));
+    }
+    if client.url && login.pages.is_some() {
+        let method = AuthMethodAgent::new(PAGE, "Type the missing key in the browser").description(
+            "On a page of the machine that turnery runs on, which nobody else can open".to_owned(),
+        );
         methods.push(AuthMethod::Agent(method));
     }
     methods

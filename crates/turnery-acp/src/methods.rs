@@ -46,7 +46,8 @@ pub(crate) const INITIALIZE: &str = AGENT_METHOD_NAMES.initialize;
 
 /// Requests whose work may be dropped half-done when the client takes them back (REQC-2). A prompt is
 /// not among them: it ends by its own rules, with `cancelled`.
-pub(crate) const CAN_BE_DROPPED: [&str; 4] = [
+pub(crate) const CAN_BE_DROPPED: [&str; 5] = [
+    AGENT_METHOD_NAMES.authenticate,
     AGENT_METHOD_NAMES.session_new,
     AGENT_METHOD_NAMES.session_load,
     AGENT_METHOD_NAMES.session_resume,
@@ -149,7 +150,10 @@ pub(crate) fn add<R, Fut>(
 }
 
 fn scope(extensions: &Extensions) -> RequestScope {
-    extensions.get().cloned().unwrap_or_else(RequestScope::new)
+    extensions
+        .get()
+        .cloned()
+        .unwrap_or_else(|| RequestScope::new(RequestId::Null))
 }
 
 /// What a notification asks of the connection.

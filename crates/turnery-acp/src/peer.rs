@@ -10,11 +10,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 /// The other end of the connection, as something that can be asked.
 pub(crate) struct Peer {
     out: Sender,
     open: Mutex<Open>,
+    gone: CancellationToken,
 }
 
 #[derive(Default)]
@@ -89,6 +91,7 @@ impl Peer {
         Arc::new(Self {
             out,
             open: Mutex::default(),
+            gone: CancellationToken::new(),
         })
     }
 
@@ -197,6 +200,12 @@ impl Peer {
         let mut open = self.open();
         open.closed = true;
         open.waiting.clear();
+        self.gone.cancel();
+    }
+
+    /// Ready once nothing more will come from the client.
+    pub(crate) async fn gone(&self) {
+        self.gone.cancelled().await;
     }
 }
 

@@ -2,23 +2,28 @@
 
 use crate::{
     elicitation,
+    key_page::{self, KeyPages},
     peer::{Peer, PeerError},
     shown,
 };
 use agent_client_protocol_schema::v1::{
-    PermissionOption, PermissionOptionKind, RequestPermissionRequest, ToolCallStatus,
-    ToolCallUpdate, ToolCallUpdateFields,
+    ElicitationSessionScope, PermissionOption, PermissionOptionKind, RequestPermissionRequest,
+    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use std::sync::Arc;
 use turnery_agent::{Answer, Ask, AskOption, Client, OptionKind, Question};
+use turnery_engine::SessionId;
+use turnery_models::MissingKey;
 
 /// The person at the client.
 pub(crate) struct Person {
     pub(crate) peer: Arc<Peer>,
     /// Whether it shows forms (ELIC-1).
     pub(crate) forms: bool,
+    /// Where to send it for a missing key, if it can be sent somewhere.
+    pub(crate) pages: Option<KeyPages>,
 }
 
 /// Read by hand, so that an outcome nobody knows is told apart and means no (PERM-3).
@@ -53,6 +58,15 @@ impl Client for Person {
 
     fn question(&self, question: Question) -> BoxFuture<'_, turnery_agent::Reply> {
         Box::pin(elicitation::ask(&self.peer, question))
+    }
+
+    fn wants_key(&self, session: SessionId, missing: MissingKey) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(pages) = &self.pages {
+                let scope = ElicitationSessionScope::new(session.to_string());
+                key_page::ask(&self.peer, pages, scope, &missing).await;
+            }
+        })
     }
 }
 

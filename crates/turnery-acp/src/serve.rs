@@ -209,9 +209,9 @@ impl Serving {
             self.refuse(request.raw_id, too_many());
             return;
         }
-        let scope = RequestScope::new();
         // A null id cannot be told from another one, so such a request cannot be taken back.
         let id = request.id.clone();
+        let scope = RequestScope::new(id.clone());
         if id != RequestId::Null {
             self.cancels
                 .entry(id.clone())

@@ -3,10 +3,12 @@
 use crate::{PromptError, PromptResult, Question, Reply};
 use futures_util::future::BoxFuture;
 use std::{
+    future::ready,
     sync::Arc,
     task::{Context, Poll},
 };
 use turnery_engine::{CallDetail, CallId, Event, SessionId, Timestamp};
+use turnery_models::MissingKey;
 use turnery_tools::{Files, LocalFiles, Rule, Terminals};
 
 /// All that a session needs of its client.
@@ -54,6 +56,13 @@ pub trait Client: Send + Sync + 'static {
     /// A question of the model's. Waits as long as it takes. Dropping the future takes it back.
     fn question(&self, _question: Question) -> BoxFuture<'_, Reply> {
         Box::pin(async { Reply::NoAnswer("nobody is there to ask".to_owned()) })
+    }
+
+    /// The next call of the model needs a key that is not there. The person may give it now, by a way
+    /// that neither this session nor its model sees; done when there is nothing more to wait for, and
+    /// the call finds out what came of it. Dropping the future takes the question back.
+    fn wants_key(&self, _session: SessionId, _missing: MissingKey) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::{
     args::{AcpArgs, Global},
     config::environment,
+    login::page,
     logs,
     parts::{Parts, runtime},
 };
@@ -13,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tokio::signal::unix::{SignalKind, signal};
-use turnery_acp::{Login, ServeOptions, Stdio, serve as serve_client};
+use turnery_acp::{KeyPages, Login, ServeOptions, Stdio, serve as serve_client};
 use turnery_agent::CancellationToken;
 use turnery_store::Store;
 
@@ -66,6 +67,10 @@ fn let_go(store: Arc<dyn Store>) {
 /// How a person logs in, if this program can be found to be started for that.
 fn login(parts: &Parts) -> Option<Login> {
     let reach = Arc::clone(&parts.reach);
+    let pages = parts.places.keys().ok().map(|keys| -> KeyPages {
+        let reach = Arc::clone(&parts.reach);
+        Arc::new(move |provider| page::open(&reach, &keys, provider))
+    });
     let home = environment::process("TURNERY_HOME").and_then(|home| {
         let home = std::path::absolute(home).ok()?;
         Some(home.to_str()?.to_owned())
@@ -78,6 +83,7 @@ fn login(parts: &Parts) -> Option<Login> {
             .into_iter()
             .collect(),
         forget: Arc::new(move || reach.forget()),
+        pages,
     })
 }
 

@@ -1,13 +1,14 @@
 //! `turnery login` and `turnery logout`: the key of a provider, typed unseen or piped in, checked and kept.
 
 mod choice;
+pub(crate) mod page;
 mod typed;
 
 use crate::{
     args::Global,
     config::{
-        Choice,
-        keys::{Kept, Keys},
+        Choice, Reach,
+        keys::{Kept, Keys, KeysError},
     },
     logs::say,
     parts::{Parts, runtime},
@@ -152,6 +153,15 @@ fn key(
              turnery login {name} --with-key < FILE"
         ),
     };
+    sound(name, needs_none, &typed)
+}
+
+/// What was typed, if it can be a key. Says nothing of it if not.
+fn sound(
+    name: &str,
+    needs_none: bool,
+    typed: &SecretString,
+) -> anyhow::Result<Option<SecretString>> {
     match typed.expose_secret().trim() {
         "" if needs_none => Ok(None),
         "" => bail!("no key was given for {name}"),
@@ -174,21 +184,8 @@ fn keep(
     if let Err(error) = keys.read() {
         say(&format!("{error}; this is mended now"));
     }
-    let mut all = keys.read_to_mend()?;
     let model = configured.map_or(&models, |it| &it.models).first().cloned();
-    all.insert(
-        name.clone(),
-        Kept {
-            key: provider.key,
-            api: provider.api,
-            base_url: provider.base_url,
-            models: match configured {
-                Some(_) => Vec::new(),
-                None => models,
-            },
-        },
-    );
-    keys.write(&all)?;
+    store(&parts.reach, keys, provider, models)?;
     say(&format!(
         "the key for {name} is kept in {}, for you alone to read",
         keys.path().display()
@@ -203,6 +200,28 @@ fn keep(
         "use it with --model {name}/{model}; `turnery models` lists more"
     ));
     Ok(())
+}
+
+/// Keep the key of a provider, with where it goes.
+fn store(
+    reach: &Reach,
+    keys: &Keys,
+    provider: ProviderConfig,
+    models: Vec<String>,
+) -> Result<(), KeysError> {
+    let mut known = reach.configured().iter();
+    let is_configured = known.any(|it| it.name == provider.name);
+    let mut all = keys.read_to_mend()?;
+    all.insert(
+        provider.name,
+        Kept {
+            key: provider.key,
+            api: provider.api,
+            base_url: provider.base_url,
+            models: if is_configured { Vec::new() } else { models },
+        },
+    );
+    keys.write(&all)
 }
 
 /// Carry out `turnery logout`.

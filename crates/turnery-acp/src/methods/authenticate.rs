@@ -1,12 +1,15 @@
 //! `authenticate`: says whether the keys that are there suffice (AUTH-4, AUTH-5). A key that was typed in a
-//! terminal meanwhile is found here.
+//! terminal meanwhile is found here; for one that is missing the person is sent to a page, if that was asked for.
 
 use super::Call;
 use crate::{
     fault::{Fault, parse},
-    login::{NONE, TERMINAL},
+    key_page,
+    login::{NONE, PAGE, TERMINAL},
 };
-use agent_client_protocol_schema::v1::{AuthenticateRequest, AuthenticateResponse};
+use agent_client_protocol_schema::v1::{
+    AuthenticateRequest, AuthenticateResponse, ElicitationRequestScope,
+};
 
 pub(super) async fn answer(call: Call) -> Result<AuthenticateResponse, Fault> {
     let request: AuthenticateRequest = parse(&call.params)?;
@@ -19,6 +22,7 @@ pub(super) async fn answer(call: Call) -> Result<AuthenticateResponse, Fault> {
             )));
         }
         TERMINAL if client.dialect && call.connection.login().is_some() => {}
+        PAGE if call.connection.pages().is_some() => missing_key(&call).await,
         other => {
             return Err(Fault::params(format!(
                 "{other:?} is no login of this agent; see authMethods."
@@ -27,4 +31,13 @@ pub(super) async fn answer(call: Call) -> Result<AuthenticateResponse, Fault> {
     }
     call.connection.log_in()?;
     Ok(AuthenticateResponse::new())
+}
+
+/// Lets the person give the key that is missing, if one is.
+async fn missing_key(call: &Call) {
+    let connection = &call.connection;
+    if let (Some(pages), Some(missing)) = (connection.pages(), connection.missing_key()) {
+        let scope = ElicitationRequestScope::new(&call.scope.id);
+        key_page::ask(&connection.peer, &pages, scope, &missing).await;
+    }
 }

@@ -125,7 +125,7 @@ fn ports(call: &Call, id: &SessionId, replay: bool, till: Till) -> Ports {
     let encoder = Encoder::new(dialect, can.takes, till);
     let outbox = WireOutbox::new(id, peer.out().clone(), barrier, encoder, gate);
     Ports {
-        client: dialect.person(peer, can.forms),
+        client: dialect.person(peer, can.forms, call.connection.pages()),
         outbox: Box::new(outbox),
         files: if can.read_files || can.write_files {
             let (reads, writes) = (can.read_files, can.write_files);

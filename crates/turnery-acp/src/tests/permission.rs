@@ -51,6 +51,7 @@ async fn answer_to(reply: impl FnOnce(&FakeClient, &Value)) -> (Value, Answer) {
     let person = Person {
         peer: Arc::clone(&client.peer),
         forms: false,
+        pages: None,
     };
     let asking = tokio::spawn(async move { person.ask(ask()).await });
     let asked = client.expect("session/request_permission").await;

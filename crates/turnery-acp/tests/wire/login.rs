@@ -18,7 +18,7 @@ use turnery_store::MemoryStore;
 use turnery_tools::Toolbox;
 
 /// The way in that an agent offers, and how often it was asked to forget.
-fn login() -> (Login, Arc<AtomicUsize>) {
+pub(crate) fn login() -> (Login, Arc<AtomicUsize>) {
     let forgotten = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&forgotten);
     let login = Login {
@@ -29,11 +29,12 @@ fn login() -> (Login, Arc<AtomicUsize>) {
             count.fetch_add(1, Ordering::Relaxed);
             Ok(())
         }),
+        pages: None,
     };
     (login, forgotten)
 }
 
-fn connect(agent: Arc<Agent>, login: Option<Login>, abilities: Value) -> Client {
+pub(crate) fn connect(agent: Arc<Agent>, login: Option<Login>, abilities: Value) -> Client {
     let options = ServeOptions {
         login,
         ..ServeOptions::default()
@@ -45,18 +46,18 @@ fn connect(agent: Arc<Agent>, login: Option<Login>, abilities: Value) -> Client 
 
 /// A provider at `acme` that needs a key, and a model of it that everybody begins with.
 #[derive(Clone)]
-struct Keys(Arc<Mutex<Option<&'static str>>>);
+pub(crate) struct Keys(Arc<Mutex<Option<&'static str>>>);
 
 impl Keys {
-    fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self(Arc::default())
     }
 
-    fn set(&self, key: Option<&'static str>) {
+    pub(crate) fn set(&self, key: Option<&'static str>) {
         *self.0.lock().expect("no panic") = key;
     }
 
-    fn agent(&self) -> Arc<Agent> {
+    pub(crate) fn agent(&self) -> Arc<Agent> {
         Arc::new(Agent::new(
             Arc::new(MemoryStore::new()),
             Arc::new(Catalogue::over(Arc::new(self.clone()))),
@@ -89,7 +90,7 @@ impl Projects for Keys {
 }
 
 /// `-32000`, with what to set and what to run; never the key.
-fn assert_login_is_wanted(answer: &Value) {
+pub(crate) fn assert_login_is_wanted(answer: &Value) {
     assert_eq!(error_of(answer), -32000, "{answer}");
     assert_eq!(answer["error"]["message"], "Authentication required");
     let details = answer["error"]["data"]["details"].as_str();

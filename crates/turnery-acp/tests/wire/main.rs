@@ -8,6 +8,7 @@ mod folders;
 mod forks;
 mod fuzz;
 mod harness;
+mod key_page;
 mod kit;
 mod lists;
 mod login;

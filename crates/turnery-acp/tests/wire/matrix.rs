@@ -178,6 +178,7 @@ fn play(world: &World, can: &Set) -> Vec<Value> {
             args: vec!["login".to_owned()],
             env: [].into(),
             forget: Arc::new(|| Ok(())),
+            pages: None,
         }),
         ..ServeOptions::default()
     };

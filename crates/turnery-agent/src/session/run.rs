@@ -71,10 +71,19 @@ pub(crate) struct Run<'t> {
     compacting: Option<BoxFuture<'static, Compacted>>,
     gate: Option<Gate>,
     tools: Vec<RunningTool>,
+    /// The person gives the key that the next call needs.
+    keying: Option<Keying>,
     model: Option<RunningModel>,
     /// What has been said to it; kept until it is over, so that it counts as long.
     told: Vec<Word>,
     title_is_new: bool,
+}
+
+/// A call that waits for its key.
+struct Keying {
+    /// Whether the call offers tools.
+    tools: bool,
+    settled: BoxFuture<'static, ()>,
 }
 
 /// How a loop ended that was stored.
@@ -100,6 +109,10 @@ enum Happened {
     Hooked(hooks::Said),
     Compacted(Compacted),
     Found(Found),
+    /// Whoever was asked for a key has given it, or will not. With or without tools the call goes on.
+    Keyed {
+        tools: bool,
+    },
     Tool(CallId, Said<Progress, ToolEnvelope>),
     Model(Said<Told, Result<Response, ModelFault>>),
 }
@@ -195,6 +208,7 @@ impl<'t> Run<'t> {
             compacting: None,
             gate: None,
             tools: Vec::new(),
+            keying: None,
             model: None,
             told: Vec::new(),
             title_is_new: false,
@@ -309,6 +323,13 @@ impl<'t> Run<'t> {
             self.gate = None;
             return Poll::Ready(Happened::Found(found));
         }
+        if let Some(keying) = &mut self.keying
+            && keying.settled.as_mut().poll(cx).is_ready()
+        {
+            let tools = keying.tools;
+            self.keying = None;
+            return Poll::Ready(Happened::Keyed { tools });
+        }
         let few = self.steps.few();
         for place in 0..self.tools.len() {
             if let Poll::Ready(said) = self.tools[place].poll(cx, few) {
@@ -355,6 +376,10 @@ impl<'t> Run<'t> {
                 usage: compacted.usage,
             }),
             Happened::Found(found) => self.found(found),
+            Happened::Keyed { tools } => {
+                self.person_is_done();
+                self.model = Some(self.call_model(tools));
+            }
             Happened::Tool(call_id, Said::Item(report)) => self.feed(match report {
                 Progress::Shows(detail) => Input::Shows { call_id, detail },
                 Progress::Printed(text) => Input::Printed { call_id, text },

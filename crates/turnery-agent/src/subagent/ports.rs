@@ -9,6 +9,7 @@ use std::{
 use tokio::sync::mpsc;
 use tokio_util::sync::PollSender;
 use turnery_engine::{CallId, ChildUsage, EventKind, SessionId, StreamDelta, Usage, usage::source};
+use turnery_models::MissingKey;
 use turnery_tools::Progress;
 
 /// The parent's client, asked in the name of the parent's session and call: the person knows no other.
@@ -25,6 +26,10 @@ impl Client for ParentClient {
             call_id: self.call_id.clone(),
             ..ask
         })
+    }
+
+    fn wants_key(&self, _: SessionId, missing: MissingKey) -> BoxFuture<'_, ()> {
+        self.client.wants_key(self.session_id.clone(), missing)
     }
 }
 

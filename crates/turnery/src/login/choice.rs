@@ -131,7 +131,7 @@ pub(super) fn api(text: &str) -> Result<Api, String> {
 }
 
 /// Whether what is sent there can be read on the way.
-fn is_open(address: &str) -> bool {
+pub(super) fn is_open(address: &str) -> bool {
     let Some(rest) = address.strip_prefix("http://") else {
         return false;
     };

@@ -10,6 +10,7 @@ mod ending;
 mod examples;
 mod home;
 mod hooks;
+mod key_page;
 mod login;
 mod login_acp;
 mod mcp;

@@ -1,6 +1,6 @@
 //! Doing: how the effects of a loop are carried out, in their turn or at once.
 
-use super::Run;
+use super::{Keying, Run};
 use crate::{
     CancellationToken, Compaction, Settings,
     hooks::HookCx,
@@ -21,7 +21,7 @@ use tokio::{
 use turnery_engine::{
     ContextSize, FailureKind, Hook, Input, Limits, ToolCall, ToolEnvelope, usage::source,
 };
-use turnery_models::{Model, ModelRequest};
+use turnery_models::{MissingKey, Model, ModelRequest};
 use turnery_tools::{Origin, Progress, ToolCx, grace};
 
 impl Run<'_> {
@@ -30,7 +30,11 @@ impl Run<'_> {
             Step::Show(_) | Step::Info | Step::Finish(_) => {}
             Step::CallModel { tools } => {
                 self.task.refresh_tools();
-                self.model = Some(self.call_model(tools));
+                let name = &self.loop_model().info().name;
+                match self.task.models.ready(name) {
+                    Ok(()) => self.model = Some(self.call_model(tools)),
+                    Err(missing) => self.want_key(missing, tools),
+                }
             }
             Step::Hook(hook) => self.ask_hooks(hook),
             Step::Compact(before) => self.compact(before),
@@ -105,12 +109,7 @@ impl Run<'_> {
                 }
             }
             Found::Answered(question, answer) => {
-                if let Some(since) = self.asked_since.take()
-                    && let Some(deadline) = &mut self.deadline
-                {
-                    let later = deadline.deadline() + since.elapsed();
-                    deadline.as_mut().reset(later);
-                }
+                self.person_is_done();
                 let verdict = gate::settle(&question, answer);
                 let call_id = question.ask.call_id;
                 self.feed(Input::Verdict { call_id, verdict });
@@ -123,6 +122,9 @@ impl Run<'_> {
             Urgent::StopModel if faulty!(LeaveModelRunning) => {}
             Urgent::Withdraw(_) if faulty!(LeaveQuestionOpen) => {}
             Urgent::StopModel => {
+                if self.keying.take().is_some() {
+                    self.person_is_done();
+                }
                 self.model = None;
                 self.steps.forget_model();
             }
@@ -174,9 +176,35 @@ impl Run<'_> {
         }
     }
 
-    fn call_model(&self, tools: bool) -> RunningModel {
+    /// The model that answers here.
+    fn loop_model(&self) -> &Arc<dyn Model> {
+        self.scope.model.as_ref().unwrap_or(&self.task.model)
+    }
+
+    /// Let the person give the key that the call needs, before it is made. Their time is not the loop's.
+    fn want_key(&mut self, missing: MissingKey, tools: bool) {
+        let client = Arc::clone(&self.task.ports.client);
+        let session_id = self.task.info.id.clone();
+        self.asked_since = Some(Instant::now());
+        self.keying = Some(Keying {
+            tools,
+            settled: Box::pin(async move { client.wants_key(session_id, missing).await }),
+        });
+    }
+
+    /// The time goes on that stood still while a person was asked.
+    pub(super) fn person_is_done(&mut self) {
+        if let Some(since) = self.asked_since.take()
+            && let Some(deadline) = &mut self.deadline
+        {
+            let later = deadline.deadline() + since.elapsed();
+            deadline.as_mut().reset(later);
+        }
+    }
+
+    pub(super) fn call_model(&self, tools: bool) -> RunningModel {
         let task = &*self.task;
-        let model = self.scope.model.as_ref().unwrap_or(&task.model);
+        let model = self.loop_model();
         let trace = self.tracing(source::TURN, model)();
         let request = ModelRequest {
             session_id: task.info.id.clone(),

@@ -1,0 +1,265 @@
+//! The page on which a person gives a missing key: who is answered there, what becomes of the key, and how it
+//! ends.
+
+use crate::{
+    editor::Editor,
+    home::Home,
+    login::{KEY, provider},
+};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt as _,
+    path::PathBuf,
+};
+
+/// Where the editor sends the person.
+struct Page {
+    /// `127.0.0.1:PORT`
+    host: String,
+    path: String,
+}
+
+/// A form as browsers send it.
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// What is typed on the page.
+const WRONG: &str = "sk-wrong";
+
+fn holds_key(text: &str) -> bool {
+    text.contains(KEY) || text.contains(WRONG)
+}
+
+impl Page {
+    fn of(question: &Value) -> Self {
+        let url = question["params"]["url"].as_str().expect("an address");
+        let rest = url.strip_prefix("http://").expect("a page");
+        let (host, path) = rest.split_once('/').expect("a path");
+        assert!(host.starts_with("127.0.0.1:"), "{url}");
+        Self {
+            host: host.to_owned(),
+            path: format!("/{path}"),
+        }
+    }
+
+    /// What is answered: the status, and all of it.
+    fn asked(&self, head: &str, body: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(&self.host).expect("it is open");
+        let sent = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+        // Whatever is too long is cut off: then there is no answer.
+        let _ = stream.write_all(sent.as_bytes());
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        let status = text.split(' ').nth(1).unwrap_or_default().to_owned();
+        (status, text)
+    }
+
+    fn get(&self, path: &str, host: &str) -> (String, String) {
+        self.asked(&format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n"), "")
+    }
+
+    fn post(&self, origin: &str, kind: &str, body: &str) -> (String, String) {
+        let Self { host, path } = self;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {host}\r\norigin: {origin}\r\ncontent-type: {kind}\r\n"
+        );
+        self.asked(&head, body)
+    }
+
+    /// As a browser does it.
+    fn types(&self, key: &str) -> String {
+        let (status, text) = self.post(
+            &format!("http://{}", self.host),
+            FORM,
+            &format!("key={key}"),
+        );
+        assert_eq!(status, "200", "{text}");
+        assert!(!holds_key(&text), "{text}");
+        text
+    }
+
+    fn is_closed(&self) -> bool {
+        TcpStream::connect(&self.host).is_err()
+    }
+}
+
+/// An editor that opens addresses, and logs that are loud; its provider takes one key and has none yet.
+async fn editor(home: &Home) -> Editor {
+    let (address, _) = provider();
+    home.write(
+        "turnery/config.toml",
+        &format!(
+            "model = \"desk/m\"\n[providers.desk]\napi = \"openai\"\nbase_url = \"{address}\"\n\
+             key_env = \"DESK_KEY\"\n"
+        ),
+    );
+    let mut editor = Editor::open(home, &["acp"], &[("TURNERY_LOG", "trace")]);
+    let can = json!({"elicitation": {"url": {}}});
+    let params = json!({"protocolVersion": 1, "clientCapabilities": can});
+    editor.request(0, "initialize", params).await;
+    editor
+}
+
+/// Somebody is sent to a page by this request.
+async fn sent(editor: &mut Editor, id: u64, method: &str, params: Value) -> (Value, Page) {
+    editor.ask(id, method, params).await;
+    let question = editor
+        .wait(|message| message["method"] == "elicitation/create")
+        .await;
+    let page = Page::of(&question);
+    (question, page)
+}
+
+async fn reply(editor: &mut Editor, question: &Value, action: &str) {
+    let result = json!({"action": action});
+    editor
+        .send(json!({"jsonrpc": "2.0", "id": question["id"], "result": result}))
+        .await;
+}
+
+fn keys(home: &Home) -> PathBuf {
+    let project = home.project();
+    project.with_file_name("turnery").join("keys.json")
+}
+
+/// Whoever guesses, comes by another name or from another page finds nothing; the person is told what is
+/// wrong with a key, and the right one is checked, kept, used and told to nobody.
+// proves: ELIC-3, ELIC-6, ELIC-7, ELIC-8, AUTH-4
+#[tokio::test]
+async fn a_key_from_the_page_is_checked_kept_and_used() {
+    let home = Home::new();
+    let mut editor = editor(&home).await;
+    let login = json!({"methodId": "page"});
+    let (question, page) = sent(&mut editor, 1, "authenticate", login).await;
+    assert_eq!(question["params"]["requestId"], 1);
+    reply(&mut editor, &question, "accept").await;
+    let Page { host, path } = &page;
+    for (wrong_path, wrong_host) in [
+        ("/", host.as_str()),
+        ("/favicon.ico", host),
+        (&path[..path.len() - 1], host),
+        (format!("{path}?x").as_str(), host),
+        (format!("{path}/").as_str(), host),
+        (path, "localhost"),
+        (path, "evil.example"),
+        (path, "127.0.0.1"),
+        (path, format!("{host}\r\nhost: {host}").as_str()),
+    ] {
+        let (status, text) = page.get(wrong_path, wrong_host);
+        let nothing = ["400", "404"].contains(&status.as_str());
+        assert!(nothing && !text.contains("<form"), "{wrong_path}: {text}");
+    }
+    let (status, form) = page.get(path, host);
+    assert_eq!(status, "200", "{form}");
+    for part in [
+        "content-security-policy: default-src 'none'; form-action 'self'; base-uri 'none'; \
+         frame-ancestors 'none'\r\n",
+        "cache-control: no-store\r\n",
+        "referrer-policy: same-origin\r\n",
+        "<input type=\"password\" name=\"key\"",
+    ] {
+        assert!(form.contains(part), "{part}: {form}");
+    }
+    assert!(!form.contains("src=") && !form.contains("href="), "{form}");
+
+    let right = format!("key={KEY}");
+    for (origin, kind) in [
+        ("http://evil.example", FORM),
+        ("null", FORM),
+        (format!("https://{host}").as_str(), FORM),
+        (format!("http://{host}").as_str(), "text/plain"),
+    ] {
+        let (status, text) = page.post(origin, kind, &right);
+        assert_eq!(status, "404", "{origin} {kind}: {text}");
+    }
+    let long = format!("key={}", "x".repeat(60 << 10));
+    let (_, text) = page.post(&format!("http://{host}"), FORM, &long);
+    assert!(!text.contains("kept."), "{text}");
+    assert!(page.types("").contains("no key was given for desk"));
+    let told = page.types(WRONG);
+    assert!(told.contains("role=\"alert\""), "{told}");
+    assert!(!keys(&home).exists());
+
+    let told = page.types(KEY);
+    assert!(told.contains("The key for desk is kept."), "{told}");
+    let complete = editor
+        .wait(|message| message["method"] == "elicitation/complete")
+        .await;
+    let params = json!({"elicitationId": question["params"]["elicitationId"]});
+    assert_eq!(complete["params"], params);
+    let answer = editor.wait(|message| message["id"] == 1).await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+    assert!(page.is_closed());
+    let mode = fs::metadata(keys(&home))
+        .expect("kept")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let new = json!({"cwd": home.project(), "mcpServers": []});
+    let made = editor.request(2, "session/new", new).await;
+    let prompt = json!({
+        "sessionId": made["result"]["sessionId"],
+        "prompt": [{"type": "text", "text": "x"}],
+    });
+    let answer = editor.request(3, "session/prompt", prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let done = editor.leave().await;
+    let sessions = fs::read(keys(&home).with_file_name("sessions.db")).expect("stored");
+    let stored = String::from_utf8_lossy(&sessions);
+    for text in [&format!("{:?}", done.said), &done.stderr, &*stored] {
+        assert!(!holds_key(text), "a key: {text}");
+    }
+    assert!(!done.stderr.contains(path.as_str()), "{}", done.stderr);
+}
+
+/// One prompt after the other in a session whose key is gone: said no to, cancelled, tried too often, and
+/// done at last, which the prompt then goes on with.
+// proves: ELIC-4, ELIC-6, ELIC-8, AUTH-6
+#[tokio::test]
+async fn a_prompt_without_its_key_waits_for_the_page() {
+    let home = Home::new();
+    let mut editor = editor(&home).await;
+    home.run_with(&["login", "desk", "--with-key"], KEY).await;
+    let id = editor.new_session(&home.project()).await;
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "x"}]});
+    editor.request(2, "logout", json!({})).await;
+
+    let (question, page) = sent(&mut editor, 3, "session/prompt", prompt.clone()).await;
+    assert_eq!(question["params"]["sessionId"], id.as_str());
+    reply(&mut editor, &question, "decline").await;
+    let answer = editor.wait(|message| message["id"] == 3).await;
+    assert_eq!(answer["error"]["code"], -32000, "{answer}");
+    assert!(page.is_closed());
+
+    let (question, page) = sent(&mut editor, 4, "session/prompt", prompt.clone()).await;
+    reply(&mut editor, &question, "accept").await;
+    assert_eq!(page.get(&page.path, &page.host).0, "200");
+    let cancel = json!({"sessionId": id});
+    editor
+        .send(json!({"jsonrpc": "2.0", "method": "session/cancel", "params": cancel}))
+        .await;
+    let answer = editor.wait(|message| message["id"] == 4).await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
+    assert!(page.is_closed());
+
+    let (question, page) = sent(&mut editor, 5, "session/prompt", prompt.clone()).await;
+    reply(&mut editor, &question, "accept").await;
+    for _ in 0..2 {
+        assert!(page.types(WRONG).contains("<form"));
+    }
+    assert!(page.types(WRONG).contains("this page is closed now"));
+    let answer = editor.wait(|message| message["id"] == 5).await;
+    assert_eq!(answer["error"]["code"], -32000, "{answer}");
+    assert!(page.is_closed());
+
+    let (question, page) = sent(&mut editor, 6, "session/prompt", prompt).await;
+    reply(&mut editor, &question, "accept").await;
+    page.types(KEY);
+    let answer = editor.wait(|message| message["id"] == 6).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let done = editor.leave().await;
+    assert!(!holds_key(&done.stderr), "{done:?}");
+}
