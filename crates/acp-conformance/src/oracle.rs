@@ -100,6 +100,7 @@ pub const RULES: &[&str] = &[
     "TR-3",
     "TR-6",
     "TR-7",
+    "TR-9",
     "UPD-1",
     "V2-1",
     "V2-10",

@@ -104,6 +104,10 @@ fn framing() {
         assert_eq!(heard(junk.as_bytes()), ["TR-3"], "{junk}");
     }
     assert_eq!(heard(&[&right[..], &right[..], b"\n"].concat()), ["TR-2"]);
+    let mut long = right.to_vec();
+    long.resize(33_554_431, b' ');
+    assert_eq!(heard(&[&long[..], b"\n"].concat()), nothing());
+    assert_eq!(heard(&[&long[..], b" \n"].concat()), ["TR-9"]);
 }
 
 #[test]
