@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use agent_client_protocol_schema::v1::{ContentBlock, EmbeddedResource, EmbeddedResourceResource};
-use turnery_engine::{Content, ImageData};
+use turnery_engine::{AudioData, AudioFormat, Content, ImageData};
 
 /// A prompt from the wire (PROMPT-1, PROMPT-2).
 pub(crate) fn from_wire(blocks: Vec<ContentBlock>) -> Result<Vec<Content>, Fault> {
@@ -28,20 +28,15 @@ fn block(block: ContentBlock) -> Result<Content, Fault> {
         ContentBlock::Image(image) => picture(image.mime_type, image.data),
         ContentBlock::ResourceLink(link) => Ok(mention(&link.name, &link.uri)),
         ContentBlock::Resource(resource) => embedded(resource),
-        ContentBlock::Audio(_) => Err(audio()),
+        ContentBlock::Audio(audio) => recording(audio.mime_type, audio.data),
         _ => Err(unknown()),
     }
-}
-
-/// Audio was not advertised (PROMPT-2).
-pub(crate) fn audio() -> Fault {
-    Fault::params("prompt holds audio, which this agent does not take: send text or images.")
 }
 
 /// A block of a type that nobody knows.
 pub(crate) fn unknown() -> Fault {
     Fault::params(
-        "prompt holds a block of an unknown type: send text, image, resource or resource_link.",
+        "prompt holds a block of an unknown type: send text, image, audio, resource or resource_link.",
     )
 }
 
@@ -63,6 +58,24 @@ pub(crate) fn picture(mime_type: String, base64: String) -> Result<Content, Faul
         ));
     }
     Ok(Content::Image(ImageData {
+        mime_type,
+        base64: base64.into(),
+    }))
+}
+
+/// Of a recording the same holds. Whether the model takes any is asked later (PROMPT-2).
+pub(crate) fn recording(mime_type: String, base64: String) -> Result<Content, Fault> {
+    if AudioFormat::of(&mime_type).is_none() {
+        return Err(Fault::params(format!(
+            "prompt holds audio of type {mime_type:?}: send audio/wav or audio/mpeg."
+        )));
+    }
+    if !is_base64(&base64) {
+        return Err(Fault::params(
+            "prompt holds audio whose data is not base64, or is empty.",
+        ));
+    }
+    Ok(Content::Audio(AudioData {
         mime_type,
         base64: base64.into(),
     }))

@@ -100,20 +100,29 @@ pub(crate) fn table(connection: Arc<Connection>) -> Methods {
     table.into()
 }
 
-/// An image is refused before anything is asked of a model that takes none: nobody would see it there
-/// (PROMPT-2). Which model answers may change, so the capability says only that some do.
+/// An image or a recording is refused before anything is asked of a model that takes none: nobody would
+/// see or hear it there (PROMPT-2). Which model answers may change, so the capability says only that some do.
 pub(crate) fn takes(session: &Session, input: &[Content]) -> Result<(), Fault> {
     let options = session.options();
     let current = |model: &&ModelInfo| model.name.to_string() == options.model;
-    let model = options.models.iter().find(current);
+    let Some(model) = options.models.iter().find(current) else {
+        return Ok(());
+    };
     let is_image = |content: &Content| matches!(content, Content::Image(_));
-    match model {
-        Some(model) if !model.images && input.iter().any(is_image) => Err(Fault::params(format!(
-            "{} takes no images: choose another model, or say images = true for it in config.toml.",
-            model.name
-        ))),
-        Some(_) | None => Ok(()),
+    let is_audio = |content: &Content| matches!(content, Content::Audio(_));
+    let name = &model.name;
+    if !model.images && input.iter().any(is_image) {
+        return Err(Fault::params(format!(
+            "{name} takes no images: choose another model, or say images = true for it in config.toml."
+        )));
     }
+    if !model.audio && input.iter().any(is_audio) {
+        return Err(Fault::params(format!(
+            "{name} takes no audio: choose another model, or say audio = true in config.toml for one \
+             of an OpenAI-compatible server that does."
+        )));
+    }
+    Ok(())
 }
 
 /// A prompt that the session does not take.

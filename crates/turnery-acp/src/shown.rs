@@ -2,8 +2,8 @@
 
 use crate::{bounds::RAW_LIMIT, content::fence};
 use agent_client_protocol_schema::v1::{
-    ContentBlock, Diff, ImageContent, Terminal, TextContent, ToolCallContent, ToolCallLocation,
-    ToolKind,
+    AudioContent, ContentBlock, Diff, ImageContent, Terminal, TextContent, ToolCallContent,
+    ToolCallLocation, ToolKind,
 };
 use serde_json::Value;
 use turnery_engine::{Artifact, CallKind, Content, Location};
@@ -85,6 +85,10 @@ pub(crate) fn block(content: &Content) -> Option<ContentBlock> {
         Content::Image(image) => Some(ContentBlock::Image(ImageContent::new(
             image.base64.to_string(),
             image.mime_type.clone(),
+        ))),
+        Content::Audio(audio) => Some(ContentBlock::Audio(AudioContent::new(
+            audio.base64.to_string(),
+            audio.mime_type.clone(),
         ))),
         Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => None,
     }

@@ -294,7 +294,7 @@ fn say(message: &LlmMessage, to: &mut UpdateWriter) {
             Content::Text { text } => to.text(voice, id, text),
             Content::Thinking { text, .. } if text.is_empty() => {}
             Content::Thinking { text, .. } => to.text(Voice::Thought, id, text),
-            Content::Image(_) => {
+            Content::Image(_) | Content::Audio(_) => {
                 if let Some(block) = shown::block(item) {
                     to.chunk(voice, id, block);
                 }

@@ -149,6 +149,17 @@ impl Agent {
         &self.models
     }
 
+    /// Whether a model that is offered where no project names another takes recordings.
+    #[must_use]
+    pub fn takes_audio(&self) -> bool {
+        let usual = self.projects.usual_model();
+        let usual = usual
+            .filter(|name| self.models.ready(name).is_ok())
+            .and_then(|name| self.models.model(&name).ok());
+        usual.is_some_and(|model| model.info().audio)
+            || self.models.list().iter().any(|info| info.audio)
+    }
+
     /// The tools on offer.
     #[must_use]
     pub fn toolbox(&self) -> &Toolbox {

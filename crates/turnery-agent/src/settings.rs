@@ -86,12 +86,22 @@ impl Settings {
 pub trait Projects: Send + Sync + 'static {
     /// The settings for a session in `roots`, the working directory first. Reads files; must not block for long.
     fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError>;
+
+    /// The model of a session where no project names another, if that is known without reading anything.
+    /// Asked before there is a session.
+    fn usual_model(&self) -> Option<ModelName> {
+        None
+    }
 }
 
 /// The same settings in every folder.
 impl Projects for Settings {
     fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
         Ok(self.clone())
+    }
+
+    fn usual_model(&self) -> Option<ModelName> {
+        Some(self.model.clone())
     }
 }
 

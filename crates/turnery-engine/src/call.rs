@@ -136,7 +136,7 @@ pub struct Location {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Artifact {
-    /// Text or an image.
+    /// Text, an image or audio.
     Content(Content),
     /// A change to one file: the texts before and after, whole or the part around the change.
     Diff {

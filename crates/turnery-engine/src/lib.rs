@@ -39,7 +39,9 @@ pub use machine::{
     Announced, CommitFault, Context, Effect, Finish, Input, Limits, Loop, LoopSpec, Price,
     QueueMode,
 };
-pub use message::{Content, ImageData, LlmMessage, Message, MessageStop, Role};
+pub use message::{
+    AudioData, AudioFormat, Content, ImageData, LlmMessage, Message, MessageStop, Role,
+};
 pub use outcome::{Detail, LimitKind, Outcome, StopClass, TurnFinish, TurnStop, render};
 pub use record::{
     Attempt, ChildLoopRef, ChildUsage, ConfigSnapshot, ContinuationKind, Frame, LoopRecord,

@@ -29,7 +29,7 @@ pub enum Message {
     },
     /// From the person.
     User {
-        /// Text and images, in order.
+        /// Text, images and audio, in order.
         content: Vec<Content>,
     },
     /// From the model.
@@ -55,7 +55,7 @@ pub enum Message {
         call_id: CallId,
         /// The tool's name as the model called it.
         tool_name: String,
-        /// Text and images for the model.
+        /// Text, images and audio for the model.
         content: Vec<Content>,
         /// True when the tool failed, was refused, or was cut short.
         is_error: bool,
@@ -118,6 +118,7 @@ impl Message {
             Content::ToolCall(call) => Some(call),
             Content::Text { .. }
             | Content::Image(_)
+            | Content::Audio(_)
             | Content::Thinking { .. }
             | Content::Opaque { .. } => None,
         })
@@ -161,6 +162,8 @@ pub enum Content {
     },
     /// A picture.
     Image(ImageData),
+    /// A recording.
+    Audio(AudioData),
     /// Reasoning, with the provider's proof of it, to be sent back byte for byte.
     Thinking {
         /// Readable reasoning; may be empty.
@@ -191,9 +194,11 @@ impl Content {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } => Some(text),
-            Self::Image(_) | Self::Thinking { .. } | Self::ToolCall(_) | Self::Opaque { .. } => {
-                None
-            }
+            Self::Image(_)
+            | Self::Audio(_)
+            | Self::Thinking { .. }
+            | Self::ToolCall(_)
+            | Self::Opaque { .. } => None,
         }
     }
 }
@@ -206,4 +211,35 @@ pub struct ImageData {
     pub mime_type: String,
     /// The bytes in base64, as every model API takes them.
     pub base64: Arc<str>,
+}
+
+/// A recording, held once and shared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AudioData {
+    /// For example `audio/wav`.
+    pub mime_type: String,
+    /// The bytes in base64, as every model API takes them.
+    pub base64: Arc<str>,
+}
+
+/// What a recording is written in; model APIs take these two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AudioFormat {
+    /// Waves as they are.
+    Wav,
+    /// MPEG layer III.
+    Mp3,
+}
+
+impl AudioFormat {
+    /// The format of that type; `None` for one that no model API takes.
+    #[must_use]
+    pub fn of(mime_type: &str) -> Option<Self> {
+        match mime_type {
+            "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some(Self::Wav),
+            "audio/mpeg" | "audio/mp3" => Some(Self::Mp3),
+            _ => None,
+        }
+    }
 }

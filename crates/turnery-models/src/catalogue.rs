@@ -265,6 +265,7 @@ impl Catalogue {
             context_window: known.map(|known| known.context),
             max_output: known.map_or(8192, |known| known.output),
             images: known.is_none_or(|known| known.images),
+            audio: known.is_some_and(|known| known.audio),
             reasoning: known.is_none_or(|known| known.reasoning),
             api: match provider.api {
                 Api::Anthropic => anthropic::API,
@@ -274,6 +275,8 @@ impl Catalogue {
             name,
         };
         self.tell(&mut info);
+        // Whatever is said of the model: there is no way to send it one.
+        info.audio &= provider.api != Api::Anthropic;
         info
     }
 
@@ -283,6 +286,7 @@ impl Catalogue {
         info.context_window = facts.context_window.or(info.context_window);
         info.max_output = facts.max_output.unwrap_or(info.max_output);
         info.images = facts.images.unwrap_or(info.images);
+        info.audio = facts.audio.unwrap_or(info.audio);
         info.reasoning = facts.reasoning.unwrap_or(info.reasoning);
     }
 }

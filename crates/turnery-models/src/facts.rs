@@ -15,6 +15,8 @@ pub struct ModelFacts {
     pub max_output: Option<u32>,
     /// Whether it takes pictures.
     pub images: Option<bool>,
+    /// Whether it takes recordings.
+    pub audio: Option<bool>,
     /// Whether it reasons.
     pub reasoning: Option<bool>,
     /// What it costs. No price is known by a name alone: prices change.
@@ -27,6 +29,7 @@ impl ModelFacts {
             context_window: self.context_window.or(other.context_window),
             max_output: self.max_output.or(other.max_output),
             images: self.images.or(other.images),
+            audio: self.audio.or(other.audio),
             reasoning: self.reasoning.or(other.reasoning),
             price: self.price.or(other.price),
         }

@@ -3,8 +3,9 @@
 //! What must hold of the result: roles alternate, each call is followed at once by exactly one
 //! result, results come in call order, and nothing is empty.
 
+use crate::ModelInfo;
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
-use turnery_engine::{CallId, Content, ImageData, LlmMessage, Message};
+use turnery_engine::{AudioData, AudioFormat, CallId, Content, ImageData, LlmMessage, Message};
 
 /// What a call is said to have given when its result was never kept.
 const NO_RESULT: &str = "No result: the call was cut short.";
@@ -24,6 +25,7 @@ pub(crate) enum Turn<'a> {
 pub(crate) enum Said<'a> {
     Text(Cow<'a, str>),
     Image(&'a ImageData),
+    Audio(AudioFormat, &'a AudioData),
 }
 
 /// The result of one call.
@@ -34,8 +36,10 @@ pub(crate) struct Answer<'a> {
     pub(crate) is_error: bool,
 }
 
-/// The conversation, for `provider`.
-pub(crate) fn turns<'a>(messages: &'a [Arc<LlmMessage>], provider: &str) -> Vec<Turn<'a>> {
+/// The conversation, for this model.
+pub(crate) fn turns<'a>(messages: &'a [Arc<LlmMessage>], info: &ModelInfo) -> Vec<Turn<'a>> {
+    let provider = info.name.provider.as_str();
+    let said = |content| said(content, info);
     let results = results(messages);
     let mut turns = Vec::with_capacity(messages.len());
     for message in messages {
@@ -52,7 +56,7 @@ pub(crate) fn turns<'a>(messages: &'a [Arc<LlmMessage>], provider: &str) -> Vec<
                 let answers: Vec<Answer<'_>> = message
                     .message
                     .calls()
-                    .map(|call| answer(&call.call_id, &results))
+                    .map(|call| answer(&call.call_id, &results, said))
                     .collect();
                 if !answers.is_empty() {
                     turns.push(Turn::Results(answers));
@@ -86,6 +90,7 @@ fn results(messages: &[Arc<LlmMessage>]) -> HashMap<&CallId, (&[Content], bool)>
 fn answer<'a>(
     call_id: &'a CallId,
     results: &HashMap<&'a CallId, (&'a [Content], bool)>,
+    said: impl Fn(&'a [Content]) -> Vec<Said<'a>>,
 ) -> Answer<'a> {
     match results.get(call_id) {
         Some((content, is_error)) => Answer {
@@ -107,16 +112,28 @@ fn notice(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("<system-notice>\n{text}\n</system-notice>"))
 }
 
-fn said(content: &[Content]) -> Vec<Said<'_>> {
+fn said<'a>(content: &'a [Content], info: &ModelInfo) -> Vec<Said<'a>> {
     content
         .iter()
         .filter_map(|item| match item {
             Content::Text { text } if text.trim().is_empty() => None,
             Content::Text { text } => Some(Said::Text(Cow::Borrowed(text))),
             Content::Image(image) => Some(Said::Image(image)),
+            Content::Audio(audio) => Some(match AudioFormat::of(&audio.mime_type) {
+                Some(format) if info.audio => Said::Audio(format, audio),
+                Some(_) | None => unheard(audio),
+            }),
             Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => None,
         })
         .collect()
+}
+
+/// Stands for a recording in a conversation that goes on with a model that takes none.
+pub(crate) fn unheard<'a>(audio: &AudioData) -> Said<'a> {
+    Said::Text(Cow::Owned(format!(
+        "[a recording ({}) is left out here: this model takes none]",
+        audio.mime_type
+    )))
 }
 
 /// Whether a block of an assistant's message is sent back; `own`: this provider wrote the message.
@@ -128,7 +145,7 @@ fn is_kept(item: &Content, own: bool, provider: &str) -> bool {
         Content::Opaque {
             provider: author, ..
         } => author == provider,
-        Content::Image(_) => false,
+        Content::Image(_) | Content::Audio(_) => false,
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) struct Known {
     /// Unit: tokens.
     pub(crate) output: u32,
     pub(crate) images: bool,
+    pub(crate) audio: bool,
     pub(crate) reasoning: bool,
 }
 
@@ -16,7 +17,16 @@ const fn known(context: u32, output: u32, images: bool, reasoning: bool) -> Know
         context,
         output,
         images,
+        audio: false,
         reasoning,
+    }
+}
+
+/// A model that listens and does not see.
+const fn listener(context: u32, output: u32) -> Known {
+    Known {
+        audio: true,
+        ..known(context, output, false, false)
     }
 }
 
@@ -37,6 +47,9 @@ const FAMILIES: &[(&str, Known)] = &[
     ("gpt-5-chat", known(128_000, 16_384, true, false)),
     ("gpt-5", known(400_000, 128_000, true, true)),
     ("gpt-4-1", known(1_047_576, 32_768, true, false)),
+    ("gpt-4o-audio", listener(128_000, 16_384)),
+    ("gpt-4o-mini-audio", listener(128_000, 16_384)),
+    ("gpt-audio", listener(128_000, 16_384)),
     ("gpt-4o", known(128_000, 16_384, true, false)),
     ("gpt-4-turbo", known(128_000, 4_096, true, false)),
     ("gpt-oss", known(131_072, 32_768, false, true)),
@@ -106,6 +119,29 @@ mod tests {
         assert_eq!(limits("gpt-5.1-codex"), Some((400_000, 128_000)));
         assert_eq!(limits("gpt-4.1-mini"), Some((1_047_576, 32_768)));
         assert_eq!(limits("qwen3:8b"), None);
+    }
+
+    #[test]
+    fn few_models_are_known_to_listen() {
+        let listens = |name| look_up(name).is_some_and(|known| known.audio);
+        for name in [
+            "gpt-audio",
+            "gpt-audio-mini-2025-10-06",
+            "gpt-4o-audio-preview",
+            "gpt-4o-mini-audio-preview-2024-12-17",
+            "openai/gpt-4o-audio-preview",
+        ] {
+            assert!(listens(name), "{name}");
+        }
+        for name in [
+            "gpt-4o",
+            "gpt-4o-mini",
+            "gpt-5.1",
+            "claude-opus-4-8",
+            "x-audio",
+        ] {
+            assert!(!listens(name), "{name}");
+        }
     }
 
     #[test]

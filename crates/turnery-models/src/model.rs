@@ -39,6 +39,8 @@ pub struct ModelInfo {
     pub max_output: u32,
     /// Whether it takes pictures.
     pub images: bool,
+    /// Whether it takes recordings.
+    pub audio: bool,
     /// Whether it reasons.
     pub reasoning: bool,
     /// `anthropic_messages`, `openai_chat_completions`, `offline`, `scripted`.

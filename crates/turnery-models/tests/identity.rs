@@ -104,3 +104,41 @@ fn what_a_person_says_of_a_model_counts_more_than_its_name() {
     );
     assert_eq!(catalogue.price(&name("desk/qwen")), None);
 }
+
+/// Said of a model that its API has no way to send a recording to, it changes nothing.
+#[test]
+fn recordings_are_taken_where_a_person_says_so_and_the_api_can() {
+    let provider = |name: &str, api| ProviderConfig {
+        name: name.to_owned(),
+        api,
+        base_url: "http://desk.example/v1".to_owned(),
+        key: None,
+        key_hint: String::new(),
+        models: Vec::new(),
+    };
+    let name = |text: &str| text.parse::<ModelName>().expect("a name");
+    let facts = |audio| ModelFacts {
+        audio: Some(audio),
+        ..ModelFacts::default()
+    };
+    let catalogue = Catalogue::new(vec![
+        provider("desk", Api::OpenAi),
+        provider("far", Api::Anthropic),
+    ])
+    .with_facts([
+        (name("desk/voxtral"), facts(true)),
+        (name("desk/gpt-audio-mini"), facts(false)),
+        (name("far/voxtral"), facts(true)),
+    ]);
+    for (model, takes) in [
+        ("desk/voxtral", true),
+        ("desk/gpt-audio-mini", false),
+        ("desk/gpt-audio", true),
+        ("desk/qwen", false),
+        ("far/voxtral", false),
+        ("far/gpt-audio", false),
+    ] {
+        let model = catalogue.model(&name(model)).expect("there");
+        assert_eq!(model.info().audio, takes, "{}", model.info().name);
+    }
+}

@@ -234,6 +234,9 @@ pub(crate) struct RunArgs {
     /// Show the model this picture (PNG, JPEG, GIF or WebP). Repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
+    /// Let the model hear this recording (WAV or MP3). Repeatable.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audio: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) tries: TryArgs,
     #[command(flatten)]

@@ -11,6 +11,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use turnery_agent::{Projects, Settings, SettingsError};
+use turnery_models::ModelName;
 
 /// What holds whatever the folder.
 pub(crate) struct Configured {
@@ -106,6 +107,11 @@ impl Projects for Configured {
             slashes: commands::all(self.commands.as_deref(), roots).into(),
             ..usual
         })
+    }
+
+    fn usual_model(&self) -> Option<ModelName> {
+        let choice = self.choice(&[]).ok()?;
+        Some(choice.model.unwrap_or_else(|| self.reach.usual_model()))
     }
 }
 

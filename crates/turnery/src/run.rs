@@ -52,6 +52,7 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
         session,
         continue_newest,
         image,
+        audio,
         tries,
         how,
     } = args;
@@ -62,7 +63,7 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
     };
     carry_out(global, how.format, || {
         tries.check()?;
-        let content = prepare(prompt.as_deref(), &image)?;
+        let content = prepare(prompt.as_deref(), &image, &audio)?;
         let work = match tries.is_empty() {
             true => Work::Say(content),
             false => Work::Try(tries, content),
@@ -89,7 +90,7 @@ pub(crate) fn again(global: &Global, again: Again, flags: Choices) -> ExitCode {
             Again::Branch {
                 id, from, prompt, ..
             } => {
-                let content = prepare(prompt.as_deref(), &[])?;
+                let content = prepare(prompt.as_deref(), &[], &[])?;
                 (id, Work::Branch(from, content))
             }
         };
@@ -138,8 +139,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// The prompt: the argument, what is piped in, and pictures.
-fn prepare(prompt: Option<&str>, images: &[PathBuf]) -> anyhow::Result<Vec<Content>> {
+/// The prompt: the argument, what is piped in, pictures and recordings.
+fn prepare(
+    prompt: Option<&str>,
+    images: &[PathBuf],
+    audio: &[PathBuf],
+) -> anyhow::Result<Vec<Content>> {
     let argument = prompt
         .map(str::trim)
         .filter(|text| !text.is_empty() && *text != "-");
@@ -158,7 +163,7 @@ fn prepare(prompt: Option<&str>, images: &[PathBuf]) -> anyhow::Result<Vec<Conte
         };
         prompt::piped(stdin, silence, logs::say)?
     };
-    let content = prompt::content(prompt::text(argument, &piped), images)?;
+    let content = prompt::content(prompt::text(argument, &piped), images, audio)?;
     anyhow::ensure!(
         !content.is_empty(),
         "there is no prompt; write it as an argument or pipe it in: turnery run \"explain this project\""

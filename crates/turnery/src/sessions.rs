@@ -194,6 +194,7 @@ fn said(mark: &str, content: &[Content], out: &mut impl Write) -> io::Result<()>
                 }
             }
             Content::Image(image) => writeln!(out, "{mark}(a picture, {})", image.mime_type)?,
+            Content::Audio(audio) => writeln!(out, "{mark}(a recording, {})", audio.mime_type)?,
             Content::ToolCall(call) => {
                 writeln!(
                     out,

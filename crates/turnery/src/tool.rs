@@ -152,6 +152,7 @@ fn print(envelope: &ToolEnvelope, json: bool) -> anyhow::Result<ExitCode> {
                     }
                     Content::Text { text } => writeln!(out, "{}", text.trim_end_matches('\n'))?,
                     Content::Image(image) => writeln!(out, "(a picture, {})", image.mime_type)?,
+                    Content::Audio(audio) => writeln!(out, "(a recording, {})", audio.mime_type)?,
                     Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => {}
                 }
             }

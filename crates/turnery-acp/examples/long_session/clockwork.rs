@@ -40,6 +40,7 @@ impl Clockwork {
                 context_window: None,
                 max_output: u32::MAX,
                 images: false,
+                audio: false,
                 reasoning: false,
                 api: "clockwork",
                 base_url: None,

@@ -48,12 +48,12 @@ pub(super) async fn answer(call: Call) -> Result<InitializeResponse, Fault> {
     let agent = Implementation::new("turnery", env!("CARGO_PKG_VERSION"));
     Ok(InitializeResponse::new(ProtocolVersion::V1)
         .agent_info(agent.title("turnery".to_owned()))
-        .agent_capabilities(capabilities())
+        .agent_capabilities(capabilities(call.connection.agent.takes_audio()))
         .auth_methods(login::methods(call.connection.login(), abilities.logs_in)))
 }
 
 /// Only what works (INIT-11).
-fn capabilities() -> AgentCapabilities {
+fn capabilities(audio: bool) -> AgentCapabilities {
     let override_too = SessionSystemPromptModeCapabilities::new()
         .override_(SessionSystemPromptOverrideCapabilities::new());
     let sessions = SessionCapabilities::new()
@@ -67,9 +67,13 @@ fn capabilities() -> AgentCapabilities {
         .system_prompt(SessionSystemPromptCapabilities::new().mode(override_too))
         .title(SessionTitleCapabilities::new())
         .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
+    let prompt = PromptCapabilities::new()
+        .image(true)
+        .audio(audio)
+        .embedded_context(true);
     AgentCapabilities::new()
         .load_session(true)
-        .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
+        .prompt_capabilities(prompt)
         .mcp_capabilities(McpCapabilities::new().http(true))
         .session_capabilities(sessions)
         .auth(

@@ -1,7 +1,7 @@
 //! `_turnery/session/steer` and `_turnery/session/follow_up`: something said while a prompt runs (C-29).
 //! Extensions, named in `_meta` of our capabilities (EXT-3, EXT-5).
 
-use super::{Call, full};
+use super::{Call, full, takes};
 use crate::{
     content,
     fault::{Fault, parse},
@@ -46,6 +46,7 @@ async fn say(
     let request: Request = parse(&call.params)?;
     let session = call.connection.session(&request.session_id)?;
     let content = content::from_wire(request.prompt)?;
+    takes(&session, &content)?;
     let heard = match how(&session, content) {
         Ok(said) => said.result().await,
         Err(error) => Err(error),

@@ -4,7 +4,7 @@ use crate::content::{fence, from_wire};
 use agent_client_protocol_schema::v1::ContentBlock;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Value, json};
-use turnery_engine::Content;
+use turnery_engine::{AudioData, Content};
 
 fn read(blocks: Value) -> Result<Vec<Content>, i32> {
     let blocks: Vec<ContentBlock> = serde_json::from_value(blocks).unwrap();
@@ -60,11 +60,26 @@ fn every_advertised_block_reaches_the_model() {
     }
 }
 
-// proves: ACP-10, PROMPT-2
+// proves: ACP-10, PROMPT-10
 #[test]
-fn audio_and_nothing_are_refused() {
-    let audio = json!([{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]);
-    assert_eq!(read(audio), Err(-32602));
+fn audio_that_is_none_and_nothing_are_refused() {
+    let audio =
+        |kind: &str, data: &str| read(json!([{"type": "audio", "data": data, "mimeType": kind}]));
+    let taken = |kind: &str| {
+        Ok(vec![Content::Audio(AudioData {
+            mime_type: kind.to_owned(),
+            base64: "AA==".into(),
+        })])
+    };
+    for kind in ["audio/wav", "audio/x-wav", "audio/mpeg", "audio/mp3"] {
+        assert_eq!(audio(kind, "AA=="), taken(kind));
+    }
+    for kind in ["audio/ogg", "audio/webm", "image/png", ""] {
+        assert_eq!(audio(kind, "AA=="), Err(-32602), "{kind:?}");
+    }
+    for data in ["", "AAA", "AA-_"] {
+        assert_eq!(audio("audio/wav", data), Err(-32602), "{data:?}");
+    }
     assert_eq!(read(json!([])), Err(-32602));
 }
 

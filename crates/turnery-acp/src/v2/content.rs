@@ -15,7 +15,7 @@ fn block(block: ContentBlock) -> Result<Content, Fault> {
         ContentBlock::Image(image) => content::picture(image.mime_type.to_string(), image.data),
         ContentBlock::ResourceLink(link) => Ok(content::mention(&link.name, &link.uri)),
         ContentBlock::Resource(resource) => embedded(resource),
-        ContentBlock::Audio(_) => Err(content::audio()),
+        ContentBlock::Audio(audio) => content::recording(audio.mime_type.to_string(), audio.data),
         _ => Err(content::unknown()),
     }
 }

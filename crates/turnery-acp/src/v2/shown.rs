@@ -3,7 +3,8 @@
 use super::diff;
 use crate::shown::fenced;
 use agent_client_protocol_schema::v2::{
-    ContentBlock, ImageContent, TextContent, ToolCallContent, ToolCallLocation, ToolKind,
+    AudioContent, ContentBlock, ImageContent, TextContent, ToolCallContent, ToolCallLocation,
+    ToolKind,
 };
 use turnery_engine::{Artifact, CallKind, Content, Location};
 
@@ -73,6 +74,10 @@ pub(super) fn block(content: &Content) -> Option<ContentBlock> {
         Content::Image(image) => Some(ContentBlock::Image(ImageContent::new(
             image.base64.to_string(),
             image.mime_type.as_str(),
+        ))),
+        Content::Audio(audio) => Some(ContentBlock::Audio(AudioContent::new(
+            audio.base64.to_string(),
+            audio.mime_type.as_str(),
         ))),
         Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => None,
     }

@@ -335,6 +335,7 @@ fn thought(content: &Content) -> Option<ContentBlock> {
         Content::Thinking { .. }
         | Content::Text { .. }
         | Content::Image(_)
+        | Content::Audio(_)
         | Content::ToolCall(_)
         | Content::Opaque { .. } => None,
     }
@@ -346,6 +347,7 @@ fn spoken(content: &Content) -> Option<ContentBlock> {
         Content::Text { .. }
         | Content::Thinking { .. }
         | Content::Image(_)
+        | Content::Audio(_)
         | Content::ToolCall(_)
         | Content::Opaque { .. } => shown::block(content),
     }

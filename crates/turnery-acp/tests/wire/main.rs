@@ -1,5 +1,6 @@
 //! The wire: a real connection over pipes, from outside.
 
+mod audio;
 mod commands;
 mod elicitation;
 mod ending;

@@ -19,6 +19,7 @@ impl Parrot {
             context_window: None,
             max_output: 100,
             images: false,
+            audio: false,
             reasoning: false,
             api: "test",
             base_url: None,

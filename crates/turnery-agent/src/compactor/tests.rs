@@ -108,6 +108,7 @@ impl Asked {
                 context_window,
                 max_output: 100,
                 images: false,
+                audio: false,
                 reasoning: false,
                 api: "test",
                 base_url: None,

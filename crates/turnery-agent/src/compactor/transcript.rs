@@ -76,13 +76,14 @@ fn told(who: &str, text: &str) -> String {
     format!("<{who}>\n{text}\n</{who}>\n")
 }
 
-/// Text, and a mark for each picture. Reasoning is left out: what came of it was said.
+/// Text, and a mark for each picture and recording. Reasoning is left out: what came of it was said.
 fn said(content: &[Content], lines: usize) -> String {
     let mut text = String::new();
     for item in content {
         let part = match item {
             Content::Text { text } => ends(text, lines),
             Content::Image(_) => "[a picture]".to_owned(),
+            Content::Audio(_) => "[a recording]".to_owned(),
             Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => continue,
         };
         if !text.is_empty() {

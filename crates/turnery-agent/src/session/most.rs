@@ -24,7 +24,7 @@ struct Most {
     reports: usize,
     /// Its answer, or why it failed: text.
     answered: usize,
-    /// Images, and whatever else is neither text nor cut.
+    /// Images, recordings, and whatever else is neither text nor cut.
     images: usize,
     artifacts: usize,
     locations: usize,

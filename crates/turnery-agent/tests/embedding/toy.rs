@@ -131,6 +131,7 @@ impl Toy {
                 context_window,
                 max_output: 100,
                 images: true,
+                audio: false,
                 reasoning: true,
                 api: "toy",
                 base_url: None,

@@ -64,6 +64,7 @@ impl Puppet {
                 context_window: Some(1000),
                 max_output: 100,
                 images: false,
+                audio: false,
                 reasoning: false,
                 api: "puppet",
                 base_url: None,

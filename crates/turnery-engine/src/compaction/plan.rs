@@ -166,8 +166,8 @@ struct Step {
 fn steps(settings: &CompactionSettings) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut add = |first, recent, lines, newest_too| {
-        let images = lines >= settings.output_lines;
-        let outputs = Extent { lines, images };
+        let media = lines >= settings.output_lines;
+        let outputs = Extent { lines, media };
         steps.push(Step {
             first,
             recent,

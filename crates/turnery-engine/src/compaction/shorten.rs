@@ -8,6 +8,8 @@ const NOTE: &str =
     "[… left out here to make room; use the tool again if what is missing matters …]";
 /// Stands where a picture was left out.
 const NO_IMAGE: &str = "[a picture was left out here to make room]";
+/// Stands where a recording was left out.
+const NO_AUDIO: &str = "[a recording was left out here to make room]";
 /// No kept line is longer. Unit: bytes.
 const LINE: usize = 1_000;
 
@@ -16,8 +18,8 @@ const LINE: usize = 1_000;
 pub(super) struct Extent {
     /// Lines, the note among them.
     pub(super) lines: usize,
-    /// Whether pictures stay.
-    pub(super) images: bool,
+    /// Whether pictures and recordings stay.
+    pub(super) media: bool,
 }
 
 /// The shortened form of a tool's result; `None` for one that is short enough, and for other messages.
@@ -45,8 +47,11 @@ pub(super) fn shortened(message: &LlmMessage, extent: Extent) -> Option<Arc<LlmM
 
 fn content_within(content: &[Content], extent: Extent) -> Option<Vec<Content>> {
     let is_image = |item: &&Content| matches!(item, Content::Image(_));
-    let images = content.iter().filter(is_image);
-    let too_many = !extent.images && images.clone().next().is_some();
+    let is_audio = |item: &&Content| matches!(item, Content::Audio(_));
+    let media = content
+        .iter()
+        .filter(|item| is_image(item) || is_audio(item));
+    let too_many = !extent.media && media.clone().next().is_some();
     let text = joined_text(content);
     let short = (!fits(&text, extent.lines)).then(|| ends(&text, extent.lines));
     // Of short lines, those left out may be less than the note that says so.
@@ -59,9 +64,12 @@ fn content_within(content: &[Content], extent: Extent) -> Option<Vec<Content>> {
         kept.push(Content::text(short.unwrap_or(text)));
     }
     if too_many {
-        kept.push(Content::text(NO_IMAGE));
+        let has_image = media.clone().any(|item| is_image(&item));
+        let has_audio = media.clone().any(|item| is_audio(&item));
+        kept.extend(has_image.then(|| Content::text(NO_IMAGE)));
+        kept.extend(has_audio.then(|| Content::text(NO_AUDIO)));
     } else {
-        kept.extend(images.cloned());
+        kept.extend(media.cloned());
     }
     Some(kept)
 }

@@ -10,6 +10,8 @@ use std::{iter::Sum, ops::AddAssign, sync::Arc};
 const BYTES_PER_TOKEN: usize = 4;
 /// What a picture takes. Unit: tokens.
 const IMAGE: u64 = 1_500;
+/// A recording of this many bytes of base64 is taken for one token: ten to twenty a second.
+const AUDIO_PER_TOKEN: u64 = 1_024;
 /// What a message takes besides what it says: its role, its marks. Unit: tokens.
 const MESSAGE: u64 = 4;
 /// What a call takes besides its name and arguments: its id, its marks. Unit: bytes.
@@ -52,16 +54,19 @@ pub fn text_tokens(text: &str) -> u64 {
 #[must_use]
 pub fn content_tokens(content: &[Content]) -> u64 {
     let mut bytes = 0;
-    let mut images = 0;
+    let mut others = 0;
     for item in content {
         match item {
             Content::Text { text } | Content::Thinking { text, .. } => bytes += text.len(),
-            Content::Image(_) => images += IMAGE,
+            Content::Image(_) => others += IMAGE,
+            Content::Audio(audio) => {
+                others += (audio.base64.len() as u64).div_ceil(AUDIO_PER_TOKEN)
+            }
             Content::ToolCall(call) => bytes += CALL + call.name.len() + json_bytes(&call.args),
             Content::Opaque { value, .. } => bytes += json_bytes(value),
         }
     }
-    tokens(bytes) + images
+    tokens(bytes) + others
 }
 
 fn tokens(bytes: usize) -> u64 {

@@ -171,6 +171,7 @@ fn called(item: &Content) -> Option<&ToolCall> {
         Content::ToolCall(call) => Some(call),
         Content::Text { .. }
         | Content::Image(_)
+        | Content::Audio(_)
         | Content::Thinking { .. }
         | Content::Opaque { .. } => None,
     }
@@ -182,6 +183,7 @@ fn thought(item: &Content) -> Option<&str> {
         Content::Thinking { .. }
         | Content::Text { .. }
         | Content::Image(_)
+        | Content::Audio(_)
         | Content::ToolCall(_)
         | Content::Opaque { .. } => None,
     }

@@ -236,6 +236,7 @@ fn announced(content: &[Content], parallel: impl Fn(&ToolCall) -> bool) -> Vec<A
         }),
         Content::Text { .. }
         | Content::Image(_)
+        | Content::Audio(_)
         | Content::Thinking { .. }
         | Content::Opaque { .. } => None,
     });

@@ -3,7 +3,7 @@
 use crate::{
     ModelInfo, ModelRequest, Thinking,
     answer::object,
-    history::{Answer, Said, Turn, turns},
+    history::{Answer, Said, Turn, turns, unheard},
     http, known,
 };
 use serde::Serialize;
@@ -111,7 +111,7 @@ enum CacheControl {
 }
 
 pub(super) fn body(info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-    let mut messages = messages(request, &info.name.provider);
+    let mut messages = messages(info, request);
     mark_for_cache(&mut messages);
     let (thinking, output_config) = match thinking(info, request.thinking) {
         (Some(WireThinking::Enabled { .. }), _) if goes_on_without_thinking(&messages) => {
@@ -148,9 +148,9 @@ pub(super) fn body(info: &ModelInfo, request: &ModelRequest) -> serde_json::Resu
     })
 }
 
-fn messages<'a>(request: &'a ModelRequest, provider: &str) -> Vec<WireMessage<'a>> {
+fn messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<WireMessage<'a>> {
     let mut messages: Vec<WireMessage<'a>> = Vec::new();
-    for turn in turns(&request.messages, provider) {
+    for turn in turns(&request.messages, info) {
         let (role, content) = match turn {
             Turn::User(said) => ("user", said.into_iter().map(block).collect()),
             Turn::Assistant(content) => ("assistant", assistant(&content)),
@@ -213,7 +213,7 @@ fn assistant_block(item: &Content) -> Option<Block<'_>> {
             input: object(&call.args),
         }),
         Content::Opaque { value, .. } => Block::Raw(value),
-        Content::Image(_) => return None,
+        Content::Image(_) | Content::Audio(_) => return None,
     })
 }
 
@@ -238,6 +238,8 @@ fn block(said: Said<'_>) -> Block<'_> {
             },
             cache_control: None,
         },
+        // The API has no block for it.
+        Said::Audio(_, audio) => return block(unheard(audio)),
     })
 }
 

@@ -51,6 +51,8 @@ impl Offline {
                 max_output: u32::MAX,
                 // Taken like by the models that it stands in for, and said not to be seen.
                 images: true,
+                // Offered only where a model is within reach that listens.
+                audio: false,
                 reasoning: false,
                 api: "offline",
                 base_url: None,
@@ -177,7 +179,10 @@ async fn stream(content: &[Content], out: &DeltaSender) {
                 })
                 .await;
             }
-            Content::Image(_) | Content::Thinking { .. } | Content::Opaque { .. } => {}
+            Content::Image(_)
+            | Content::Audio(_)
+            | Content::Thinking { .. }
+            | Content::Opaque { .. } => {}
         }
     }
 }

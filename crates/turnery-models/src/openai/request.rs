@@ -12,7 +12,7 @@ use std::{
     borrow::Cow,
     hash::{DefaultHasher, Hash, Hasher},
 };
-use turnery_engine::{CallId, Content, ImageData, Schema, ToolCall};
+use turnery_engine::{AudioData, AudioFormat, CallId, Content, ImageData, Schema, ToolCall};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -77,11 +77,18 @@ enum WireContent<'a> {
 enum WirePart<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: ImageUrl },
+    InputAudio { input_audio: InputAudio<'a> },
 }
 
 #[derive(Serialize)]
 struct ImageUrl {
     url: String,
+}
+
+#[derive(Serialize)]
+struct InputAudio<'a> {
+    data: &'a str,
+    format: &'static str,
 }
 
 #[derive(Serialize)]
@@ -174,7 +181,7 @@ fn messages<'a>(
     quirks: &Quirks,
     request: &'a ModelRequest,
 ) -> Vec<WireMessage<'a>> {
-    let turns = turns(&request.messages, &info.name.provider);
+    let turns = turns(&request.messages, info);
     // Reasoning is wanted back within a round of tools, and refused or wasted outside it.
     let round = turns
         .iter()
@@ -186,14 +193,14 @@ fn messages<'a>(
             content: &request.system,
         });
     }
-    let mut pictures = Vec::new();
+    let mut media = Vec::new();
     for (at, turn) in turns.into_iter().enumerate() {
-        if !matches!(turn, Turn::User(_)) && !pictures.is_empty() {
-            push_user(&mut messages, quirks, std::mem::take(&mut pictures));
+        if !matches!(turn, Turn::User(_)) && !media.is_empty() {
+            push_user(&mut messages, quirks, std::mem::take(&mut media));
         }
         match turn {
             Turn::User(said) => {
-                let mut all = std::mem::take(&mut pictures);
+                let mut all = std::mem::take(&mut media);
                 all.extend(said);
                 push_user(&mut messages, quirks, all);
             }
@@ -203,13 +210,13 @@ fn messages<'a>(
             }
             Turn::Results(answers) => {
                 for answer in answers {
-                    messages.push(result(answer, quirks, &mut pictures));
+                    messages.push(result(answer, quirks, &mut media));
                 }
             }
         }
     }
-    if !pictures.is_empty() {
-        push_user(&mut messages, quirks, pictures);
+    if !media.is_empty() {
+        push_user(&mut messages, quirks, media);
     }
     messages
 }
@@ -229,8 +236,7 @@ fn push_user<'a>(messages: &mut Vec<WireMessage<'a>>, quirks: &Quirks, said: Vec
 }
 
 fn content(said: Vec<Said<'_>>) -> WireContent<'_> {
-    let has_images = said.iter().any(|piece| matches!(piece, Said::Image(_)));
-    if has_images {
+    if !said.iter().all(is_text) {
         let part = |piece| match piece {
             Said::Text(text) => WirePart::Text { text },
             Said::Image(image) => WirePart::ImageUrl {
@@ -238,17 +244,27 @@ fn content(said: Vec<Said<'_>>) -> WireContent<'_> {
                     url: data_url(image),
                 },
             },
+            Said::Audio(format, audio) => WirePart::InputAudio {
+                input_audio: input_audio(format, audio),
+            },
         };
         return WireContent::Parts(said.into_iter().map(part).collect());
     }
     WireContent::Text(joined(said))
 }
 
+fn is_text(piece: &Said<'_>) -> bool {
+    match piece {
+        Said::Text(_) => true,
+        Said::Image(_) | Said::Audio(..) => false,
+    }
+}
+
 /// The texts, with an empty line in between.
 fn joined(said: Vec<Said<'_>>) -> Cow<'_, str> {
     let mut texts = said.into_iter().filter_map(|piece| match piece {
         Said::Text(text) => Some(text),
-        Said::Image(_) => None,
+        Said::Image(_) | Said::Audio(..) => None,
     });
     let Some(mut all) = texts.next() else {
         return Cow::Borrowed("");
@@ -265,6 +281,16 @@ fn data_url(image: &ImageData) -> String {
     format!("data:{};base64,{}", image.mime_type, image.base64)
 }
 
+fn input_audio(format: AudioFormat, audio: &AudioData) -> InputAudio<'_> {
+    InputAudio {
+        data: &audio.base64,
+        format: match format {
+            AudioFormat::Wav => "wav",
+            AudioFormat::Mp3 => "mp3",
+        },
+    }
+}
+
 fn assistant<'a>(
     content: &[&'a Content],
     quirks: &Quirks,
@@ -278,7 +304,7 @@ fn assistant<'a>(
             Content::Text { text: piece } => append(&mut text, piece),
             Content::Thinking { text: piece, .. } => append(&mut reasoning, piece),
             Content::ToolCall(call) => tool_calls.push(wire_call(call, quirks)),
-            Content::Image(_) | Content::Opaque { .. } => {}
+            Content::Image(_) | Content::Audio(_) | Content::Opaque { .. } => {}
         }
     }
     if text.is_none() && tool_calls.is_empty() {
@@ -317,28 +343,25 @@ fn wire_call<'a>(call: &'a ToolCall, quirks: &Quirks) -> WireCall<'a> {
     }
 }
 
-/// A tool's message is text; its pictures wait for the user message after the results.
-fn result<'a>(
-    answer: Answer<'a>,
-    quirks: &Quirks,
-    pictures: &mut Vec<Said<'a>>,
-) -> WireMessage<'a> {
+/// A tool's message is text; its pictures and recordings wait for the user message after the results.
+fn result<'a>(answer: Answer<'a>, quirks: &Quirks, media: &mut Vec<Said<'a>>) -> WireMessage<'a> {
     let id = wire_id(answer.call_id, quirks);
-    let (images, texts): (Vec<_>, Vec<_>) = answer
-        .said
-        .into_iter()
-        .partition(|piece| matches!(piece, Said::Image(_)));
+    let (texts, others): (Vec<_>, Vec<_>) = answer.said.into_iter().partition(is_text);
+    let is_audio = |piece: &Said<'_>| matches!(piece, Said::Audio(..));
+    let (one, all) = match others.iter().any(is_audio) {
+        true => ("recording", "Recordings"),
+        false => ("picture", "Pictures"),
+    };
     let mut content = joined(texts).into_owned();
     if content.is_empty() {
-        content.push_str(if images.is_empty() {
-            "(no output)"
-        } else {
-            "(a picture: see the next message)"
-        });
+        content = match others.is_empty() {
+            true => "(no output)".to_owned(),
+            false => format!("(a {one}: see the next message)"),
+        };
     }
-    if !images.is_empty() {
-        pictures.push(Said::Text(Cow::Owned(format!("Pictures that {id} gave:"))));
-        pictures.extend(images);
+    if !others.is_empty() {
+        media.push(Said::Text(Cow::Owned(format!("{all} that {id} gave:"))));
+        media.extend(others);
     }
     WireMessage::Tool {
         tool_call_id: id,

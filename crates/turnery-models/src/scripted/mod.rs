@@ -58,6 +58,7 @@ impl Scripted {
                 context_window: None,
                 max_output: u32::MAX,
                 images: true,
+                audio: scenario.audio,
                 reasoning: true,
                 api: "scripted",
                 base_url: None,

@@ -27,6 +27,9 @@ pub struct Scenario {
     /// counted for the whole process.
     #[serde(default = "yes")]
     pub by_history: bool,
+    /// The model says that it takes recordings.
+    #[serde(default)]
+    pub audio: bool,
     /// The answers. Those with `when` are tried first at every call; the others are given in order.
     pub answers: Vec<Answer>,
 }

@@ -4,9 +4,10 @@ use crate::{World, battery, samples::*};
 use serde_json::json;
 use std::sync::Arc;
 use turnery_engine::{
-    Artifact, CallDetail, CallId, Content, Detail, Disposition, EventKind, FailureKind, FaultKind,
-    ImageData, LimitKind, LlmMessage, LoopRecord, Message, MessageStop, Outcome, PlanEntry,
-    PlanPriority, PlanStatus, StreamDelta, ToolEnvelope, TurnId, TurnStop, Usage, Verdict,
+    Artifact, AudioData, CallDetail, CallId, Content, Detail, Disposition, EventKind, FailureKind,
+    FaultKind, ImageData, LimitKind, LlmMessage, LoopRecord, Message, MessageStop, Outcome,
+    PlanEntry, PlanPriority, PlanStatus, StreamDelta, ToolEnvelope, TurnId, TurnStop, Usage,
+    Verdict,
 };
 
 battery!(
@@ -20,6 +21,10 @@ fn contents() -> Vec<Content> {
         Content::Image(ImageData {
             mime_type: "image/png".into(),
             base64: "aGk=".into(),
+        }),
+        Content::Audio(AudioData {
+            mime_type: "audio/wav".into(),
+            base64: "UklGRg==".into(),
         }),
         Content::Thinking {
             text: "hm".into(),

@@ -102,6 +102,7 @@ fn size(content: &Content) -> usize {
     match content {
         Content::Text { text } => text.len(),
         Content::Image(image) => image.base64.len(),
+        Content::Audio(audio) => audio.base64.len(),
         Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => 0,
     }
 }

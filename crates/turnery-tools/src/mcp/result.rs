@@ -3,12 +3,12 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
 use serde_json::Value;
-use turnery_engine::{Content, FailureKind, ImageData, ToolEnvelope};
+use turnery_engine::{AudioData, AudioFormat, Content, FailureKind, ImageData, ToolEnvelope};
 
 /// The sorts of images that models take.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Larger images are not passed on. Unit: bytes of base64; what the strictest model API takes.
-const LARGEST_PICTURE: usize = 5 << 20;
+/// Larger images and recordings are not passed on. Unit: bytes of base64; what the strictest model API takes.
+const LARGEST: usize = 5 << 20;
 /// A larger structured result is not kept beside the text. Unit: bytes of JSON.
 const LARGEST_VALUE: usize = 256 << 10;
 /// Items of one result that are passed on.
@@ -56,6 +56,7 @@ fn text(content: &[Content]) -> String {
     let texts = content.iter().filter_map(|item| match item {
         Content::Text { text } => Some(text.as_str()),
         Content::Image(_)
+        | Content::Audio(_)
         | Content::Thinking { .. }
         | Content::ToolCall(_)
         | Content::Opaque { .. } => None,
@@ -80,7 +81,7 @@ fn block(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(text) => Content::text(text.text),
         ContentBlock::Image(image) => picture(image.mime_type, image.data),
-        ContentBlock::Audio(audio) => not_passed_on(&audio.mime_type, &audio.data),
+        ContentBlock::Audio(audio) => recording(audio.mime_type, audio.data),
         ContentBlock::Resource(resource) => resource_contents(resource.resource),
         ContentBlock::ResourceLink(link) => {
             let about = link.description.map(|about| format!(": {about}"));
@@ -105,6 +106,7 @@ pub(super) fn resource_contents(resource: ResourceContents) -> Content {
             ..
         } => match mime_type {
             Some(kind) if PICTURES.contains(&&*kind) => picture(kind, blob),
+            Some(kind) if AudioFormat::of(&kind).is_some() => recording(kind, blob),
             kind => {
                 let kind = kind.unwrap_or_else(|| "binary".to_owned());
                 match not_passed_on(&kind, &blob) {
@@ -120,17 +122,28 @@ pub(super) fn resource_contents(resource: ResourceContents) -> Content {
 
 /// An image that cannot be one would make the model API refuse every later prompt as well.
 fn picture(mime_type: String, base64: String) -> Content {
-    let is_one = PICTURES.contains(&&*mime_type)
-        && !base64.is_empty()
-        && base64.len() <= LARGEST_PICTURE
-        && STANDARD.decode(&base64).is_ok();
-    match is_one {
+    match PICTURES.contains(&&*mime_type) && is_passed_on(&base64) {
         true => Content::Image(ImageData {
             mime_type,
             base64: base64.into(),
         }),
         false => not_passed_on(&mime_type, &base64),
     }
+}
+
+/// Of a recording the same holds.
+fn recording(mime_type: String, base64: String) -> Content {
+    match AudioFormat::of(&mime_type).is_some() && is_passed_on(&base64) {
+        true => Content::Audio(AudioData {
+            mime_type,
+            base64: base64.into(),
+        }),
+        false => not_passed_on(&mime_type, &base64),
+    }
+}
+
+fn is_passed_on(base64: &str) -> bool {
+    !base64.is_empty() && base64.len() <= LARGEST && STANDARD.decode(base64).is_ok()
 }
 
 fn not_passed_on(kind: &str, base64: &str) -> Content {

@@ -292,6 +292,7 @@ mod tests {
                     context_window: Some(65_536),
                     max_output: Some(8_192),
                     images: Some(false),
+                    audio: Some(false),
                     reasoning: Some(false),
                     price: Some(price),
                 }
@@ -302,7 +303,7 @@ mod tests {
             [
                 ProviderEntry {
                     name: "anthropic".to_owned(),
-                    line: 61,
+                    line: 62,
                     api: None,
                     base_url: None,
                     key_env: None,
@@ -311,7 +312,7 @@ mod tests {
                 },
                 ProviderEntry {
                     name: "desk".to_owned(),
-                    line: 65,
+                    line: 66,
                     api: Some(Api::OpenAi),
                     base_url: Some("http://localhost:8080/v1".to_owned()),
                     key_env: Some("DESK_KEY".to_owned()),
@@ -405,7 +406,7 @@ config.toml:3: hooks.on: \"before_toll\" is no hook; write \"before_tool\" (or b
 config.toml:4: hooks: tools is for before_tool and after_tool only
 config.toml:6: hooks.command: there is no command in it
 config.toml:7: hooks.tools: \"eidt_file\" is no tool; write \"edit_file\" (or read_file, list_dir, find_files, search, write_file, shell, update_plan, task)
-config.toml:9: models.desk/a.contxt_window is no key of this table; write \"context_window\" (or max_output, images, reasoning, price)
+config.toml:9: models.desk/a.contxt_window is no key of this table; write \"context_window\" (or max_output, images, audio, reasoning, price)
 config.toml:10: models.desk/a.price: a price needs input and output, each for a million tokens
 config.toml:10: models.desk/a.price.outptu is no key of this table; write \"output\" (or input, cache_read, cache_write)"
         );

@@ -14,6 +14,7 @@ pub(super) fn entry(name: &str, section: &mut Section<'_, '_>) -> Option<(ModelN
         context_window: section.get("context_window", tokens),
         max_output: section.get("max_output", tokens),
         images: section.get("images", boolean),
+        audio: section.get("audio", boolean),
         reasoning: section.get("reasoning", boolean),
         price: None,
     };

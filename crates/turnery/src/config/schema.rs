@@ -132,6 +132,8 @@ struct ModelEntry {
     max_output: u32,
     /// Whether it takes pictures.
     images: bool,
+    /// Whether it takes recordings. For OpenAI-compatible servers only: the other API takes none.
+    audio: bool,
     /// Whether it can be told how much to think.
     reasoning: bool,
     /// What a million tokens cost, in the money of `limits.cost`.

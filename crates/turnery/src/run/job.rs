@@ -183,6 +183,12 @@ pub(super) fn check(
         !pictures || agent.models().model(name)?.info().images,
         "{name} takes no pictures; choose another model, or say images = true for it in config.toml"
     );
+    let recordings = content.iter().any(|it| matches!(it, Content::Audio(_)));
+    ensure!(
+        !recordings || agent.models().model(name)?.info().audio,
+        "{name} takes no recordings; choose another model, or say audio = true in config.toml for \
+         one of an OpenAI-compatible server that does"
+    );
     ensure!(
         flags.cost.is_none() || agent.models().price(name).is_some(),
         "no price is known of {name}, so --max-cost cannot be counted; add to config.toml:\n\

@@ -1,4 +1,4 @@
-//! Prompt: what to send, from the argument, from stdin and from picture files.
+//! Prompt: what to send, from the argument, from stdin, from pictures and from recordings.
 
 use anyhow::{Context as _, bail, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -9,11 +9,11 @@ use std::{
     sync::mpsc::{RecvTimeoutError, sync_channel},
     time::Duration,
 };
-use turnery_engine::{Content, ImageData};
+use turnery_engine::{AudioData, Content, ImageData};
 
 /// A prompt longer than this is refused. Unit: bytes.
 const LONGEST: u64 = 16 << 20;
-/// A picture larger than this is refused; the model APIs refuse them too. Unit: bytes.
+/// A picture or recording larger than this is refused; the model APIs refuse them too. Unit: bytes.
 const LARGEST: u64 = 10 << 20;
 
 /// How long a prompt waits for the first byte of stdin. Programs often start others with a pipe
@@ -91,8 +91,12 @@ pub(crate) fn text(argument: Option<&str>, piped: &[u8]) -> String {
 }
 
 /// The whole prompt.
-pub(crate) fn content(text: String, images: &[PathBuf]) -> anyhow::Result<Vec<Content>> {
-    let mut content = Vec::with_capacity(1 + images.len());
+pub(crate) fn content(
+    text: String,
+    images: &[PathBuf],
+    audio: &[PathBuf],
+) -> anyhow::Result<Vec<Content>> {
+    let mut content = Vec::with_capacity(1 + images.len() + audio.len());
     if !text.is_empty() {
         content.push(Content::Text { text });
     }
@@ -101,15 +105,54 @@ pub(crate) fn content(text: String, images: &[PathBuf]) -> anyhow::Result<Vec<Co
             image(path).with_context(|| format!("--image {}", path.display()))?,
         ));
     }
+    for path in audio {
+        content.push(Content::Audio(
+            recording(path).with_context(|| format!("--audio {}", path.display()))?,
+        ));
+    }
     Ok(content)
 }
 
-fn image(path: &Path) -> anyhow::Result<ImageData> {
+fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?
         .take(LARGEST + 1)
         .read_to_end(&mut bytes)?;
     ensure!(bytes.len() as u64 <= LARGEST, "is larger than 10 MiB");
+    Ok(bytes)
+}
+
+fn recording(path: &Path) -> anyhow::Result<AudioData> {
+    let bytes = bytes(path)?;
+    let mime_type = match bytes.as_slice() {
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'A',
+            b'V',
+            b'E',
+            ..,
+        ] => "audio/wav",
+        [b'I', b'D', b'3', ..] => "audio/mpeg",
+        // Eleven bits in step, then layer III: other layers and AAC begin alike.
+        [0xff, next, ..] if next & 0xe6 == 0xe2 => "audio/mpeg",
+        _ => bail!("is no WAV or MP3 recording"),
+    };
+    Ok(AudioData {
+        mime_type: mime_type.to_owned(),
+        base64: STANDARD.encode(&bytes).into(),
+    })
+}
+
+fn image(path: &Path) -> anyhow::Result<ImageData> {
+    let bytes = bytes(path)?;
     let mime_type = match bytes.as_slice() {
         [0x89, b'P', b'N', b'G', ..] => "image/png",
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",
@@ -188,7 +231,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let picture = folder.path().join("screen.dat");
         std::fs::write(&picture, [0xff, 0xd8, 0xff, 0xe0]).unwrap();
-        let content = content(String::new(), &[picture]).unwrap();
+        let content = content(String::new(), &[picture], &[]).unwrap();
         assert_eq!(
             content,
             [Content::Image(ImageData {
@@ -198,7 +241,7 @@ mod tests {
         );
         let note = folder.path().join("note.png");
         std::fs::write(&note, "text").unwrap();
-        let error = super::content(String::new(), std::slice::from_ref(&note)).unwrap_err();
+        let error = super::content(String::new(), std::slice::from_ref(&note), &[]).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
             format!(
@@ -206,5 +249,34 @@ mod tests {
                 note.display()
             )
         );
+    }
+    #[test]
+    fn a_recording_is_known_by_its_first_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sound.dat");
+        let read = |bytes: &[u8]| {
+            std::fs::write(&file, bytes).unwrap();
+            let read = content(String::new(), &[], std::slice::from_ref(&file));
+            read.map_err(|error| format!("{error:#}"))
+        };
+        let heard = |mime_type: &str, base64: &str| {
+            Ok(vec![Content::Audio(AudioData {
+                mime_type: mime_type.to_owned(),
+                base64: base64.into(),
+            })])
+        };
+        let wav = heard("audio/wav", "UklGRgAAAABXQVZF");
+        assert_eq!(read(b"RIFF\0\0\0\0WAVE"), wav);
+        assert_eq!(read(b"ID3"), heard("audio/mpeg", "SUQz"));
+        assert_eq!(read(&[0xff, 0xfb, 0x90]), heard("audio/mpeg", "//uQ"));
+        let none = format!("--audio {}: is no WAV or MP3 recording", file.display());
+        for other in [
+            &b"RIFF\0\0\0\0WEBP"[..],
+            &[0xff, 0xd8, 0xff],
+            &[0xff, 0xf1, 0x50],
+            b"",
+        ] {
+            assert_eq!(read(other), Err(none.clone()), "{other:?}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod acp;
 mod again;
+mod audio;
 mod commands;
 mod costs;
 mod editor;

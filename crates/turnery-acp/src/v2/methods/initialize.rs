@@ -10,7 +10,7 @@ use agent_client_protocol_schema::{
     ProtocolVersion,
     v2::{
         AgentCapabilities, Implementation, InitializeRequest, InitializeResponse, McpCapabilities,
-        McpHttpCapabilities, McpStdioCapabilities, PromptCapabilities,
+        McpHttpCapabilities, McpStdioCapabilities, PromptAudioCapabilities, PromptCapabilities,
         PromptEmbeddedContextCapabilities, PromptImageCapabilities,
         SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionDeleteCapabilities,
     },
@@ -69,14 +69,15 @@ pub(super) async fn answer(call: Call) -> Result<InitializeResponse, Fault> {
     let agent = Implementation::new("turnery", env!("CARGO_PKG_VERSION"));
     Ok(
         InitializeResponse::new(ProtocolVersion::V2, agent.title("turnery".to_owned()))
-            .capabilities(capabilities()),
+            .capabilities(capabilities(call.connection.agent.takes_audio())),
     )
 }
 
 /// Only what works. There is nothing to log in to, so there are no methods for it.
-fn capabilities() -> AgentCapabilities {
+fn capabilities(audio: bool) -> AgentCapabilities {
     let prompt = PromptCapabilities::new()
         .image(PromptImageCapabilities::new())
+        .audio(audio.then(PromptAudioCapabilities::new))
         .embedded_context(PromptEmbeddedContextCapabilities::new());
     let mcp = McpCapabilities::new()
         .stdio(McpStdioCapabilities::new())

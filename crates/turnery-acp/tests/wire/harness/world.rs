@@ -32,6 +32,10 @@ impl Projects for Fixed {
         let model = model.map_err(|error| SettingsError(error.to_string()))?;
         Ok(Settings::new(model, "You are a test."))
     }
+
+    fn usual_model(&self) -> Option<ModelName> {
+        self.0.parse().ok()
+    }
 }
 
 impl World {
@@ -61,6 +65,14 @@ impl World {
     pub(crate) fn answering(self, answers: Value) -> Self {
         let path = self.folder.path().join("scenario.json");
         let scenario = json!({"name": "test", "answers": answers});
+        std::fs::write(&path, scenario.to_string()).expect("a file");
+        self
+    }
+
+    /// The same, with a model that gives these answers and takes recordings.
+    pub(crate) fn hearing(self, answers: Value) -> Self {
+        let path = self.folder.path().join("scenario.json");
+        let scenario = json!({"name": "test", "audio": true, "answers": answers});
         std::fs::write(&path, scenario.to_string()).expect("a file");
         self
     }

@@ -137,6 +137,7 @@ fn fragments(event: &Event, next: u64) -> Vec<Event> {
             Content::Text { .. }
             | Content::Thinking { .. }
             | Content::Image(_)
+            | Content::Audio(_)
             | Content::ToolCall(_)
             | Content::Opaque { .. } => return None,
         })

@@ -107,13 +107,14 @@ impl Most {
                 texts.note(fits, Some(text.len()))
             }
             Content::Image(_)
+            | Content::Audio(_)
             | Content::Thinking { .. }
             | Content::ToolCall(_)
             | Content::Opaque { .. } => others.admit(item, &mut room),
         });
         content.shrink_to_fit();
         cuts.items("texts", texts.count, texts.bytes);
-        cuts.items("images", others.count, others.bytes);
+        cuts.items("images and recordings", others.count, others.bytes);
     }
 }
 

@@ -98,7 +98,7 @@ fn an_image_is_there_or_is_left_out() {
     ];
     let kept = bounded(ToolEnvelope::ok(content));
     // {"type":"image","mime_type":"image/png","base64":""} is 52 bytes, so one is all there is room for.
-    let note = note("3 images (256 bytes)");
+    let note = note("3 images and recordings (256 bytes)");
     assert_eq!(texts(&kept), ["*", "between", &note]);
     assert_eq!(kept.result.unwrap()[0], image("aaaa"));
 }

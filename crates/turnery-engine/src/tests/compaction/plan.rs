@@ -2,8 +2,8 @@
 
 use super::talk::{Talk, lines, long, words};
 use crate::{
-    CompactionBlock, CompactionSettings, Content, ContextSize, ImageData, LlmMessage, Message,
-    Timestamp,
+    AudioData, CompactionBlock, CompactionSettings, Content, ContextSize, ImageData, LlmMessage,
+    Message, Timestamp,
     compaction::{Plan, plan},
     context::View,
     oracle,
@@ -271,12 +271,16 @@ fn what_is_too_little_to_be_worth_a_summary_stays() {
     assert!(after.tokens < much.iter().sum::<ContextSize>().tokens);
 }
 
-/// Pictures in outputs stay at first and go when room is short; lines too short to be worth a note stay.
+/// Pictures and recordings in outputs stay at first and go when room is short; lines too short to be worth a note stay.
 // proves: UP-11
 #[test]
 fn pictures_of_tools_go_when_room_is_short() {
     let picture = Content::Image(ImageData {
         mime_type: "image/png".to_owned(),
+        base64: "QQ==".into(),
+    });
+    let recording = Content::Audio(AudioData {
+        mime_type: "audio/wav".to_owned(),
         base64: "QQ==".into(),
     });
     let mut messages = Talk::of("s.c.1").user("prompt").messages;
@@ -285,7 +289,7 @@ fn pictures_of_tools_go_when_room_is_short() {
         if let Message::ToolResult { content, .. } =
             &mut Arc::make_mut(&mut talk.messages[1]).message
         {
-            content.push(picture.clone());
+            content.extend([picture.clone(), recording.clone()]);
         }
         messages.append(&mut talk.messages);
     }
@@ -302,7 +306,8 @@ fn pictures_of_tools_go_when_room_is_short() {
     };
     assert!(outputs(u64::MAX).is_empty());
     let short = outputs(8_000);
-    let without = "few\nshort\nlines\n[a picture was left out here to make room]";
+    let without = "few\nshort\nlines\n[a picture was left out here to make room]\n\
+        [a recording was left out here to make room]";
     assert_eq!(
         short, [without; 4],
         "of five turns, the last is not seen yet"

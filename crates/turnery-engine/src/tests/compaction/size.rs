@@ -2,7 +2,8 @@
 
 use crate::compaction::{content_tokens, text_tokens};
 use crate::{
-    Content, ContextSize, Event, EventKind, ImageData, Message, Recorder, ToolCall, Usage,
+    AudioData, Content, ContextSize, Event, EventKind, ImageData, Message, Recorder, ToolCall,
+    Usage,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -33,6 +34,19 @@ fn a_picture_takes_the_same_whatever_its_bytes() {
     };
     assert_eq!(content_tokens(&[image("QQ==")]), 1_500);
     assert_eq!(content_tokens(&[image(&"A".repeat(1_000_000))]), 1_500);
+}
+
+#[test]
+fn a_recording_takes_more_the_longer_it_is() {
+    let audio = |base64: &str| {
+        Content::Audio(AudioData {
+            mime_type: "audio/wav".to_owned(),
+            base64: base64.into(),
+        })
+    };
+    assert_eq!(content_tokens(&[audio("QQ==")]), 1);
+    let second = audio(&"A".repeat(64_000));
+    assert_eq!(content_tokens(&[second.clone(), second]), 126);
 }
 
 #[test]

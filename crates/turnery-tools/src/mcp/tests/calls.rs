@@ -3,7 +3,7 @@
 use super::fake::{Bench, Fake, text, tool};
 use crate::{Access, Progress, TraceContext};
 use serde_json::{Value, json};
-use turnery_engine::{Artifact, Content};
+use turnery_engine::{Artifact, AudioData, Content};
 
 async fn one(name: &str) -> (Bench, Fake) {
     let fake = Fake::new(vec![tool(name)]);
@@ -45,7 +45,8 @@ async fn results_become_what_a_model_reads() {
         (json!({"content": [], "structuredContent": {"k": [1]}}), r#"{"k":[1]}"#),
         (json!({"content": [{"type": "text", "text": "why"}], "isError": true}), "ExecutionError: why"),
         (json!({"content": [], "isError": true}), "ExecutionError: the tool failed and did not say why"),
-        (json!({"content": [{"type": "audio", "data": "AAAAAAAA", "mimeType": "audio/wav"}]}), "[audio/wav, about 6 bytes, not passed on]"),
+        (json!({"content": [{"type": "audio", "data": "AAAAAAAA", "mimeType": "audio/ogg"}]}), "[audio/ogg, about 6 bytes, not passed on]"),
+        (json!({"content": [{"type": "audio", "data": "!", "mimeType": "audio/wav"}]}), "[audio/wav, about 0 bytes, not passed on]"),
         (json!({"content": [{"type": "image", "data": "!", "mimeType": "image/png"}]}), "[image/png, about 0 bytes, not passed on]"),
         (json!({"content": [{"type": "image", "data": long, "mimeType": "image/png"}]}), "[image/png, about 3932163 bytes, not passed on]"),
         (json!({"content": [{"type": "resource_link", "uri": "note://1", "name": "n", "description": "d"}]}), "[n](note://1): d"),
@@ -61,6 +62,19 @@ async fn results_become_what_a_model_reads() {
     let envelope = bench.call("mcp__s__raw", picture).await;
     assert!(matches!(envelope.result.unwrap()[..], [Content::Image(_)]));
     assert_eq!(envelope.value, Some(json!({"n": 1})));
+    let sound = json!({"content": [
+        {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+        {"type": "resource", "resource": {"uri": "x://1", "blob": "SUQz", "mimeType": "audio/mpeg"}}]});
+    let heard = |mime_type: &str, base64: &str| {
+        Content::Audio(AudioData {
+            mime_type: mime_type.to_owned(),
+            base64: base64.into(),
+        })
+    };
+    assert_eq!(
+        bench.call("mcp__s__raw", sound).await.result.unwrap(),
+        [heard("audio/wav", "AAAA"), heard("audio/mpeg", "SUQz")]
+    );
 }
 
 #[tokio::test]
