@@ -17,6 +17,7 @@ use std::{
     process::{Command, ExitCode, ExitStatus, Stdio},
     sync::Arc,
     thread,
+    time::Duration,
 };
 use tokio::{
     runtime::Builder,
@@ -36,6 +37,9 @@ pub struct Broken {
     /// The right agent.
     pub command: Vec<String>,
 }
+
+/// Who stays does not stay for ever: nobody may be left to end it.
+const STAYS: Duration = Duration::from_secs(60);
 
 /// Be the right agent, but for the fault.
 ///
@@ -135,9 +139,7 @@ fn at_end(habit: Option<Habit>, status: ExitStatus, by_client: bool) -> ExitCode
             // Nobody may be there to hear it.
             let _ = say(b"Goodbye!\n");
         }
-        Some(Habit::StaysAfterEof | Habit::DeafToTerm) if by_client => loop {
-            thread::park();
-        },
+        Some(Habit::StaysAfterEof | Habit::DeafToTerm) if by_client => thread::sleep(STAYS),
         Some(Habit::ExitsWithOne) => return ExitCode::FAILURE,
         Some(Habit::DiesAtEof) => return ExitCode::SUCCESS,
         Some(Habit::LeavesChild) => {

@@ -9,7 +9,7 @@ use crate::{
 };
 use serde_json::Value;
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
@@ -47,7 +47,7 @@ struct Heard<'a> {
 
 /// So many false alarms of one fault are looked at twice: more say nothing new.
 const ENOUGH: usize = 2;
-/// So many cases at least are played of those that are near to a fault.
+/// So many cases are played of those that are near to a fault, and to each of its rules.
 const NEAR: usize = 3;
 /// The rules about how a process begins, ends, and what it leaves behind.
 const OF_THE_PROCESS: [&str; 6] = ["TR-3", "TR-4", "TR-6", "TR-7", "TR-11", "INIT-14"];
@@ -123,19 +123,21 @@ fn some_rows(
         let touched = touched.filter(|(_, heard)| heard.is_changed_by(fault_itself));
         let mut touched: Vec<_> = touched.map(|(case, _)| (fault, case)).collect();
         if plan.near {
-            // Those that name a rule which it breaks come first, one for each rule at least.
+            // Those that name a rule which it breaks come first, a few for each rule.
             let names = |case: usize| {
                 let rules = heard[case].case.rules();
                 let broken = rules.iter().filter(|rule| known.breaks.contains(**rule));
                 broken.map(ToString::to_string).collect::<Vec<_>>()
             };
             touched.sort_by_key(|(_, case)| names(*case).is_empty());
-            let mut seen = BTreeSet::new();
+            let mut seen: BTreeMap<String, usize> = BTreeMap::new();
             let mut kept = 0;
             touched.retain(|(_, case)| {
-                let new = names(*case)
-                    .into_iter()
-                    .filter(|rule| seen.insert(rule.clone()));
+                let new = names(*case).into_iter().filter(|rule| {
+                    let often = seen.entry(rule.clone()).or_default();
+                    *often += 1;
+                    *often <= NEAR
+                });
                 let keep = new.count() > 0 || kept < NEAR;
                 kept += usize::from(keep);
                 keep
