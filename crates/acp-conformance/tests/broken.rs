@@ -100,8 +100,13 @@ fn sigterm_is_handed_on_and_a_death_by_a_signal_is_told() {
     let mut proxy = start(&[], script);
     assert_eq!(proxy.line(), "ready\n");
     kill_process(proxy.pid(), Signal::TERM).expect("it is there");
-    // A shell that waits in `read` hears of it at the next line at the latest.
-    proxy.write(b"\n");
+    // A shell that waits in `read` hears of it at the next line at the latest; one that heard of
+    // it before is gone and reads no line.
+    let _ = proxy
+        .stdin
+        .as_mut()
+        .expect("stdin is open")
+        .write_all(b"\n");
     assert_eq!(proxy.line(), "told\n");
     assert_eq!(proxy.code(), Some(4));
 
