@@ -12,7 +12,10 @@ mod show;
 pub use expected::{Expected, ExpectedFault};
 pub use play::{Plan, mutations};
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// What came of all faults.
 #[derive(Debug)]
@@ -36,8 +39,8 @@ pub struct Row {
     pub does: String,
     /// The rules that it is said to break.
     pub breaks: BTreeSet<String>,
-    /// The rules that failed, or what else was wrong.
-    pub failed: BTreeSet<String>,
+    /// The rules that failed, or what else was wrong, each with the case it was first seen in, and why.
+    pub failed: BTreeMap<String, String>,
     /// How many cases it could change.
     pub cases: usize,
 }
@@ -45,18 +48,21 @@ pub struct Row {
 impl Row {
     /// Rules that should have failed.
     pub fn missed(&self) -> impl Iterator<Item = &String> {
-        self.breaks.difference(&self.failed)
+        let failed = |rule: &&String| self.failed.contains_key(*rule);
+        self.breaks.iter().filter(move |rule| !failed(rule))
     }
 
-    /// Rules that should not have failed.
-    pub fn false_alarms(&self) -> impl Iterator<Item = &String> {
-        self.failed.difference(&self.breaks)
+    /// Rules that should not have failed, each with the case, and why.
+    pub fn false_alarms(&self) -> impl Iterator<Item = (&String, &String)> {
+        let failed = self.failed.iter();
+        failed.filter(|(rule, _)| !self.breaks.contains(*rule))
     }
 
     /// Did just those rules fail, and at least one?
     #[must_use]
     pub fn is_right(&self) -> bool {
-        !self.breaks.is_empty() && self.breaks == self.failed
+        let right = self.missed().next().is_none() && self.false_alarms().next().is_none();
+        right && !self.breaks.is_empty()
     }
 }
 

@@ -273,7 +273,7 @@ impl Stage<'_> {
             Step::Kill => self.kill().await?,
             Step::StopReading(pipe) => self.stop_reading(*pipe)?,
             Step::GoOnReading => self.go_on_reading()?,
-            Step::HangUp => self.hang_up()?,
+            Step::HangUp => self.hang_up().await?,
             Step::OrphansNone => self.orphans().await?,
             Step::Stderr(has, text) => self.check_stderr(*has, text)?,
             Step::Send { text, broken, more } => self.send_line(text, *broken, *more).await?,

@@ -46,14 +46,19 @@ fn selected(id: &Value) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": id}})
 }
 
-/// It asks, and does not wait for what is said.
+/// It asks when all is done: how far it gets before the answer does not depend on who is quicker.
 fn runs_before_answer(m: &mut Passing<'_>) {
+    let is_over = m.answers("session/prompt")
+        || m.update() == "state_update" && m.text("/params/update/state") == "idle";
     if m.agent_says(ASK) {
         let allow = option(m.get("/params/options"), "allow_once");
         let id = m.get("/id").clone();
         m.tell_agent(json!({"jsonrpc": "2.0", "id": id, "result": selected(&allow)}));
+        m.hold();
     } else if m.replies(ASK) {
         m.swallow();
+    } else if is_over {
+        m.release_before();
     }
 }
 

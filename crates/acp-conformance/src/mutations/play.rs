@@ -37,15 +37,18 @@ pub struct Plan<'a> {
 /// The lines of a case, parsed.
 type Parsed = Vec<Vec<(Way, Vec<u8>, Value)>>;
 
+/// Rules that failed, or what else was wrong, each with the case and the reason.
+type Failed = BTreeMap<String, String>;
+
 /// A case and what passed in it.
 struct Heard<'a> {
     case: &'a Case,
     said: Parsed,
     /// What fails without any fault.
-    wrong: BTreeSet<String>,
+    wrong: Failed,
 }
 
-/// So many false alarms of one fault are looked at twice: more say nothing new.
+/// So many false alarms of one fault are looked at twice when few cases are played: more say nothing new.
 const ENOUGH: usize = 2;
 /// So many cases are played of those that are near to a fault, and to each of its rules.
 const NEAR: usize = 3;
@@ -89,8 +92,9 @@ pub fn mutations(
         .iter()
         .filter(|heard| !heard.wrong.is_empty())
         .map(|heard| {
-            let wrong: Vec<_> = heard.wrong.iter().map(String::as_str).collect();
-            format!("{}: {}", heard.case.name, wrong.join(", "))
+            let wrong = heard.wrong.iter();
+            let wrong: Vec<_> = wrong.map(|(rule, why)| format!("{rule} ({why})")).collect();
+            wrong.join(", ")
         });
     Ok(Table {
         wrong_without_fault: wrong.collect(),
@@ -113,71 +117,113 @@ fn some_rows(
             fault: fault.name.to_owned(),
             does: known.does.clone(),
             breaks: known.breaks.clone(),
-            failed: BTreeSet::new(),
+            failed: BTreeMap::new(),
             cases: 0,
         })
         .collect();
     let touched = in_parallel(plan.options.jobs, rows.len(), &|fault| {
-        let (fault_itself, known) = tried[fault];
-        let touched = heard.iter().enumerate();
-        let touched = touched.filter(|(_, heard)| heard.is_changed_by(fault_itself));
-        let mut touched: Vec<_> = touched.map(|(case, _)| (fault, case)).collect();
-        if plan.near {
-            // Those that name a rule which it breaks come first, a few for each rule.
-            let names = |case: usize| {
-                let rules = heard[case].case.rules();
-                let broken = rules.iter().filter(|rule| known.breaks.contains(**rule));
-                broken.map(ToString::to_string).collect::<Vec<_>>()
-            };
-            touched.sort_by_key(|(_, case)| names(*case).is_empty());
-            let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-            let mut kept = 0;
-            touched.retain(|(_, case)| {
-                let new = names(*case).into_iter().filter(|rule| {
-                    let often = seen.entry(rule.clone()).or_default();
-                    *often += 1;
-                    *often <= NEAR
-                });
-                let keep = new.count() > 0 || kept < NEAR;
-                kept += usize::from(keep);
-                keep
-            });
-        }
-        Ok(touched)
+        let cases = heard.iter().enumerate();
+        let touched = cases.filter(|(_, heard)| heard.is_changed_by(tried[fault].0));
+        Ok(touched.map(|(case, _)| case).collect::<Vec<_>>())
     })?;
-    let pairs = touched.concat();
+    let mut round = |chosen: &dyn Fn(usize, &Row) -> Vec<usize>| {
+        let each = rows.iter().enumerate();
+        let pairs = each.flat_map(|(fault, row)| {
+            let cases = chosen(fault, row).into_iter();
+            cases.map(move |case| (fault, case))
+        });
+        let pairs: Vec<_> = pairs.collect();
+        some_pairs(plan, facts, heard, &mut rows, &pairs)
+    };
+    if !plan.near {
+        round(&|fault, _| touched[fault].clone())?;
+        return Ok(rows);
+    }
+    let first = |fault: usize, row: &Row| few(heard, &touched[fault], &row.breaks);
+    round(&first)?;
+    // A rule that has not failed yet may fail in another case.
+    round(&|fault, row| {
+        let played = first(fault, row);
+        let missed: BTreeSet<&str> = row.missed().map(String::as_str).collect();
+        let others = touched[fault].iter().filter(|case| !played.contains(case));
+        let names = |case: &&usize| {
+            heard[**case]
+                .case
+                .rules()
+                .iter()
+                .any(|r| missed.contains(r))
+        };
+        others.filter(names).copied().collect()
+    })?;
+    Ok(rows)
+}
+
+/// Of the cases that a fault changes: for each rule that it breaks a few that name it, and a few in any case.
+fn few(heard: &[Heard<'_>], touched: &[usize], breaks: &BTreeSet<String>) -> Vec<usize> {
+    let names = |case: usize| {
+        let rules = heard[case].case.rules();
+        let broken = rules.iter().filter(|rule| breaks.contains(**rule));
+        broken.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let mut few = touched.to_vec();
+    few.sort_by_key(|case| names(*case).is_empty());
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut kept = 0;
+    few.retain(|case| {
+        let new = names(*case).into_iter().filter(|rule| {
+            let often = seen.entry(rule.clone()).or_default();
+            *often += 1;
+            *often <= NEAR
+        });
+        let keep = new.count() > 0 || kept < NEAR;
+        kept += usize::from(keep);
+        keep
+    });
+    few
+}
+
+/// Play faults in cases, and add what failed to the rows.
+fn some_pairs(
+    plan: &Plan<'_>,
+    facts: &Facts,
+    heard: &[Heard<'_>],
+    rows: &mut [Row],
+    pairs: &[(usize, usize)],
+) -> Result<(), String> {
+    let names: Vec<String> = rows.iter().map(|row| row.fault.clone()).collect();
     let play = |(fault, case): (usize, usize), patience| {
-        let fault = tried[fault].0.name.to_owned();
-        let agent = plan.through(&["--fault".to_owned(), fault]);
+        let agent = plan.through(&["--fault".to_owned(), names[fault].clone()]);
         let outcome = one(heard[case].case, &agent, plan.options, patience, facts)?;
-        let failed = failures(&outcome);
-        Ok(failed
-            .difference(&heard[case].wrong)
-            .cloned()
-            .collect::<BTreeSet<_>>())
+        let mut failed = failures(&outcome);
+        failed.retain(|rule, _| !heard[case].wrong.contains_key(rule));
+        Ok(failed)
     };
     let failed = in_parallel(plan.options.jobs, pairs.len(), &|index| {
         play(pairs[index], plan.patience)
     })?;
-    let mut strange: Vec<(usize, usize)> = Vec::new();
+    let enough = if plan.near { ENOUGH } else { usize::MAX };
+    let mut strange: Vec<((usize, usize), Failed)> = Vec::new();
     for (pair, failed) in pairs.iter().zip(failed) {
         let row = &mut rows[pair.0];
         row.cases += 1;
-        let before = strange.iter().filter(|(fault, _)| *fault == pair.0).count();
-        if failed.is_subset(&row.breaks) {
-            row.failed.extend(failed);
-        } else if before < ENOUGH {
-            strange.push(*pair);
+        let before = strange.iter().filter(|((fault, _), _)| *fault == pair.0);
+        if failed.keys().all(|rule| row.breaks.contains(rule)) {
+            row.add(failed);
+        } else if before.count() < enough {
+            strange.push((*pair, failed));
         }
     }
-    // A busy machine must not look like a fault: what comes out wrong is tried again, with patience.
+    // A busy machine must not look like a fault: what comes out wrong is tried again, with patience, and only
+    // what is wrong both times is.
     let failed = in_parallel(plan.options.jobs, strange.len(), &|index| {
-        play(strange[index], plan.options.patience)
+        play(strange[index].0, plan.options.patience)
     })?;
-    for (pair, failed) in strange.iter().zip(failed) {
-        rows[pair.0].failed.extend(failed);
+    for ((pair, first), mut failed) in strange.into_iter().zip(failed) {
+        let row = &mut rows[pair.0];
+        failed.retain(|rule, _| row.breaks.contains(rule) || first.contains_key(rule));
+        row.add(failed);
     }
-    Ok(rows)
+    Ok(())
 }
 
 fn one(
@@ -202,13 +248,22 @@ fn one(
 
 /// The rules that failed; in brackets what makes the runner blame itself. A case that ended at a step without
 /// a rule says nothing: what it did not reach did not fail.
-fn failures(outcome: &Outcome) -> BTreeSet<String> {
-    let failed = outcome.findings().map(|(rule, _)| rule.to_owned());
-    let fault = outcome
-        .fault
-        .iter()
-        .map(|fault| format!("({}: {fault})", outcome.case));
+fn failures(outcome: &Outcome) -> Failed {
+    let why = |why: &str| format!("{}: {why}", outcome.case);
+    let failed = outcome
+        .findings()
+        .map(|(rule, said)| (rule.to_owned(), why(&said.to_string())));
+    let fault = outcome.fault.iter();
+    let fault = fault.map(|fault| (format!("({}: {fault})", outcome.case), why("the runner's")));
     failed.chain(fault).collect()
+}
+
+impl Row {
+    fn add(&mut self, failed: Failed) {
+        for (rule, why) in failed {
+            self.failed.entry(rule).or_insert(why);
+        }
+    }
 }
 
 impl Heard<'_> {
@@ -235,17 +290,27 @@ fn without_fault<'a>(
     facts: &Facts,
     folder: &Path,
 ) -> Result<Vec<Heard<'a>>, String> {
-    in_parallel(plan.options.jobs, plan.cases.len(), &|index| {
+    let play = |index: usize, often: &str| {
         let case = &plan.cases[index];
-        let folder: PathBuf = folder.join(index.to_string());
+        let folder: PathBuf = folder.join(format!("{index}{often}"));
         std::fs::create_dir(&folder).map_err(|error| error.to_string())?;
         let agent = plan.through(&["--record".to_owned(), folder.display().to_string()]);
         let outcome = one(case, &agent, plan.options, plan.options.patience, facts)?;
         let mut wrong = failures(&outcome);
-        wrong.extend(outcome.broken.iter().map(|finding| format!("({finding})")));
+        let broken = outcome.broken.iter();
+        wrong.extend(broken.map(|finding| (format!("({finding})"), case.name.clone())));
         let said = recordings(&folder).map_err(|error| error.to_string())?;
         let said = said.into_iter().map(parsed).collect();
         Ok(Heard { case, said, wrong })
+    };
+    in_parallel(plan.options.jobs, plan.cases.len(), &|index| {
+        let once = play(index, "")?;
+        // As with faults: only what is wrong twice is.
+        if once.wrong.is_empty() {
+            Ok(once)
+        } else {
+            play(index, "again")
+        }
     })
 }
 

@@ -27,7 +27,9 @@ impl Row {
             parts.push(format!("not caught: {}", list(self.missed())));
         }
         if self.false_alarms().next().is_some() {
-            parts.push(format!("too many: {}", list(self.false_alarms())));
+            let each = self.false_alarms();
+            let each: Vec<_> = each.map(|(rule, why)| format!("{rule} ({why})")).collect();
+            parts.push(format!("too many: {}", each.join(", ")));
         }
         parts.join("; ")
     }
@@ -68,7 +70,7 @@ impl Table {
                 "| `{}` | {} | {} | {} |",
                 row.fault,
                 row.does,
-                list(&row.failed),
+                list(row.failed.keys()),
                 row.cases
             );
         }
@@ -82,7 +84,11 @@ impl Table {
     fn by_rule(&self) -> BTreeMap<&str, Vec<&str>> {
         let mut rules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for row in &self.rows {
-            for rule in row.failed.intersection(&row.breaks) {
+            for rule in row
+                .breaks
+                .iter()
+                .filter(|rule| row.failed.contains_key(*rule))
+            {
                 rules.entry(rule).or_default().push(&row.fault);
             }
         }
@@ -99,7 +105,7 @@ impl Table {
                 "breaks": row.breaks,
                 "failed": row.failed,
                 "missed": row.missed().collect::<Vec<_>>(),
-                "falseAlarms": row.false_alarms().collect::<Vec<_>>(),
+                "falseAlarms": row.false_alarms().map(|(rule, _)| rule).collect::<Vec<_>>(),
                 "cases": row.cases,
             })
         });

@@ -4,7 +4,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::{
     io,
     process::{ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -22,6 +22,19 @@ const KEPT_STDERR: usize = 1 << 20;
 /// Names one case in the environment of all that belongs to it.
 pub(crate) const MARK: &str = "ACP_CONFORMANCE_CASE";
 
+/// Held while a child begins: until it is what it shall be, it has a copy of each pipe of ours.
+static BEGINNING: Mutex<()> = Mutex::new(());
+
+fn beginning() -> MutexGuard<'static, ()> {
+    BEGINNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Start a child.
+pub(crate) fn begin(command: &mut Command) -> io::Result<Child> {
+    let _alone = beginning();
+    command.spawn()
+}
+
 /// An agent that runs, or has ended.
 pub(crate) struct Process {
     child: Child,
@@ -29,7 +42,7 @@ pub(crate) struct Process {
     stdin: Option<mpsc::Sender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
     lines: mpsc::Receiver<Vec<u8>>,
-    reader: JoinHandle<()>,
+    reader: Option<JoinHandle<()>>,
     reading: watch::Sender<bool>,
 }
 
@@ -39,13 +52,13 @@ pub(crate) type Logs = Arc<Mutex<Vec<u8>>>;
 impl Process {
     /// Start it. `logs`: where its stderr goes; without it nobody reads it.
     pub(crate) fn start(mut command: Command, logs: Option<Logs>) -> io::Result<Self> {
-        let mut child = command
+        command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
+            .kill_on_drop(true);
+        let mut child = begin(&mut command)?;
         let pipes = (child.stdin.take(), child.stdout.take());
         let (Some(stdin), Some(stdout)) = pipes else {
             return Err(io::Error::other("no pipes"));
@@ -63,7 +76,7 @@ impl Process {
             stdin: Some(sender),
             writer: Some(writer),
             lines,
-            reader: tokio::spawn(read(stdout, found, go_on)),
+            reader: Some(tokio::spawn(read(stdout, found, go_on))),
             reading,
         })
     }
@@ -93,9 +106,15 @@ impl Process {
         let _ = self.reading.send(reading);
     }
 
-    /// Close our end of its stdout.
-    pub(crate) fn hang_up(&mut self) {
-        self.reader.abort();
+    /// Close our end of its stdout: once this is over, whatever it writes is refused.
+    pub(crate) async fn hang_up(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.abort();
+            // It says that it was aborted.
+            let _ = reader.await;
+        }
+        // Children that are just beginning have a copy.
+        drop(beginning());
     }
 
     pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
@@ -131,10 +150,12 @@ impl Drop for Process {
         if let Some(group) = self.group {
             let _ = kill_process_group(group, Signal::KILL);
         }
-        if let Some(writer) = self.writer.take() {
-            writer.abort();
+        for task in [self.writer.take(), self.reader.take()]
+            .into_iter()
+            .flatten()
+        {
+            task.abort();
         }
-        self.reader.abort();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Terminals of the client: real processes, whose output the agent reads, waits for, ends and gives back.
 
-use super::process::MARK;
+use super::process::{MARK, begin};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::{
@@ -148,8 +148,7 @@ impl Terminals {
                 process.env(name, value);
             }
         }
-        let mut child = process
-            .spawn()
+        let mut child = begin(&mut process)
             .map_err(|error| (-32603, format!("{command} does not start: {error}")))?;
         let limit = params["outputByteLimit"].as_u64();
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());

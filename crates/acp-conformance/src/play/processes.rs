@@ -214,8 +214,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    pub(super) fn hang_up(&mut self) -> Result<(), Miss> {
-        self.running()?.hang_up();
+    pub(super) async fn hang_up(&mut self) -> Result<(), Miss> {
+        self.running()?.hang_up().await;
         self.is_forced = true;
         self.log.note("our end of its stdout is closed");
         Ok(())
