@@ -46,6 +46,11 @@ pub(crate) const STEPS: &[Step] = &[
         run: steps::cases,
     },
     Step {
+        name: "mutations",
+        what: "each fault of the broken agent makes just those rules fail that it breaks",
+        run: steps::mutations,
+    },
+    Step {
         name: "clients",
         what: "the official TypeScript and Python clients drive a whole session; real MCP servers are used in one",
         run: clients::run,
@@ -57,18 +62,11 @@ pub(crate) const STEPS: &[Step] = &[
     },
 ];
 
-/// Steps that take long, and run only when they are named.
-pub(crate) const LONG_STEPS: &[Step] = &[Step {
-    name: "mutations",
-    what: "each fault of the broken agent makes just those rules fail that it breaks",
-    run: steps::mutations,
-}];
-
 /// Run all steps, or those named.
 pub(crate) fn run(wanted: &[String]) -> Result<()> {
     if let Some(unknown) = wanted
         .iter()
-        .find(|name| STEPS.iter().chain(LONG_STEPS).all(|s| s.name != **name))
+        .find(|name| STEPS.iter().all(|step| step.name != **name))
     {
         bail!("there is no step {unknown:?}; `cargo xtask steps` lists them");
     }
@@ -76,7 +74,7 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
     let mut times = Vec::new();
     let named = |step: &&Step| wanted.iter().any(|name| name == step.name);
     let steps = STEPS.iter().filter(|step| wanted.is_empty() || named(step));
-    for step in steps.chain(LONG_STEPS.iter().filter(named)) {
+    for step in steps {
         println!("== {}: {}", step.name, step.what);
         let started = Instant::now();
         (step.run)().with_context(|| format!("step {} failed", step.name))?;
@@ -87,11 +85,5 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
         begun.elapsed().as_secs(),
         times.join(", ")
     );
-    for step in LONG_STEPS.iter().filter(|_| wanted.is_empty()) {
-        println!(
-            "== not run, since it takes long: cargo xtask ci {}",
-            step.name
-        );
-    }
     Ok(())
 }

@@ -100,6 +100,7 @@ pub(crate) fn cases() -> Result<()> {
 }
 
 /// The suite of cases against every fault of the broken agent, with a `turnery` that is right behind it.
+/// The table itself lies in `target/mutations.md` then; the faults are named as they are tried.
 pub(crate) fn mutations() -> Result<()> {
     succeed(cargo().args([
         "build",
@@ -114,18 +115,16 @@ pub(crate) fn mutations() -> Result<()> {
         "{} acp --acp-v2 --model openai/fake-model",
         built.join("turnery").display()
     );
+    let page = target().join("mutations.md");
+    let table = fs::File::create(&page).with_context(|| page.display().to_string())?;
     succeed(
         Command::new(built.join("acp-conformance"))
-            .args([
-                "mutations",
-                "--near",
-                "--profile",
-                "turnery",
-                "--agent",
-                &agent,
-            ])
-            .current_dir(root()),
+            .args(["mutations", "--near", "--profile", "turnery", "--agent"])
+            .arg(&agent)
+            .current_dir(root())
+            .stdout(table),
     )
+    .with_context(|| format!("the table is {}", page.display()))
 }
 
 /// The README's first command, as it stands there, in an empty home.

@@ -1,0 +1,290 @@
+//! The grammar in `schemas/conformance-case.lark` says the same as the reader of cases: it fits every line of
+//! every case, each of its steps is read, and what the reader refuses it does not fit.
+
+use acp_conformance::Case;
+use regex::Regex;
+use std::{collections::BTreeMap, fs, path::Path};
+
+const LARK: &str = include_str!("../../../schemas/conformance-case.lark");
+
+/// One example of each word, and of a rule that calls itself: what the reader is shown.
+const EXAMPLES: &[(&str, &str)] = &[
+    ("json", r#"{"a": [1, "b"]}"#),
+    ("object", r#"{"a": 1}"#),
+    ("array", r#"[{"a": 1}, 2]"#),
+    ("REST", r#"{"any": "thing"}"#),
+    ("TEXT", r"some\ntext"),
+    ("NAME", "name"),
+    ("WORD", "word"),
+    ("PATH", "loadSession"),
+    ("VARIABLE", "$captured"),
+    ("TOOL", "write"),
+    ("CALLED", "mcp:echo"),
+    ("RULE", "TR-1"),
+    ("NUMBER", "404"),
+    ("CODE", "3"),
+    ("RANGE", "1..2"),
+    ("SETTING", "KEY=value"),
+    ("STRING", r#""quoted \"text\"""#),
+    ("PROMPT", "prompt!+"),
+    ("CALL", "call!"),
+    ("TELL", "tell!"),
+    ("VOICE", "thought"),
+    ("PERMISSION", "by hand"),
+    ("ELICITATION", "strange"),
+];
+
+/// Each rule with its alternatives, each word with its regular expression.
+fn rules() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let mut rules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut last = "";
+    for line in LARK.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with("//") || line.starts_with('%') {
+            continue;
+        }
+        if let Some(more) = line.strip_prefix("| ") {
+            rules.entry(last).or_default().push(more);
+        } else {
+            let (name, rest) = line.split_once(": ").expect("NAME: …");
+            last = name;
+            let is_word = rest.starts_with('/');
+            let rests = if is_word {
+                vec![rest]
+            } else {
+                alternatives(rest)
+            };
+            rules.entry(name).or_default().extend(rests);
+        }
+    }
+    rules
+}
+
+/// The parts between bars that stand outside quotes and brackets.
+fn alternatives(text: &'static str) -> Vec<&'static str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut quoted, mut begin) = (0, false, 0);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '"' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth -= 1,
+            '|' if !quoted && depth == 0 => {
+                parts.push(text[begin..at].trim());
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[begin..].trim());
+    parts
+}
+
+/// The items of an alternative: `"literal"`, `name`, `( … )`, each with its `?`, `*` or `+`.
+fn items(text: &'static str) -> Vec<(&'static str, char)> {
+    let mut items = Vec::new();
+    let (mut depth, mut quoted, mut begin) = (0, false, None);
+    let mut push = |item: &'static str| {
+        let mark = item.chars().last().filter(|mark| "?*+".contains(*mark));
+        let bare = mark.map_or(item, |_| &item[..item.len() - 1]);
+        items.push((bare, mark.unwrap_or(' ')));
+    };
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '"' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth -= 1,
+            ' ' if !quoted && depth == 0 => {
+                if let Some(begin) = begin.take() {
+                    push(&text[begin..at]);
+                }
+                continue;
+            }
+            _ => {}
+        }
+        begin = begin.or(Some(at));
+    }
+    if let Some(begin) = begin {
+        push(&text[begin..]);
+    }
+    items
+}
+
+/// What an alternative fits, as a regular expression; each item ends with the blanks behind it.
+fn expression(rules: &BTreeMap<&str, Vec<&'static str>>, alternative: &'static str) -> String {
+    let item = |(item, mark): (&'static str, char)| {
+        let inner = if let Some(group) = item.strip_prefix('(') {
+            let group = group.strip_suffix(')').expect("a closed bracket");
+            any(rules, &alternatives(group))
+        } else if let Some(literal) = item.strip_prefix('"') {
+            // Written with a blank in front of it where it has one.
+            let literal = literal.strip_suffix('"').expect("a closed quote").trim();
+            format!("{}(?: +|$)", regex::escape(literal))
+        } else if item == "json" {
+            r#"(?:[\[{"tfn0-9-].*?)(?: +|$)"#.to_owned()
+        } else if item == "array" {
+            r"(?:\[.*?\])(?: +|$)".to_owned()
+        } else if item == "object" {
+            r"(?:\{.*?\})(?: +|$)".to_owned()
+        } else {
+            let known = rules.get(item).unwrap_or_else(|| panic!("what is {item}?"));
+            match known[0].strip_prefix('/') {
+                Some(word) => format!("(?:{})(?: +|$)", word.strip_suffix('/').expect("/…/")),
+                None => any(rules, known),
+            }
+        };
+        format!("(?:{inner}){mark}").trim_end().to_owned()
+    };
+    items(alternative).into_iter().map(item).collect()
+}
+
+fn any(rules: &BTreeMap<&str, Vec<&'static str>>, alternatives: &[&'static str]) -> String {
+    let each = alternatives.iter().map(|one| expression(rules, one));
+    each.collect::<Vec<_>>().join("|")
+}
+
+fn fits(rule: &str) -> Regex {
+    let rules = rules();
+    Regex::new(&format!("^(?:{})$", any(&rules, &rules[rule]))).expect("an expression")
+}
+
+/// The lines of a case that are steps, and those of its models.
+fn lines(text: &str) -> (Vec<&str>, Vec<&str>) {
+    let (mut steps, mut said) = (Vec::new(), Vec::new());
+    let mut is_model = false;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if is_model && line == "end" {
+            is_model = false;
+        } else if is_model {
+            said.push(line);
+        } else if line == "model" || line.starts_with("model for ") {
+            is_model = true;
+        } else {
+            steps.push(line);
+        }
+    }
+    (steps, said)
+}
+
+#[test]
+fn every_line_of_every_case_fits() {
+    let (guarded, need, said) = (fits("guarded"), fits("need"), fits("said"));
+    let mut seen = 0;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/cases");
+    for file in fs::read_dir(folder).expect("the cases") {
+        let text = fs::read_to_string(file.expect("a file").path()).expect("a text");
+        let (steps, models) = lines(&text);
+        for line in steps.into_iter().filter(|line| !line.starts_with('#')) {
+            assert!(guarded.is_match(line) || need.is_match(line), "{line}");
+            seen += 1;
+        }
+        for line in models.into_iter().filter(|line| *line != "---") {
+            assert!(said.is_match(line), "{line}");
+        }
+    }
+    assert!(seen > 1000, "{seen} lines");
+}
+
+/// One line for each way to go through an alternative: without and with each of its optional parts.
+fn examples(rules: &BTreeMap<&str, Vec<&'static str>>, rule: &str) -> Vec<String> {
+    if let Some((_, example)) = EXAMPLES.iter().find(|(name, _)| *name == rule) {
+        return vec![(*example).to_owned()];
+    }
+    let each = rules[rule].iter().flat_map(|alternative| {
+        let mut lines = vec![String::new()];
+        for (item, mark) in items(alternative) {
+            let texts = match item.strip_prefix('"') {
+                Some(literal) => vec![literal.trim_matches(['"', ' ']).to_owned()],
+                None => examples(rules, item),
+            };
+            let with = |line: &String| {
+                let more = texts.iter().map(move |text| format!("{line} {text}"));
+                more.map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+            };
+            let longer: Vec<String> = lines.iter().flat_map(with).collect();
+            match mark {
+                '?' | '*' => lines.extend(longer),
+                _ => lines = longer,
+            }
+        }
+        lines
+    });
+    each.collect()
+}
+
+#[test]
+fn the_reader_takes_each_step_of_the_grammar() {
+    let rules = rules();
+    let steps = examples(&rules, "step");
+    assert!(steps.len() > 100, "{} steps", steps.len());
+    for step in steps {
+        let case = Case::parse("x", &format!("# x\n{step}"));
+        assert!(case.is_ok(), "{step}: {case:?}");
+    }
+    for said in examples(&rules, "said")
+        .iter()
+        .filter(|said| !said.starts_with('#'))
+    {
+        let case = Case::parse("x", &format!("# x\nmodel\n{said}\nend"));
+        assert!(case.is_ok(), "{said}: {case:?}");
+    }
+    for line in [
+        "if loadSession mark",
+        "unless $a mark",
+        "within 5 mark",
+        "if tool ask if v2 mark @ TR-1 V2-3",
+    ] {
+        assert!(fits("guarded").is_match(line), "{line}");
+        assert!(Case::parse("x", &format!("# x\n{line}")).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn what_the_reader_refuses_does_not_fit() {
+    let (guarded, need, said) = (fits("guarded"), fits("need"), fits("said"));
+    for line in [
+        "strat",
+        "exit now",
+        "exit",
+        "file",
+        "mark mark",
+        "mark @ nothing",
+        "split",
+        "within soon mark",
+        "go on",
+        "go on sleeping",
+        "stop",
+        "hang",
+        "orphans",
+        "stderr is x",
+        "permission maybe",
+        "elicitation perhaps",
+        "answer x by foot",
+        "count many {}",
+        "<",
+        "said words",
+        "call",
+        "order {}",
+        "start KEY",
+        "needs tool hammer",
+        "unless",
+        "needs $x",
+    ] {
+        assert!(!guarded.is_match(line) && !need.is_match(line), "{line}");
+        assert!(Case::parse("x", &format!("# x\n{line}")).is_err(), "{line}");
+    }
+    for line in [
+        "tetx \"a\"",
+        "text a",
+        "text \"a\" often",
+        "slow",
+        "error",
+        "usage 1",
+        "call read [1]",
+    ] {
+        assert!(!said.is_match(line), "{line}");
+        assert!(
+            Case::parse("x", &format!("# x\nmodel\n{line}\nend")).is_err(),
+            "{line}"
+        );
+    }
+}
