@@ -149,6 +149,8 @@ pub struct Oracle {
     terminals: Terminals,
     news: News,
     found: Found,
+    /// The last line had the wrong shape.
+    is_bent: bool,
 }
 
 /// What the laws have found.
@@ -193,6 +195,11 @@ enum Sort {
     Response,
 }
 
+/// The version that is meant, even if it is wrongly said.
+fn version(said: &Value) -> Option<u64> {
+    said.as_u64().or_else(|| said.as_str()?.parse().ok())
+}
+
 fn sort(message: &Value) -> Option<Sort> {
     let has = |key: &str| message.get(key).is_some();
     match (message["method"].is_string(), has("id")) {
@@ -226,12 +233,15 @@ impl Oracle {
     /// The agent has written this line, with its end if it has one. Says what is wrong with it.
     pub fn heard(&mut self, line: &[u8]) -> Vec<Violation> {
         let found = &mut self.found;
+        self.is_bent = true;
         let Line::Message(message) = self.framing.heard(line, found) else {
             return std::mem::take(&mut found.violations);
         };
+        let before = found.violations.len();
         let Some(sort) = envelope::check(&message, found) else {
             return std::mem::take(&mut found.violations);
         };
+        let is_bent = found.violations.len() > before;
         let asked = match sort {
             Sort::Response => self.answers.answer(&message, found),
             Sort::Request => {
@@ -243,11 +253,12 @@ impl Oracle {
         let asked = asked.as_ref();
         if let Some(asked) = asked
             && asked.method == "initialize"
-            && let Some(version) = message["result"]["protocolVersion"].as_u64()
+            && let Some(version) = version(&message["result"]["protocolVersion"])
         {
             found.version = version;
         }
         let is_right = shapes::check(sort, &message, asked, found);
+        self.is_bent = is_bent || !is_right;
         self.capabilities.heard(sort, &message, asked, found);
         let before = found.violations.len();
         self.order.heard(sort, &message, asked, found);
@@ -259,6 +270,11 @@ impl Oracle {
             found.violations.truncate(before);
         }
         std::mem::take(&mut self.found.violations)
+    }
+
+    /// The last line had not the shape that it must have: some rule was blamed for that.
+    pub(crate) fn is_bent(&self) -> bool {
+        self.is_bent
     }
 
     /// The agent's output has ended. Says what it still owed.

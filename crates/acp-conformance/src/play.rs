@@ -69,6 +69,9 @@ pub(crate) enum Miss {
         /// Where it is in the transcript.
         entry: Option<usize>,
     },
+    /// What came has not even the shape that it must have. The rule that says so is blamed, by what is always
+    /// watched, and no other: the case goes on.
+    Bent,
     /// Nothing came, so the case ends.
     Nothing(String),
     /// This variable was never captured.
@@ -175,6 +178,13 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
         let (why, came, entry, goes_on) = match stage.step(line).await {
             Ok(()) => {
                 rule(&Ruling::Passed);
+                continue;
+            }
+            Err(Miss::Bent) => {
+                stage.is_hurt = true;
+                let note = format!("line {}: the answer has the wrong shape", line.number);
+                stage.log.note(note);
+                rule(&Ruling::NotReached);
                 continue;
             }
             Err(Miss::Unset(name)) if !line.rules.is_empty() || stage.is_hurt => {

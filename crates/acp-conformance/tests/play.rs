@@ -103,7 +103,7 @@ fn lines_since_the_mark_are_looked_at() {
 #[test]
 fn answers_are_found_by_their_id() {
     // The fake agent answers the second request first.
-    let script = "read a; read b; echo '{\"id\":102,\"result\":{\"x\":2}}'; echo '{\"id\":101,\"error\":{\"code\":5}}'; cat >/dev/null";
+    let script = "read a; read b; echo '{\"jsonrpc\":\"2.0\",\"id\":102,\"result\":{\"x\":2}}'; echo '{\"jsonrpc\":\"2.0\",\"id\":101,\"error\":{\"code\":5,\"message\":\"no\"}}'; cat >/dev/null";
     let calls = "start\ncall a {} as a\ncall b {} as b\n";
     let right = "refused {\"code\": 5} for a @ A-1\nanswered {\"x\": 2} for b @ A-2\nexit 0";
     assert_eq!(failed(script, &format!("{calls}{right}")), []);
@@ -119,6 +119,25 @@ fn answers_are_found_by_their_id() {
     let usual = "start\nwithin 1 call a {} -> any\nmark @ A-2";
     let nothing = "nothing fitting came in 1 ms";
     assert_eq!(failed("cat >/dev/null", usual), one("RPC-12", 3, nothing));
+}
+
+#[test]
+fn an_answer_of_the_wrong_shape_is_blamed_for_that_and_nothing_else() {
+    // Its error has no message.
+    let script = r#"read a; echo '{"jsonrpc":"2.0","id":101,"error":{"code":5}}'; cat >/dev/null"#;
+    let outcome = outcome(
+        script,
+        "start\ncall a {} as a\nanswered {} for a @ A-1\nexit 0 @ A-2",
+    );
+    let of = |rule: &str| outcome.checks.iter().find(|check| check.rule == rule);
+    let result = |rule: &str| of(rule).map(|check| check.result.clone());
+    assert_eq!(result("A-1"), Some(Ruling::NotReached));
+    assert_eq!(result("A-2"), Some(Ruling::Passed));
+    assert!(
+        matches!(result("RPC-13"), Some(Ruling::Failed(_))),
+        "{:?}",
+        of("RPC-13")
+    );
 }
 
 #[test]

@@ -70,12 +70,20 @@ pub fn mutations(
     let begun = Instant::now();
     let folder = tempfile::tempdir().map_err(|error| format!("no folder to write to: {error}"))?;
     let facts = play_all(&[], &plan.through(&[]), plan.options, None, &|_| ())?.facts;
-    let heard = without_fault(plan, &facts, folder.path())?;
+    let mut heard = without_fault(plan, &facts, folder.path())?;
     let wanted = |fault: &&Fault| plan.only.is_empty() || plan.only.iter().any(|n| n == fault.name);
     let tried: Vec<_> = faults::all()
         .filter(wanted)
         .filter_map(|fault| Some((fault, expected.faults.get(fault.name)?)))
         .collect();
+    let touched = in_parallel(plan.options.jobs, tried.len(), &|fault| {
+        let cases = heard.iter().enumerate();
+        let touched = cases.filter(|(_, heard)| heard.is_changed_by(tried[fault].0));
+        Ok(touched.map(|(case, _)| case).collect::<Vec<_>>())
+    })?;
+    // A small process starts others quickly.
+    heard.iter_mut().for_each(|heard| heard.said.clear());
+    let tried: Vec<_> = tried.into_iter().zip(touched).collect();
     let mut rows = Vec::new();
     // So that something is seen while it goes on.
     for some in tried.chunks(AT_ONCE) {
@@ -104,16 +112,16 @@ pub fn mutations(
     })
 }
 
-/// Some faults, side by side.
+/// Some faults, side by side, each with the cases that it changes.
 fn some_rows(
     plan: &Plan<'_>,
     facts: &Facts,
     heard: &[Heard<'_>],
-    tried: &[(&Fault, &ExpectedFault)],
+    tried: &[((&Fault, &ExpectedFault), Vec<usize>)],
 ) -> Result<Vec<Row>, String> {
     let mut rows: Vec<_> = tried
         .iter()
-        .map(|(fault, known)| Row {
+        .map(|((fault, known), _)| Row {
             fault: fault.name.to_owned(),
             does: known.does.clone(),
             breaks: known.breaks.clone(),
@@ -121,11 +129,6 @@ fn some_rows(
             cases: 0,
         })
         .collect();
-    let touched = in_parallel(plan.options.jobs, rows.len(), &|fault| {
-        let cases = heard.iter().enumerate();
-        let touched = cases.filter(|(_, heard)| heard.is_changed_by(tried[fault].0));
-        Ok(touched.map(|(case, _)| case).collect::<Vec<_>>())
-    })?;
     let mut round = |chosen: &dyn Fn(usize, &Row) -> Vec<usize>| {
         let each = rows.iter().enumerate();
         let pairs = each.flat_map(|(fault, row)| {
@@ -136,16 +139,16 @@ fn some_rows(
         some_pairs(plan, facts, heard, &mut rows, &pairs)
     };
     if !plan.near {
-        round(&|fault, _| touched[fault].clone())?;
+        round(&|fault, _| tried[fault].1.clone())?;
         return Ok(rows);
     }
-    let first = |fault: usize, row: &Row| few(heard, &touched[fault], &row.breaks);
+    let first = |fault: usize, row: &Row| few(heard, &tried[fault].1, &row.breaks);
     round(&first)?;
     // A rule that has not failed yet may fail in another case.
     round(&|fault, row| {
         let played = first(fault, row);
         let missed: BTreeSet<&str> = row.missed().map(String::as_str).collect();
-        let others = touched[fault].iter().filter(|case| !played.contains(case));
+        let others = tried[fault].1.iter().filter(|case| !played.contains(case));
         let names = |case: &&usize| {
             heard[**case]
                 .case

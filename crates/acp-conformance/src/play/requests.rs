@@ -100,7 +100,13 @@ impl Stage<'_> {
             }
             None => Err(format!("it has no {wanted}")),
         };
-        result.map_err(|why| self.wrong(why, index))
+        result.map_err(|why| {
+            if self.heard[index].is_bent {
+                Miss::Bent
+            } else {
+                self.wrong(why, index)
+            }
+        })
     }
 
     /// A miss about this line.

@@ -96,6 +96,8 @@ pub(super) struct Heard {
     pub(super) text: String,
     /// Where it is in the transcript.
     pub(super) entry: usize,
+    /// It has the wrong shape, and some rule is blamed for that.
+    pub(super) is_bent: bool,
 }
 
 /// A request of the case.
@@ -260,7 +262,13 @@ impl<'a> Stage<'a> {
         let violations = self.oracle.heard(line);
         self.violated(violations, Some((&text, entry)));
         let replies = self.client.asked(&value);
-        self.heard.push(Heard { value, text, entry });
+        let is_bent = self.oracle.is_bent();
+        self.heard.push(Heard {
+            value,
+            text,
+            entry,
+            is_bent,
+        });
         for reply in replies {
             self.reply(&reply).await;
         }
