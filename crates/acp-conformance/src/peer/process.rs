@@ -63,7 +63,10 @@ impl Process {
         let (Some(stdin), Some(stdout)) = pipes else {
             return Err(io::Error::other("no pipes"));
         };
-        if let (Some(logs), Some(stderr)) = (logs, child.stderr.take()) {
+        // What nobody reads stays open: to write there may block, but is no error.
+        if let Some(logs) = logs
+            && let Some(stderr) = child.stderr.take()
+        {
             tokio::spawn(keep(stderr, logs));
         }
         let (sender, writes) = mpsc::channel(WAITING);
