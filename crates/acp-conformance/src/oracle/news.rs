@@ -14,8 +14,8 @@ pub(super) struct News {
     sessions: BTreeSet<String>,
     /// The modes that a session has.
     modes: BTreeMap<String, Vec<String>>,
-    /// Compactions: whether they are over.
-    compactions: BTreeMap<(String, String), bool>,
+    /// Compactions: the status they ended with.
+    compactions: BTreeMap<(String, String), Option<String>>,
     /// Elicitations of this connection, by their id.
     elicitations: BTreeSet<String>,
     /// Of these, the ones without an answer: the id of the request, and theirs.
@@ -129,7 +129,7 @@ impl News {
             "compaction_update" => self.compacts(update.session, body, found),
             "compaction_summary_chunk" => {
                 let key = compaction(update.session, body);
-                found.holds("COMP-2", self.compactions.get(&key) == Some(&false), || {
+                found.holds("COMP-2", self.compactions.get(&key) == Some(&None), || {
                     "no such compaction goes on".to_owned()
                 });
             }
@@ -145,8 +145,11 @@ impl News {
     fn compacts(&mut self, session: &str, body: &Value, found: &mut Found) {
         let status = body["status"].as_str().unwrap_or_default();
         let is_final = matches!(status, "completed" | "failed" | "cancelled");
-        let before = self.compactions.insert(compaction(session, body), is_final);
-        found.holds("COMP-2", before != Some(true), || {
+        let ended = is_final.then(|| status.to_owned());
+        let key = compaction(session, body);
+        let before = self.compactions.insert(key, ended.clone()).flatten();
+        // What is over may still be patched, and each patch says the status.
+        found.holds("COMP-2", before.is_none() || before == ended, || {
             "this compaction was over already".to_owned()
         });
         let has = |key: &str| body.get(key).is_some_and(|value| !value.is_null());

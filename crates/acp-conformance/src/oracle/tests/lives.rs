@@ -160,9 +160,13 @@ fn compactions_end_once() {
     );
     let begun = compaction(r#""status":"in_progress""#);
     let over = compaction(r#""status":"completed","summary":[{"type":"text","text":"a"}]"#);
+    let patched = compaction(r#""status":"completed""#);
+    let failed = compaction(r#""status":"failed""#);
     let odd = compaction(r#""status":"in_progress","error":"x""#);
     for (lines, rules) in [
         (vec![&*begun, &*chunk, &*over], vec![]),
+        (vec![&*begun, &*over, &*patched], vec![]),
+        (vec![&*begun, &*over, &*failed], vec!["COMP-2"]),
         (vec![&*chunk], vec!["COMP-2"]),
         (vec![&*begun, &*over, &*begun], vec!["COMP-2"]),
         (vec![&*begun, &*over, &*chunk], vec!["COMP-2"]),
