@@ -117,7 +117,8 @@ fn a_limit_lies_at_64_kib() {
 #[test]
 fn a_needlessly_long_line_says_no_more_than_it_did() {
     let mut breaker = Breaker::new(faults::named("needlessly_long_line"));
-    let line = br#"{"method":"session/update","params":{"update":{"sessionUpdate":"available_commands_update"}}}"#;
+    breaker.line(Way::ToAgent, b"{\"id\":1,\"method\":\"session/list\"}\n");
+    let line = br#"{"id":1,"result":{"sessions":[]}}"#;
     let outcome = breaker.line(Way::ToClient, &[&line[..], b"\n"].concat());
     let (way, long) = &outcome.lines[0];
     assert_eq!(*way, Way::ToClient);

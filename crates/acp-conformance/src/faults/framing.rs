@@ -111,7 +111,7 @@ fn long_line_kills(m: &mut Passing<'_>) {
 
 /// Forty MiB of padding in one line.
 fn needlessly_long_line(m: &mut Passing<'_>) {
-    if m.update() == "available_commands_update" {
+    if m.grants("session/list") {
         let mut bytes = m.raw.trim_ascii_end().to_vec();
         bytes.resize(bytes.len() + 40 * 1024 * 1024, b' ');
         bytes.push(b'\n');

@@ -172,6 +172,10 @@ mod tests {
         }
         for (fault, what) in &expected.faults {
             assert!(!what.breaks.is_empty(), "{fault} breaks nothing");
+            assert!(what.breaks.is_disjoint(&what.also), "{fault} says it twice");
+            for rule in &what.also {
+                assert!(table.rules.contains_key(rule), "{fault}: {rule} is no rule");
+            }
         }
         for rule in expected.without.keys() {
             assert!(

@@ -23,8 +23,11 @@ pub struct Expected {
 pub struct ExpectedFault {
     /// What it does, in a sentence.
     pub does: String,
-    /// Just these rules fail then.
+    /// These rules it breaks: they fail.
     pub breaks: BTreeSet<String>,
+    /// These fail along with them, in cases that need what it breaks for something else.
+    #[serde(default)]
+    pub also: BTreeSet<String>,
 }
 
 impl Expected {

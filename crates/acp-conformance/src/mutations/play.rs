@@ -124,7 +124,16 @@ fn some_rows(
         .map(|((fault, known), _)| Row {
             fault: fault.name.to_owned(),
             does: known.does.clone(),
-            breaks: known.breaks.clone(),
+            breaks: if plan.near {
+                known.breaks.clone()
+            } else {
+                &known.breaks | &known.also
+            },
+            may: if plan.near {
+                known.also.clone()
+            } else {
+                BTreeSet::new()
+            },
             failed: BTreeMap::new(),
             cases: 0,
         })
@@ -210,7 +219,7 @@ fn some_pairs(
         let row = &mut rows[pair.0];
         row.cases += 1;
         let before = strange.iter().filter(|((fault, _), _)| *fault == pair.0);
-        if failed.keys().all(|rule| row.breaks.contains(rule)) {
+        if failed.keys().all(|rule| row.allows(rule)) {
             row.add(failed);
         } else if before.count() < enough {
             strange.push((*pair, failed));
@@ -223,7 +232,7 @@ fn some_pairs(
     })?;
     for ((pair, first), mut failed) in strange.into_iter().zip(failed) {
         let row = &mut rows[pair.0];
-        failed.retain(|rule, _| row.breaks.contains(rule) || first.contains_key(rule));
+        failed.retain(|rule, _| row.allows(rule) || first.contains_key(rule));
         row.add(failed);
     }
     Ok(())
