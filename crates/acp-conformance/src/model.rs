@@ -26,7 +26,7 @@ pub use stage::Rules;
 pub use tools::{Candidate, Candidates};
 
 use stage::{Shared, Stage};
-use std::{io, sync::Arc};
+use std::{collections::BTreeSet, io, sync::Arc};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -92,6 +92,20 @@ impl FakeModel {
         let stage = self.stage.borrow();
         let main = stage.exchanges.iter().filter(|exchange| exchange.is_main());
         main.cloned().collect()
+    }
+
+    /// The tools of the script that the agent had nothing for whenever the model wanted to call them. One that it
+    /// has had once is not among them.
+    #[must_use]
+    pub fn lacking(&self) -> BTreeSet<Tool> {
+        let stage = self.stage.borrow();
+        let exchanges = &stage.exchanges;
+        let served: BTreeSet<&Tool> = exchanges.iter().flat_map(|one| &one.served).collect();
+        let missing = exchanges.iter().flat_map(|one| &one.missing);
+        missing
+            .filter(|tool| !served.contains(tool))
+            .cloned()
+            .collect()
     }
 
     /// Answers of the script that nobody has asked for yet.

@@ -154,6 +154,8 @@ pub(crate) async fn play_and_keep(
 
 async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut Outcome) {
     let mut is_over = false;
+    // What the case is about, once the agent turns out to have no tool for it.
+    let mut without: Option<String> = None;
     for line in &case.lines {
         let mut rule = |result: &Ruling| {
             for rule in &line.rules {
@@ -164,8 +166,7 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
                 });
             }
         };
-        let mut guards = line.guards.iter();
-        if let Some(missing) = guards.find_map(|guard| stage.holds_back(guard, facts)) {
+        if let Some(missing) = without.clone().or_else(|| stage.held_back(line, facts)) {
             rule(&Ruling::NotApplicable(missing));
             continue;
         }
@@ -175,7 +176,17 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
         }
         let sent = stage.log.last_sent();
         stage.at = (line.number, line.text.clone());
-        let (why, came, entry, goes_on) = match stage.step(line).await {
+        let done = stage.step(line).await;
+        if stage.misses_more() {
+            stage.is_hurt = true;
+            without = case.needs.iter().find_map(|need| stage.unoffered(need));
+            if let Some(missing) = without.clone().or_else(|| stage.unoffered_for(line)) {
+                stage.log.note(&missing);
+                rule(&Ruling::NotApplicable(missing));
+                continue;
+            }
+        }
+        let (why, came, entry, goes_on) = match done {
             Ok(()) => {
                 rule(&Ruling::Passed);
                 continue;
@@ -378,32 +389,37 @@ impl Line {
 }
 
 impl Stage<'_> {
-    /// What is missing, or too much, for a step with this guard.
-    fn holds_back(&self, guard: &Guard, facts: &Facts) -> Option<String> {
+    /// What is missing, or too much, for a line.
+    fn held_back(&self, line: &Line, facts: &Facts) -> Option<String> {
         let has = |need: &Need| match need {
             Need::Captured(name) => self.vars.contains_key(name),
             Need::Path(_) | Need::V2 | Need::Model | Need::Tool(_) => facts.has(need),
         };
-        match guard {
-            Guard::If(need) => (!has(need)).then(|| need.to_string()),
-            Guard::Unless(need) => has(need).then(|| format!("no {need}")),
-        }
+        line.guards.iter().find_map(|guard| match guard {
+            Guard::If(need) if !has(need) => Some(need.to_string()),
+            Guard::If(need) => self.unoffered(need),
+            Guard::Unless(need) => {
+                (has(need) && self.unoffered(need).is_none()).then(|| format!("no {need}"))
+            }
+        })
+    }
+
+    /// What the agent turned out not to offer of what a line is for.
+    fn unoffered_for(&self, line: &Line) -> Option<String> {
+        line.guards.iter().find_map(|guard| match guard {
+            Guard::If(need) => self.unoffered(need),
+            Guard::Unless(_) => None,
+        })
     }
 }
 
 impl std::fmt::Display for Need {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        use crate::case::Tool;
         match self {
             Self::Path(path) => f.write_str(path),
             Self::V2 => f.write_str("v2"),
             Self::Model => f.write_str("model"),
-            Self::Tool(Tool::Read) => f.write_str("tool read"),
-            Self::Tool(Tool::Write) => f.write_str("tool write"),
-            Self::Tool(Tool::Shell) => f.write_str("tool shell"),
-            Self::Tool(Tool::Mcp) => f.write_str("tool mcp"),
-            Self::Tool(Tool::Plan) => f.write_str("tool plan"),
-            Self::Tool(Tool::Ask) => f.write_str("tool ask"),
+            Self::Tool(tool) => write!(f, "tool that {}", tool.does()),
             Self::Captured(name) => write!(f, "${name}"),
         }
     }

@@ -49,14 +49,6 @@ fn tools(agent: &Agent) -> Vec<Tool> {
     let Some(profile) = &agent.profile else {
         return Vec::new();
     };
-    let tools = [
-        ("read", Tool::Read),
-        ("write", Tool::Write),
-        ("shell", Tool::Shell),
-        ("mcp", Tool::Mcp),
-        ("plan", Tool::Plan),
-        ("ask", Tool::Ask),
-    ];
-    let can = tools.into_iter().filter(|(name, _)| profile.can(name));
-    can.map(|(_, tool)| tool).collect()
+    let can = |tool: &Tool| profile.can(tool.name());
+    Tool::ALL.into_iter().filter(can).collect()
 }

@@ -1,6 +1,6 @@
 //! Step: what a line of a case can be.
 
-use crate::model::Answer;
+use crate::model::{self, Answer};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -51,6 +51,49 @@ pub enum Tool {
     Plan,
     /// Asks the user.
     Ask,
+}
+
+impl Tool {
+    /// All of them.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Read,
+        Self::Write,
+        Self::Shell,
+        Self::Mcp,
+        Self::Plan,
+        Self::Ask,
+    ];
+
+    /// What a case calls it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Shell => "shell",
+            Self::Mcp => "mcp",
+            Self::Plan => "plan",
+            Self::Ask => "ask",
+        }
+    }
+
+    /// What it does, in words.
+    pub(crate) const fn does(self) -> &'static str {
+        match self {
+            Self::Read => "reads files",
+            Self::Write => "writes files",
+            Self::Shell => "runs commands",
+            Self::Mcp => "belongs to an MCP server",
+            Self::Plan => "shows a plan",
+            Self::Ask => "asks the user",
+        }
+    }
+
+    /// Whether a script means it by this. `mcp` never: a server that the agent was told of and has not got is
+    /// the agent's fault, and not something that it need not have.
+    pub(crate) fn is_meant_by(self, tool: &model::Tool) -> bool {
+        let edits = self == Self::Write && *tool == model::Tool::Edit;
+        edits || tool.to_string() == self.name()
+    }
 }
 
 /// Whether a line is done.

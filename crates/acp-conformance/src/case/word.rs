@@ -80,19 +80,14 @@ impl Need {
         Ok(match cursor.need("what is needed")? {
             "v2" => Self::V2,
             "model" => Self::Model,
-            "tool" => Self::Tool(match cursor.need("the tool")? {
-                "read" => Tool::Read,
-                "write" => Tool::Write,
-                "shell" => Tool::Shell,
-                "mcp" => Tool::Mcp,
-                "plan" => Tool::Plan,
-                "ask" => Tool::Ask,
-                other => {
-                    return Err(format!(
-                        "{other:?} is none of read, write, shell, mcp, plan, ask"
-                    ));
-                }
-            }),
+            "tool" => {
+                let word = cursor.need("the tool")?;
+                let tool = Tool::ALL.into_iter().find(|tool| tool.name() == word);
+                Self::Tool(tool.ok_or_else(|| {
+                    let names = Tool::ALL.map(Tool::name).join(", ");
+                    format!("{word:?} is none of {names}")
+                })?)
+            }
             word if word.starts_with('$') => Self::Captured(word[1..].to_owned()),
             path => Self::Path(path.to_owned()),
         })

@@ -59,7 +59,7 @@ impl Performance {
     ) -> Self {
         let mut beats = VecDeque::new();
         let mut calls = Vec::new();
-        let mut missing = Vec::new();
+        let (mut served, mut missing) = (Vec::new(), Vec::new());
         for piece in answer.pieces {
             beats.push_back(match piece {
                 Piece::Text(text) => Beat::Say(Part::Text(text)),
@@ -73,11 +73,12 @@ impl Performance {
                     match resolve(&tool, &arguments, &asked.offered, candidates) {
                         Some(called) => {
                             calls.push(called.name.clone());
+                            served.push(tool);
                             Beat::Say(Part::Call(called))
                         }
                         None => {
-                            missing.push(tool.to_string());
                             let text = format!("No tool on offer does {tool}.");
+                            missing.push(tool);
                             Beat::Say(Part::Text(text))
                         }
                     }
@@ -86,6 +87,7 @@ impl Performance {
         }
         ticket.note(|exchange: &mut Exchange| {
             exchange.calls = calls;
+            exchange.served = served;
             exchange.missing = missing;
         });
         Self {

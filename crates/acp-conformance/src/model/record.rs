@@ -1,6 +1,9 @@
 //! Record: what the agent asked of the fake model, and what became of it.
 
-use super::asked::{Api, Asked};
+use super::{
+    asked::{Api, Asked},
+    script::Tool,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -23,8 +26,10 @@ pub struct Exchange {
     pub status: Option<u16>,
     /// The tools of the agent that the answer calls.
     pub calls: Vec<String>,
+    /// The tools of the script that these stand for.
+    pub served: Vec<Tool>,
     /// The tools of the script that the agent offers nothing for; the answer says so in a text.
-    pub missing: Vec<String>,
+    pub missing: Vec<Tool>,
     /// What became of it.
     pub fate: Fate,
 }
@@ -103,6 +108,7 @@ impl Exchange {
             role: Role::Unknown,
             status: None,
             calls: Vec::new(),
+            served: Vec::new(),
             missing: Vec::new(),
             fate: Fate::Open,
         }

@@ -262,9 +262,13 @@ fn searched(tool: &Tool, arguments: &Value, offered: &[Offered]) -> Option<Calle
             let found = exact.or_else(|| offered.iter().find(|offer| ends_in(&offer.name, name)));
             found.map(|offer| named(&offer.name, Some(offer), arguments))
         }
-        Tool::Named(name) | Tool::Other(name) => {
+        Tool::Named(name) => {
             let offer = offered.iter().find(|offer| offer.name == *name);
             Some(named(name, offer, arguments))
+        }
+        Tool::Other(name) => {
+            let offer = offered.iter().find(|offer| offer.name == *name);
+            offer.map(|offer| named(name, Some(offer), arguments))
         }
     };
     let command = match tool {

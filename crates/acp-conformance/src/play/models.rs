@@ -2,7 +2,7 @@
 
 use super::{Miss, stage::Stage};
 use crate::{
-    case::Range,
+    case::{Need, Range},
     model::{Answer, FakeModel, Fate},
     pattern::fill_text,
 };
@@ -22,6 +22,24 @@ impl Stage<'_> {
         let prompt = prompt.map(fill);
         self.fake()?.says(prompt.as_deref(), answers);
         Ok(())
+    }
+
+    /// Whether the agent has just turned out to lack a tool.
+    pub(super) fn misses_more(&mut self) -> bool {
+        let Some(fake) = &self.fake else {
+            return false;
+        };
+        let before = std::mem::replace(&mut self.lacking, fake.lacking());
+        !self.lacking.is_subset(&before)
+    }
+
+    /// What is to be said of a tool that the model was to call and that the agent did not offer it.
+    pub(super) fn unoffered(&self, need: &Need) -> Option<String> {
+        let Need::Tool(tool) = need else {
+            return None;
+        };
+        let is_missing = self.lacking.iter().any(|lacked| tool.is_meant_by(lacked));
+        is_missing.then(|| format!("the agent offered the model no tool that {}", tool.does()))
     }
 
     pub(super) fn saw(&self, has: bool, text: &str) -> Result<(), Miss> {

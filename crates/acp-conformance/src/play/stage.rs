@@ -2,7 +2,7 @@
 
 use super::{Agent, Miss, Options, models::holds};
 use crate::{
-    model::FakeModel,
+    model::{FakeModel, Tool},
     oracle::{Ending, Oracle, Violation},
     outcome::{Entry, Finding, Kind},
     pattern::{Captures, fill_text},
@@ -31,6 +31,8 @@ pub(super) struct Stage<'a> {
     pub(super) fake: Option<FakeModel>,
     /// Requests to the model before the agent was started.
     pub(super) asked_before: usize,
+    /// What the agent has turned out to have no tool for.
+    pub(super) lacking: BTreeSet<Tool>,
     /// `authenticate` was sent, if the profile wants it.
     pub(super) is_logged_in: bool,
     pub(super) agent: &'a Agent,
@@ -162,6 +164,7 @@ impl<'a> Stage<'a> {
         Ok(Self {
             fake,
             asked_before: 0,
+            lacking: BTreeSet::new(),
             is_logged_in: false,
             agent,
             options,

@@ -29,7 +29,7 @@ fn chunk(delta: Value, finish: Value) -> Value {
 
 #[tokio::test]
 async fn reasoning_text_and_calls_are_deltas_of_one_choice() {
-    let model = model("think \"a\"\ntext \"one\"\ncall write {\"path\": \"/a\", \"text\": \"t\"}\ncall gone {}\nusage 11 7").await;
+    let model = model("think \"a\"\ntext \"one\"\ncall write {\"path\": \"/a\", \"text\": \"t\"}\ncall tool:gone {}\nusage 11 7").await;
     let chunks = post(&model, PATH, &request(true)).await.unnamed();
     let null = Value::Null;
     let call = |call: Value| chunk(json!({"tool_calls": [call]}), Value::Null);
@@ -64,7 +64,7 @@ async fn reasoning_text_and_calls_are_deltas_of_one_choice() {
 
 #[tokio::test]
 async fn unstreamed_it_is_one_completion() {
-    let model = model("think \"a\"\ntext \"one \"\ntext \"two\"\ncall gone {\"a\": 1}\n---\ntext \"x\"\nlength\n---\nrefuse \"no\"").await;
+    let model = model("think \"a\"\ntext \"one \"\ntext \"two\"\ncall tool:gone {\"a\": 1}\n---\ntext \"x\"\nlength\n---\nrefuse \"no\"").await;
     let completion = post(&model, PATH, &request(false)).await.json();
     assert_eq!(completion["object"], "chat.completion");
     assert_eq!(

@@ -1,7 +1,7 @@
 //! The server itself: whose turn it is, who let go, and what is not there.
 
 use crate::wire::{ask, get, model, post, read, script_of};
-use acp_conformance::model::{Candidates, FakeModel, Fate, Role, Rules};
+use acp_conformance::model::{Candidates, FakeModel, Fate, Role, Rules, Tool};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
@@ -54,7 +54,7 @@ async fn two_runs_of_one_script_are_the_same_to_the_byte() {
 
 #[tokio::test]
 async fn a_call_is_not_made_again() {
-    let model = model("call nothing {}").await;
+    let model = model("call tool:nothing {}").await;
     assert_eq!(said(&model, "a").await, Value::Null);
     assert_eq!(said(&model, "b").await, "The script is at its end.");
 }
@@ -209,7 +209,7 @@ async fn a_slow_answer_is_whole_all_the_same() {
 async fn a_tool_that_is_not_on_offer_is_said_and_recorded() {
     let model = model("call shell {\"command\": \"ls\"}").await;
     assert_eq!(said(&model, "go").await, "No tool on offer does shell.");
-    assert_eq!(model.exchanges()[0].missing, ["shell"]);
+    assert_eq!(model.exchanges()[0].missing, [Tool::Shell]);
 }
 
 #[tokio::test]
