@@ -1,5 +1,6 @@
 //! The command line.
 
+pub(crate) mod guard;
 pub(crate) mod run;
 pub(crate) mod table;
 
@@ -32,6 +33,12 @@ pub(crate) enum Arguments {
         log: PathBuf,
         /// Anything, to be logged.
         words: Vec<String>,
+    },
+    /// Wait until stdin is closed, then end what runs in a folder of cases, and remove it.
+    #[command(hide = true)]
+    Guard {
+        /// The folder.
+        folder: PathBuf,
     },
 }
 

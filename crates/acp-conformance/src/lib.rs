@@ -24,6 +24,7 @@ pub mod profile;
 pub mod report;
 pub mod requirements;
 pub mod scoreboard;
+pub mod scratch;
 pub mod suite;
 pub mod verdict;
 

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Parser;
 use cli::{
     Arguments,
+    guard::{self, Guard},
     run::run,
     table::{coverage, list, printed},
 };
@@ -17,13 +18,18 @@ use std::{
 
 fn main() -> ExitCode {
     let done = match Arguments::parse() {
-        Arguments::Run(arguments) => run(&arguments),
+        Arguments::Run(arguments) => guarded(|| run(&arguments)),
         Arguments::List(arguments) => always(list(&arguments, &mut io::stdout().lock())),
         Arguments::Coverage(arguments) => always(coverage(&arguments, &mut io::stdout().lock())),
-        Arguments::Mutations(arguments) => arguments
-            .run(&mut io::stdout(), &say)
-            .map_err(anyhow::Error::msg),
-        Arguments::Scoreboard(arguments) => always(arguments.run(&say).map_err(anyhow::Error::msg)),
+        Arguments::Mutations(arguments) => guarded(|| {
+            let done = arguments.run(&mut io::stdout(), &say);
+            done.map_err(anyhow::Error::msg)
+        }),
+        Arguments::Scoreboard(arguments) => guarded(|| {
+            let done = arguments.run(&say);
+            always(done.map_err(anyhow::Error::msg))
+        }),
+        Arguments::Guard { folder } => always(guard::wait(&folder)),
         Arguments::McpServer { log, words } => {
             let served = mcp_server::serve(&log, &words, io::stdin().lock(), io::stdout().lock());
             always(served.map_err(anyhow::Error::from))
@@ -37,6 +43,12 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// What starts agents: none of them, and none of their folders, outlives it.
+fn guarded(work: impl FnOnce() -> Result<bool>) -> Result<bool> {
+    let _guard = Guard::set_up()?;
+    work()
 }
 
 /// What has no bad end but an error.

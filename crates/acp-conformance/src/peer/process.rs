@@ -3,6 +3,8 @@
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::{
     io,
+    os::unix::ffi::OsStrExt,
+    path::Path,
     process::{ExitStatus, Stdio},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -22,10 +24,11 @@ const KEPT_STDERR: usize = 1 << 20;
 /// Names one case in the environment of all that belongs to it.
 pub(crate) const MARK: &str = "ACP_CONFORMANCE_CASE";
 
-/// Held while a child begins: until it is what it shall be, it has a copy of each pipe of ours.
+/// Held while a child begins: until it is what it shall be, it has a copy of each pipe of ours. Held for ever once
+/// this process is to end.
 static BEGINNING: Mutex<()> = Mutex::new(());
 
-fn beginning() -> MutexGuard<'static, ()> {
+pub(crate) fn beginning() -> MutexGuard<'static, ()> {
     BEGINNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -206,7 +209,19 @@ async fn keep(mut stderr: impl AsyncRead + Unpin, logs: Logs) {
 
 /// The processes that carry this mark in their environment: all that a case has started, wherever it fled to.
 pub(crate) fn marked(mark: &str) -> Vec<Pid> {
-    let wanted = format!("{MARK}={mark}");
+    processes(|found| found == mark.as_bytes())
+}
+
+/// Those of all cases in this folder.
+pub(crate) fn marked_below(folder: &Path) -> Vec<Pid> {
+    let folder = folder.as_os_str().as_bytes();
+    processes(|found| {
+        let case = found.strip_prefix(folder);
+        case.is_some_and(|case| case.starts_with(b"/"))
+    })
+}
+
+fn processes(is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
     let mut found = Vec::new();
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return Vec::new();
@@ -220,9 +235,12 @@ pub(crate) fn marked(mark: &str) -> Vec<Pid> {
         let Ok(environment) = std::fs::read(process.path().join("environ")) else {
             continue;
         };
-        let is_ours = environment
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == wanted.as_bytes());
+        let mut variables = environment.split(|byte| *byte == 0);
+        let is_ours = variables.any(|variable| {
+            let value = variable.strip_prefix(MARK.as_bytes());
+            let value = value.and_then(|value| value.strip_prefix(b"="));
+            value.is_some_and(&is_wanted)
+        });
         if let Some(pid) = Pid::from_raw(id).filter(|_| is_ours) {
             found.push(pid);
         }
@@ -231,8 +249,9 @@ pub(crate) fn marked(mark: &str) -> Vec<Pid> {
 }
 
 /// End all of them.
-pub(crate) fn end_marked(mark: &str) {
-    for pid in marked(mark) {
-        let _ = kill_process(pid, Signal::KILL);
+pub(crate) fn end(processes: &[Pid]) {
+    for pid in processes {
+        // It may have ended just now.
+        let _ = kill_process(*pid, Signal::KILL);
     }
 }

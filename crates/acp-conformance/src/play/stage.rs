@@ -8,16 +8,17 @@ use crate::{
     pattern::{Captures, fill_text},
     peer::{
         client::Client,
-        process::{Logs, Process, end_marked},
+        process::{Logs, Process, beginning, end, marked},
         terminals::Place,
     },
+    scratch::Scratch,
 };
 use rustix::process::Pid;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::PoisonError,
+    sync::{Arc, PoisonError},
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -40,6 +41,7 @@ pub(super) struct Stage<'a> {
     pub(super) begun: Instant,
     /// Goes with the stage.
     _top: TempDir,
+    _scratch: Arc<Scratch>,
     /// Names all processes of the case.
     pub(super) mark_of_processes: String,
     pub(super) vars: Captures,
@@ -123,7 +125,8 @@ pub(super) enum Silence {
 impl<'a> Stage<'a> {
     pub(super) async fn new(agent: &'a Agent, options: &'a Options) -> Result<Self, String> {
         let no_folder = |error: std::io::Error| format!("no folder for a case: {error}");
-        let top = TempDir::with_prefix("acp-case-").map_err(no_folder)?;
+        let scratch = Scratch::present().map_err(no_folder)?;
+        let top = scratch.case().map_err(no_folder)?;
         let path = top.path().canonicalize().map_err(no_folder)?;
         for folder in ["home", "project", "tmp"] {
             std::fs::create_dir(path.join(folder)).map_err(no_folder)?;
@@ -171,6 +174,7 @@ impl<'a> Stage<'a> {
             begun: Instant::now(),
             mark_of_processes: path.display().to_string(),
             _top: top,
+            _scratch: scratch,
             vars,
             made: BTreeMap::new(),
             process: None,
@@ -395,7 +399,9 @@ impl<'a> Stage<'a> {
         }
         self.ended.clear();
         self.keep_seen();
-        end_marked(&self.mark_of_processes);
+        end(&marked(&self.mark_of_processes));
+        // A case that was cut off by a signal says nothing.
+        drop(beginning());
     }
 }
 
