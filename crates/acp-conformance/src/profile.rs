@@ -22,6 +22,8 @@ pub struct Profile {
     pub api: Speaks,
     /// It must be asked to `authenticate` with this method before a session.
     pub authenticate: Option<String>,
+    /// The file in a folder of a session that it takes instructions from.
+    pub instructions: Option<String>,
     /// Environment variables.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,

@@ -151,12 +151,15 @@ impl<'a> Stage<'a> {
         if let Some(fake) = &fake {
             vars.insert("MODEL".to_owned(), fake.base().into());
         }
-        let login = agent
-            .profile
-            .as_ref()
-            .and_then(|profile| profile.authenticate.clone());
-        if let Some(login) = login {
-            vars.insert("LOGIN".to_owned(), login.into());
+        if let Some(profile) = &agent.profile {
+            let named = [
+                ("LOGIN", &profile.authenticate),
+                ("INSTRUCTIONS", &profile.instructions),
+            ];
+            for (name, value) in named {
+                let value = value.iter().map(|value| value.as_str().into());
+                vars.extend(value.map(|value| (name.to_owned(), value)));
+            }
         }
         let mut client = Client::default();
         client.terminals.place = Place {
