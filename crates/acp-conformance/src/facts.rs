@@ -14,6 +14,8 @@ pub struct Facts {
     pub v2: bool,
     /// It can be pointed at the fake model.
     pub model: bool,
+    /// It can be started without a key for its model.
+    pub keyless: bool,
     /// It has such tools.
     pub tools: Vec<Tool>,
 }
@@ -25,6 +27,7 @@ impl Facts {
         match need {
             Need::V2 => self.v2,
             Need::Model => self.model,
+            Need::Keyless => self.keyless,
             Need::Tool(tool) => self.tools.contains(tool),
             // That depends on the case.
             Need::Captured(_) => false,

@@ -393,7 +393,9 @@ impl Stage<'_> {
     fn held_back(&self, line: &Line, facts: &Facts) -> Option<String> {
         let has = |need: &Need| match need {
             Need::Captured(name) => self.vars.contains_key(name),
-            Need::Path(_) | Need::V2 | Need::Model | Need::Tool(_) => facts.has(need),
+            Need::Path(_) | Need::V2 | Need::Model | Need::Keyless | Need::Tool(_) => {
+                facts.has(need)
+            }
         };
         line.guards.iter().find_map(|guard| match guard {
             Guard::If(need) if !has(need) => Some(need.to_string()),
@@ -419,6 +421,7 @@ impl std::fmt::Display for Need {
             Self::Path(path) => f.write_str(path),
             Self::V2 => f.write_str("v2"),
             Self::Model => f.write_str("model"),
+            Self::Keyless => f.write_str("keyless"),
             Self::Tool(tool) => write!(f, "tool that {}", tool.does()),
             Self::Captured(name) => write!(f, "${name}"),
         }

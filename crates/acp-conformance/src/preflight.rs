@@ -41,6 +41,10 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Facts,
         // What else is wrong with it the cases will find.
         v2: version.is_some_and(|version| version == 2),
         model: agent.profile.is_some(),
+        keyless: agent
+            .profile
+            .as_ref()
+            .is_some_and(|profile| profile.keyless.is_some()),
         tools: tools(agent),
     })
 }

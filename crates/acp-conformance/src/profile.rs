@@ -39,6 +39,8 @@ pub struct Profile {
     /// How its requests to the model are told apart.
     #[serde(default)]
     pub requests: Requests,
+    /// How it is started without a key for its model.
+    pub keyless: Option<Keyless>,
     /// How it is installed for the scoreboard.
     pub install: Option<Install>,
     /// What is odd about it, in words.
@@ -80,6 +82,16 @@ pub struct Requests {
     pub offers_tools: bool,
     /// The models to list.
     pub models: Vec<String>,
+}
+
+/// How an agent is started without a key for its model.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Keyless {
+    /// The environment variables of the profile that it then lacks.
+    pub without: Vec<String>,
+    /// To `authenticate` with this method sends the user to a page for a key, if the client opens addresses.
+    pub page: Option<String>,
 }
 
 /// How an agent gets into a scratch folder.

@@ -30,6 +30,8 @@ pub enum Need {
     V2,
     /// It can be pointed at the fake model.
     Model,
+    /// It can be started without a key for its model.
+    Keyless,
     /// It has such a tool.
     Tool(Tool),
     /// This was captured; only before a step.
@@ -288,6 +290,8 @@ pub enum Step {
 /// How the agent is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
+    /// Without a key for its model.
+    pub is_keyless: bool,
     /// The folder it is started in, else its home.
     pub folder: Option<String>,
     /// More variables.

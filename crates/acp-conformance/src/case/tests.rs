@@ -184,6 +184,7 @@ fn checks_the_process_and_the_client() {
     assert_eq!(
         step("start in $CWD A=1 B="),
         Step::Start(Start {
+            is_keyless: false,
             folder: Some(text("$CWD")),
             variables: vec![(text("A"), text("1")), (text("B"), text(""))],
         })

@@ -80,6 +80,7 @@ impl Need {
         Ok(match cursor.need("what is needed")? {
             "v2" => Self::V2,
             "model" => Self::Model,
+            "keyless" => Self::Keyless,
             "tool" => {
                 let word = cursor.need("the tool")?;
                 let tool = Tool::ALL.into_iter().find(|tool| tool.name() == word);
@@ -301,7 +302,10 @@ fn named(cursor: &mut Cursor<'_>, word: &str, usual: &str) -> Result<String, Str
 }
 
 fn start(cursor: &mut Cursor<'_>) -> Result<Start, String> {
-    let mut start = Start::default();
+    let mut start = Start {
+        is_keyless: cursor.take("keyless"),
+        ..Start::default()
+    };
     if cursor.take("in") {
         start.folder = Some(name(cursor)?);
     }

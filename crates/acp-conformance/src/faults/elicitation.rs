@@ -1,6 +1,6 @@
 //! Faults of questions to the user. Where the agent has none of its own, the fault asks at a prompt.
 
-use super::{Fault, passing::Passing};
+use super::{Fault, passing::Passing, wire::Way};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -9,6 +9,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("question_without_mode", question_without_mode),
     Fault::lines("question_with_two_scopes", question_with_two_scopes),
     Fault::lines("declined_hangs", declined_hangs),
+    Fault::lines("link_id_twice", link_id_twice),
     Fault::lines(
         "unknown_elicitation_completed",
         unknown_elicitation_completed,
@@ -76,6 +77,21 @@ fn question_with_two_scopes(m: &mut Passing<'_>) {
 fn declined_hangs(m: &mut Passing<'_>) {
     if m.replies(CREATE) && matches!(m.text("/result/action"), "decline" | "cancel") {
         m.swallow();
+    }
+}
+
+/// A link takes the id of one that is open still.
+fn link_id_twice(m: &mut Passing<'_>) {
+    if m.agent_says(CREATE) && m.text("/params/mode") == "url" {
+        let asking = m.get("/id").clone();
+        let id = m.wire.open(Way::ToClient).find_map(|open| {
+            let is_other = open.method == CREATE && open.id != asking;
+            let id = open.params["elicitationId"].as_str().filter(|_| is_other);
+            id.map(str::to_owned)
+        });
+        if let Some(id) = id {
+            m.set("/params/elicitationId", id);
+        }
     }
 }
 

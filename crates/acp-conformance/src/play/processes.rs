@@ -44,6 +44,12 @@ impl Stage<'_> {
                 words = profile.command(&places);
             }
             environment = profile.environment(&places);
+            if start.is_keyless {
+                let without = profile.keyless.as_ref().map(|keyless| &keyless.without);
+                let fault = || Miss::Fault("say `needs keyless`".to_owned());
+                let without = without.ok_or_else(fault)?;
+                environment.retain(|(name, _)| !without.contains(name));
+            }
             let written = profile.write_files(&places);
             written.map_err(|error| Miss::Fault(format!("files of the profile: {error}")))?;
         }

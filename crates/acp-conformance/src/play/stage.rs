@@ -152,13 +152,15 @@ impl<'a> Stage<'a> {
             vars.insert("MODEL".to_owned(), fake.base().into());
         }
         if let Some(profile) = &agent.profile {
+            let keyless = profile.keyless.as_ref();
             let named = [
-                ("LOGIN", &profile.authenticate),
-                ("INSTRUCTIONS", &profile.instructions),
+                ("LOGIN", profile.authenticate.as_ref()),
+                ("INSTRUCTIONS", profile.instructions.as_ref()),
+                ("PAGE", keyless.and_then(|keyless| keyless.page.as_ref())),
             ];
             for (name, value) in named {
-                let value = value.iter().map(|value| value.as_str().into());
-                vars.extend(value.map(|value| (name.to_owned(), value)));
+                let value = value.map(|value| (name.to_owned(), value.as_str().into()));
+                vars.extend(value);
             }
         }
         let mut client = Client::default();
