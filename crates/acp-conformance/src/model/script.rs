@@ -19,7 +19,7 @@
 //! |---|---|
 //! | `text "…" [times N]` | one delta of text for each time |
 //! | `think "…" [times N]` | the same with reasoning |
-//! | `call TOOL {…}` | calls a tool: `read {"path"}`, `write {"path", "text"}`, `edit {"path", "old", "new"}` of a file that was read, `shell {"command"}`, `mcp:NAME {…}` for one of an MCP server, `tool:NAME {…}` for the very name, offered or not; any other name is one that the profile knows, such as `plan` or `ask`, or that of a tool on offer |
+//! | `call TOOL {…}` | calls a tool: `read {"path"}`, `write {"path", "text"}` and, over a file that is there, `"old"`, `edit {"path", "old", "new"}` of a file that was read, `shell {"command"}`, `mcp:NAME {…}` for one of an MCP server, `tool:NAME {…}` for the very name, offered or not; any other name is one that the profile knows, such as `plan` or `ask`, or that of a tool on offer |
 //! | `slow MS` | waits so long before each delta and call from here on |
 //! | `hang` | says nothing more until released, or until the agent lets go of the connection |
 //! | `cut` | closes the connection in the middle of the answer |

@@ -1,7 +1,8 @@
 //! From the tool that a case names to one that the agent really offers.
 //!
-//! A profile lists candidates; the first that the request offers is taken. Without one the offered
-//! names and schemas are searched, and at last a shell does what the missing tool would have done.
+//! A profile lists candidates; the first that the request offers is taken, if the call says all that it names: so
+//! a file that is there may be written over by another tool than a new one. Without one the offered names and
+//! schemas are searched, and at last a shell does what the missing tool would have done.
 
 use super::{
     asked::Offered,
@@ -53,6 +54,8 @@ const WRITERS: &[&str] = &[
     "fswrite",
     "savefile",
 ];
+/// Those of them that may refuse a file that is there.
+const CREATORS: &[&str] = &["create", "createfile"];
 const SHELLS: &[&str] = &[
     "bash",
     "shell",
@@ -125,12 +128,12 @@ pub(super) fn resolve(
     offered: &[Offered],
     candidates: &Candidates,
 ) -> Option<Called> {
-    for candidate in candidates.get(&tool.to_string()).into_iter().flatten() {
-        if let Some(offer) = offered.iter().find(|offer| offer.name == candidate.tool) {
-            return filled(candidate, offer, arguments);
-        }
-    }
-    searched(tool, arguments, offered)
+    let mut candidates = candidates.get(&tool.to_string()).into_iter().flatten();
+    let found = candidates.find_map(|candidate| {
+        let offer = offered.iter().find(|offer| offer.name == candidate.tool)?;
+        filled(candidate, offer, arguments)
+    });
+    found.or_else(|| searched(tool, arguments, offered))
 }
 
 fn named(name: &str, offer: Option<&Offered>, arguments: &Value) -> Called {
@@ -251,7 +254,16 @@ fn searched(tool: &Tool, arguments: &Value, offered: &[Offered]) -> Option<Calle
     let (path, text) = (word("path"), word("text"));
     let found = match tool {
         Tool::Read => search(offered, READERS, &[(PATHS, path)]),
-        Tool::Write => search(offered, WRITERS, &[(PATHS, path), (TEXTS, text)]),
+        Tool::Write => {
+            let found = search(offered, WRITERS, &[(PATHS, path), (TEXTS, text)]);
+            let is_refused = |found: &Called| CREATORS.contains(&letters(&found.name).as_str());
+            if word("old").is_empty() || found.as_ref().is_some_and(|found| !is_refused(found)) {
+                found
+            } else {
+                let values = [(PATHS, path), (OLDS, word("old")), (NEWS, text)];
+                search(offered, EDITORS, &values).or(found)
+            }
+        }
         Tool::Edit => {
             let values = [(PATHS, path), (OLDS, word("old")), (NEWS, word("new"))];
             search(offered, EDITORS, &values)

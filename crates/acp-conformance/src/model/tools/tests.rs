@@ -181,6 +181,48 @@ fn an_edit_is_searched_by_what_it_replaces() {
 }
 
 #[test]
+fn a_file_that_is_there_is_edited_where_the_other_tool_only_creates() {
+    let none = Candidates::new();
+    let new = json!({"path": "/a", "text": "t"});
+    let over = json!({"path": "/a", "text": "t", "old": "o"});
+    let create = offer("create", object(&["path", "file_text"], &[]));
+    let edit = offer("edit", object(&["path", "old_str", "new_str"], &[]));
+    let created = |name: &str| (name.to_owned(), json!({"path": "/a", "file_text": "t"}));
+    let both = [create.clone(), edit];
+    assert_eq!(call("write", new.clone(), &both, &none), created("create"));
+    assert_eq!(
+        call("write", over.clone(), &both, &none),
+        (
+            "edit".to_owned(),
+            json!({"path": "/a", "old_str": "o", "new_str": "t"})
+        )
+    );
+    let alone = call("write", over.clone(), &both[..1], &none);
+    assert_eq!(alone, created("create"));
+    let writes = [
+        offer("write", object(&["path", "file_text"], &[])),
+        both[1].clone(),
+    ];
+    assert_eq!(
+        call("write", over.clone(), &writes, &none),
+        created("write")
+    );
+
+    // A profile says it by a candidate that names what is there: it is passed over where nothing is.
+    let rules = candidates(
+        r#"write = [{ tool = "edit", args = { path = "{path}", old_str = "{old}", new_str = "all of {text}" } }, { tool = "create", args = { path = "{path}", file_text = "{text}" } }]"#,
+    );
+    assert_eq!(call("write", new, &both, &rules), created("create"));
+    assert_eq!(
+        call("write", over, &both, &rules),
+        (
+            "edit".to_owned(),
+            json!({"path": "/a", "old_str": "o", "new_str": "all of t"})
+        )
+    );
+}
+
+#[test]
 fn arrays_are_filled_in_their_shape() {
     let none = Candidates::new();
     let items = json!({"type": "object", "properties": {"file_path": {"type": "string"}, "n": {"type": "integer"}}, "required": ["file_path", "n"]});
