@@ -184,7 +184,10 @@ fn an_unknown_fault_is_named() {
 fn what_passed_is_written_down() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().display().to_string();
-    let mut proxy = start(&["--record", &path], "read x; echo \"heard $x\"; echo");
+    let mut proxy = start(
+        &["--record", &path],
+        "read x; echo \"heard $x\"; cat >/dev/null; echo",
+    );
     proxy.write(b"one\n");
     assert_eq!(proxy.line(), "heard one\n");
     proxy.write(b"two");
