@@ -9,7 +9,7 @@ mod expected;
 mod play;
 mod show;
 
-pub use expected::{Expected, ExpectedFault};
+pub use expected::{Expected, ExpectedFault, Trap};
 pub use play::{Plan, mutations};
 
 use std::{

@@ -377,6 +377,8 @@ pub enum Permission {
 pub enum Elicitation {
     /// With this content.
     Accept(Value),
+    /// With this value in each field of the form.
+    AcceptEach(Value),
     /// The user says no.
     Decline,
     /// The user goes away.

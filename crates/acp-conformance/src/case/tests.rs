@@ -202,5 +202,9 @@ fn checks_the_process_and_the_client() {
         step("elicitation accept {\"a\": 1}"),
         Step::Elicitation(Elicitation::Accept(json!({"a": 1})))
     );
+    assert_eq!(
+        step("elicitation accept each \"a\""),
+        Step::Elicitation(Elicitation::AcceptEach(json!("a")))
+    );
     assert_eq!(step("saw \"a b\""), Step::Saw(true, text("a b")));
 }

@@ -368,6 +368,9 @@ fn permission(cursor: &mut Cursor<'_>) -> Result<Permission, String> {
 
 fn elicitation(cursor: &mut Cursor<'_>) -> Result<Elicitation, String> {
     if cursor.take("accept") {
+        if cursor.take("each") {
+            return cursor.json().map(Elicitation::AcceptEach);
+        }
         return cursor.json().map(Elicitation::Accept);
     }
     Ok(match cursor.rest().trim() {

@@ -135,7 +135,8 @@ fn crosstalk(m: &mut Passing<'_>) {
 
 /// The answer waits until the first update of the session has been sent.
 fn news_before_session_new_answer(m: &mut Passing<'_>) {
-    if m.grants("session/new") {
+    // In the second version nothing need follow that would set it free.
+    if m.grants("session/new") && m.wire.version != 2 {
         m.hold();
     } else if m.way == Way::ToClient {
         m.release();

@@ -157,6 +157,7 @@ fn proxy() -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mutations::Trap;
 
     #[test]
     fn every_fault_breaks_rules_that_there_are_and_every_rule_is_broken_or_has_a_reason() {
@@ -175,6 +176,18 @@ mod tests {
             assert!(what.breaks.is_disjoint(&what.also), "{fault} says it twice");
             for rule in &what.also {
                 assert!(table.rules.contains_key(rule), "{fault}: {rule} is no rule");
+            }
+        }
+        assert_eq!(expected.traps.len(), 28);
+        for (trap, what) in &expected.traps {
+            match what {
+                Trap::Faults(faults) => {
+                    assert!(!faults.is_empty(), "{trap}");
+                    for fault in faults {
+                        assert!(expected.faults.contains_key(fault), "{trap}: {fault}");
+                    }
+                }
+                Trap::Reason(reason) => assert!(!reason.is_empty(), "{trap}"),
             }
         }
         for rule in expected.without.keys() {

@@ -15,6 +15,18 @@ pub struct Expected {
     pub faults: BTreeMap<String, ExpectedFault>,
     /// Rules that no fault breaks, each with the reason.
     pub without: BTreeMap<String, String>,
+    /// What real agents do wrong, by a name of its own.
+    pub traps: BTreeMap<String, Trap>,
+}
+
+/// Whether a fault does what real agents do wrong.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Trap {
+    /// These do.
+    Faults(Vec<String>),
+    /// None does, for this reason.
+    Reason(String),
 }
 
 /// What is expected of one fault.

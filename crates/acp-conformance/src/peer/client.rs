@@ -94,7 +94,7 @@ impl Client {
                     Err((code, message)) => error(id, code, &message),
                 }
             }
-            "elicitation/create" if self.elicits(params) => match self.elicit(id) {
+            "elicitation/create" if self.elicits(params) => match self.elicit(id, params) {
                 Some(reply) => reply,
                 None => return Vec::new(),
             },
@@ -167,10 +167,14 @@ impl Client {
         result(id, json!({}))
     }
 
-    fn elicit(&self, id: &Value) -> Option<Value> {
+    fn elicit(&self, id: &Value, params: &Value) -> Option<Value> {
+        let accept = |content: Value| result(id, json!({"action": "accept", "content": content}));
         Some(match &self.elicitation {
-            Elicitation::Accept(content) => {
-                result(id, json!({"action": "accept", "content": content}))
+            Elicitation::Accept(content) => accept(content.clone()),
+            Elicitation::AcceptEach(value) => {
+                let fields = params["requestedSchema"]["properties"].as_object();
+                let names = fields.into_iter().flat_map(|fields| fields.keys());
+                accept(names.map(|name| (name.clone(), value.clone())).collect())
             }
             Elicitation::Decline => result(id, json!({"action": "decline"})),
             Elicitation::Cancel => result(id, json!({"action": "cancel"})),
@@ -287,7 +291,7 @@ mod tests {
             let answers = answers(&mut client, "session/request_permission", ask.clone());
             right("session/request_permission", &answers);
         }
-        let form = json!({"sessionId": "s", "mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+        let form = json!({"sessionId": "s", "mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}});
         for way in [
             Elicitation::Accept(json!({"a": 1})),
             Elicitation::Decline,
@@ -297,6 +301,10 @@ mod tests {
             let answers = answers(&mut client, "elicitation/create", form.clone());
             right("elicitation/create", &answers);
         }
+        client.elicitation = Elicitation::AcceptEach(json!("x"));
+        let answers = answers(&mut client, "elicitation/create", form);
+        right("elicitation/create", &answers);
+        assert_eq!(answers[0]["result"]["content"], json!({"a": "x", "b": "x"}));
     }
 
     #[test]
