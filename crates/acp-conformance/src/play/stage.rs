@@ -338,9 +338,6 @@ impl<'a> Stage<'a> {
     /// A line is whole.
     pub(super) fn told_line(&mut self) {
         let line = std::mem::take(&mut self.begun_line);
-        if line.trim_ascii().is_empty() {
-            return;
-        }
         let message: Value = serde_json::from_slice(&line).unwrap_or_default();
         self.oracle.sent_message(&message);
         if let Some(fake) = &self.fake
