@@ -1,6 +1,9 @@
 //! Facts: what is known about an agent before the cases are played.
 
-use crate::case::{Need, Tool};
+use crate::{
+    Case,
+    case::{Need, Tool},
+};
 use serde_json::Value;
 
 /// What an agent has.
@@ -12,6 +15,8 @@ pub struct Facts {
     pub session: Value,
     /// It speaks the second version.
     pub v2: bool,
+    /// It has a profile.
+    pub profile: bool,
     /// It can be pointed at the fake model.
     pub model: bool,
     /// It can be started without a key for its model.
@@ -26,6 +31,7 @@ impl Facts {
     pub fn has(&self, need: &Need) -> bool {
         match need {
             Need::V2 => self.v2,
+            Need::Profile => self.profile,
             Need::Model => self.model,
             Need::Keyless => self.keyless,
             Need::Tool(tool) => self.tools.contains(tool),
@@ -36,6 +42,19 @@ impl Facts {
                 Value::Array(items) => !items.is_empty(),
                 Value::Bool(true) | Value::Number(_) | Value::String(_) | Value::Object(_) => true,
             }),
+        }
+    }
+
+    /// What a case needs and the agent does not have. A case that is not about the second version is about the
+    /// first, which an agent that speaks the second need not speak.
+    #[must_use]
+    pub fn missing(&self, case: &Case) -> Option<String> {
+        let missing = case.needs.iter().find(|need| !self.has(need));
+        let speaks_first = !self.v2 || self.initialize["protocolVersion"] == 1;
+        match missing {
+            Some(need) => Some(need.to_string()),
+            None if speaks_first || case.needs.contains(&Need::V2) => None,
+            None => Some("version 1".to_owned()),
         }
     }
 
@@ -53,6 +72,28 @@ impl Facts {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn who_speaks_only_the_second_version_is_not_asked_in_the_first() {
+        let case =
+            |needs: &str| Case::parse("c", &format!("# x\n{needs}start\nexit any\n")).unwrap();
+        let (first, second) = (case(""), case("needs v2\n"));
+        let missing = |initialize: Value, v2| {
+            let facts = Facts {
+                initialize,
+                v2,
+                ..Facts::default()
+            };
+            (facts.missing(&first), facts.missing(&second))
+        };
+        let text = |text: &str| Some(text.to_owned());
+        let spoken = json!({"protocolVersion": 1});
+        assert_eq!(missing(spoken.clone(), true), (None, None));
+        assert_eq!(missing(spoken, false), (None, text("v2")));
+        assert_eq!(missing(Value::Null, true), (text("version 1"), None));
+        // Who answers nothing at all is asked all the same.
+        assert_eq!(missing(Value::Null, false), (None, text("v2")));
+    }
 
     #[test]
     fn a_capability_is_true_or_an_object() {

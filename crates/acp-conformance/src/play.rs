@@ -112,12 +112,12 @@ pub(crate) async fn play_and_keep(
         stderr: String::new(),
         took: Duration::ZERO,
     };
-    if let Some(missing) = case.needs.iter().find(|need| !facts.has(need)) {
+    if let Some(missing) = facts.missing(case) {
         for rule in case.rules() {
             outcome.checks.push(Check {
                 rule: rule.to_owned(),
                 line: 0,
-                result: Ruling::NotApplicable(missing.to_string()),
+                result: Ruling::NotApplicable(missing.clone()),
             });
         }
         return (outcome, Captures::new());
@@ -393,9 +393,12 @@ impl Stage<'_> {
     fn held_back(&self, line: &Line, facts: &Facts) -> Option<String> {
         let has = |need: &Need| match need {
             Need::Captured(name) => self.vars.contains_key(name),
-            Need::Path(_) | Need::V2 | Need::Model | Need::Keyless | Need::Tool(_) => {
-                facts.has(need)
-            }
+            Need::Path(_)
+            | Need::V2
+            | Need::Profile
+            | Need::Model
+            | Need::Keyless
+            | Need::Tool(_) => facts.has(need),
         };
         line.guards.iter().find_map(|guard| match guard {
             Guard::If(need) if !has(need) => Some(need.to_string()),
@@ -420,6 +423,7 @@ impl std::fmt::Display for Need {
         match self {
             Self::Path(path) => f.write_str(path),
             Self::V2 => f.write_str("v2"),
+            Self::Profile => f.write_str("profile"),
             Self::Model => f.write_str("model"),
             Self::Keyless => f.write_str("keyless"),
             Self::Tool(tool) => write!(f, "tool that {}", tool.does()),

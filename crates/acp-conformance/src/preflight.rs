@@ -1,6 +1,9 @@
 //! Preflight: asks an agent what it has, before the cases.
 
-use crate::{Agent, Case, CaseError, Facts, Options, case::Tool, play::play_and_keep};
+use crate::{
+    Agent, Case, CaseError, Facts, Options, case::Tool, play::play_and_keep, profile::Profile,
+};
+use serde_json::Value;
 
 /// What is asked. A failure is no verdict: the cases will find it too.
 const ASKED: &str = "\
@@ -34,13 +37,12 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Facts,
     }
     let (_, second) = play_and_keep(&parse("preflight", ASKED_V2)?, agent, options, &nothing).await;
     let var = |name: &str| vars.get(name).cloned().unwrap_or_default();
-    let version = second.get("initialize").map(|it| &it["protocolVersion"]);
     Ok(Facts {
         initialize: var("initialize"),
         session: var("session_result"),
-        // What else is wrong with it the cases will find.
-        v2: version.is_some_and(|version| version == 2),
-        model: agent.profile.is_some(),
+        v2: second.get("initialize").is_some_and(speaks_second),
+        profile: agent.profile.is_some(),
+        model: with_model(agent).is_some(),
         keyless: agent
             .profile
             .as_ref()
@@ -49,8 +51,20 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Facts,
     })
 }
 
+/// Whoever only repeats the number that it was sent does not speak that version. What else is wrong with it the cases
+/// will find.
+fn speaks_second(initialize: &Value) -> bool {
+    initialize["protocolVersion"] == 2 && initialize.get("info").is_some()
+}
+
+/// The profile, if it is one of an agent that has a model.
+fn with_model(agent: &Agent) -> Option<&Profile> {
+    let profile = agent.profile.as_ref();
+    profile.filter(|profile| profile.api.is_some())
+}
+
 fn tools(agent: &Agent) -> Vec<Tool> {
-    let Some(profile) = &agent.profile else {
+    let Some(profile) = with_model(agent) else {
         return Vec::new();
     };
     let can = |tool: &Tool| profile.can(tool.name());

@@ -18,8 +18,11 @@ pub struct Profile {
     pub about: String,
     /// The command that starts it, if none is given.
     pub command: Vec<String>,
-    /// The API it asks the model in.
-    pub api: Speaks,
+    /// It is an example of an SDK, and no agent that anybody works with.
+    #[serde(default)]
+    pub is_example: bool,
+    /// The API it asks the model in; without one it has no model.
+    pub api: Option<Speaks>,
     /// It must be asked to `authenticate` with this method before a session.
     pub authenticate: Option<String>,
     /// The file in a folder of a session that it takes instructions from.
@@ -106,8 +109,14 @@ pub struct Install {
     /// Packages of PyPI, with their versions.
     #[serde(default)]
     pub pip: Vec<String>,
+    /// Packages of PyPI whose source is unpacked too, for the examples in it.
+    #[serde(default)]
+    pub source: Vec<String>,
     /// The least Python that they want.
     pub python: Option<String>,
+    /// What `cargo install` is told: a crate with its version, and options.
+    #[serde(default)]
+    pub cargo: Vec<String>,
     /// Folders that go before the others on the PATH.
     #[serde(default)]
     pub path: Vec<String>,
@@ -192,6 +201,30 @@ const KNOWN: &[(&str, &str)] = &[
     (
         "qwen-code",
         include_str!("../../../conformance/profiles/qwen-code.toml"),
+    ),
+    (
+        "sdk-python",
+        include_str!("../../../conformance/profiles/sdk-python.toml"),
+    ),
+    (
+        "sdk-python-echo",
+        include_str!("../../../conformance/profiles/sdk-python-echo.toml"),
+    ),
+    (
+        "sdk-rust",
+        include_str!("../../../conformance/profiles/sdk-rust.toml"),
+    ),
+    (
+        "sdk-rust-v2",
+        include_str!("../../../conformance/profiles/sdk-rust-v2.toml"),
+    ),
+    (
+        "sdk-typescript",
+        include_str!("../../../conformance/profiles/sdk-typescript.toml"),
+    ),
+    (
+        "sdk-typescript-dual",
+        include_str!("../../../conformance/profiles/sdk-typescript-dual.toml"),
     ),
     (
         "turnery",

@@ -8,8 +8,9 @@ mod standing;
 pub use standing::{Found, Standing, Why};
 
 use crate::{
-    Agent, Case, Options, Outcome, Played, embedded, play_all, profile::Profile,
-    requirements::Requirements,
+    Agent, Case, Options, Outcome, Played, embedded, play_all,
+    profile::Profile,
+    requirements::{Requirements, Rule},
 };
 use clap::Args;
 use serde::Deserialize;
@@ -72,6 +73,12 @@ struct Check {
     how: String,
 }
 
+impl Check {
+    fn is_about(&self, standing: &Standing, rule: &Rule) -> bool {
+        self.agent == standing.name && self.rules.contains(&rule.id)
+    }
+}
+
 impl Scoreboard {
     /// Install, play, write the page. `say` is told of what goes on.
     ///
@@ -106,6 +113,10 @@ impl Scoreboard {
         }
         let checked = self.checked()?;
         let page = page::page(&requirements, &standings, &checked, cases.len());
+        // Where it was installed is nobody's affair.
+        let scratch = self.scratch.canonicalize();
+        let scratch = scratch.map_err(|error| at(&self.scratch, &error))?;
+        let page = page.replace(&scratch.display().to_string(), "$SCRATCH");
         fs::write(&self.page, page).map_err(|error| at(&self.page, &error))?;
         say(&format!("{} is written", self.page.display()));
         Ok(())

@@ -28,6 +28,8 @@ pub enum Need {
     Path(String),
     /// It speaks the second version.
     V2,
+    /// There is a profile: a prompt goes to no model but the fake one.
+    Profile,
     /// It can be pointed at the fake model.
     Model,
     /// It can be started without a key for its model.

@@ -79,6 +79,7 @@ impl Need {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self, String> {
         Ok(match cursor.need("what is needed")? {
             "v2" => Self::V2,
+            "profile" => Self::Profile,
             "model" => Self::Model,
             "keyless" => Self::Keyless,
             "tool" => {

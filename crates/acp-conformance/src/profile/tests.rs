@@ -104,7 +104,7 @@ fn places_are_filled_into_files_and_commands() {
     assert_eq!(profile.environment(&bare), [url]);
     assert!(profile.can("read") && profile.can("plan"));
     assert!(!profile.can("shell") && !profile.can("ask"));
-    assert_eq!(profile.api, Speaks::OpenaiChat);
+    assert_eq!(profile.api, Some(Speaks::OpenaiChat));
 }
 
 #[test]

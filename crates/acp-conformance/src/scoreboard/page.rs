@@ -1,17 +1,20 @@
-//! The page of the scoreboard: all agents side by side, then what each breaks, in words.
+//! The page of the scoreboard: agents side by side, the examples of the SDKs apart from them, what many of them
+//! break, and then each by itself, in words.
 
-use super::{Checked, Standing, Why};
+mod section;
+
+use super::{Checked, Standing};
 use crate::{
-    requirements::{Level, Requirements},
+    requirements::{Level, Requirements, Rule},
     verdict::Verdict,
 };
 use std::fmt::Write;
 
 /// The columns: a heading, and the levels that count in it.
 const COLUMNS: [(&str, &[Level]); 5] = [
-    ("MUST, MUST NOT", &[Level::Must, Level::MustNot]),
+    ("MUST", &[Level::Must, Level::MustNot]),
     ("fact", &[Level::Fact]),
-    ("SHOULD, SHOULD NOT", &[Level::Should, Level::ShouldNot]),
+    ("SHOULD", &[Level::Should, Level::ShouldNot]),
     ("interop", &[Level::Interop]),
     ("MAY", &[Level::May]),
 ];
@@ -19,8 +22,27 @@ const COLUMNS: [(&str, &[Level]); 5] = [
 /// What is broken: only MAY is free not to be kept.
 const BROKEN: [Verdict; 2] = [Verdict::Fail, Verdict::Warn];
 
-/// So much of a reason is shown. Unit: characters.
-const SHOWN: usize = 200;
+/// A rule that so many agents break is one that agents stumble over.
+const MANY: usize = 3;
+
+const HOW_TO_READ: &str = "\
+Each cell says how many rules were kept, of those that could be judged. A rule counts once for an agent, however many
+cases look at it, and it is kept only if none of them saw it broken.
+
+- **MUST** counts MUST NOT too, and **SHOULD** SHOULD NOT. A **fact** is what the protocol states without such a word.
+  **interop** is written nowhere, but clients and the official SDKs insist on it. What is only allowed, **MAY**, need not
+  be kept.
+- **not applicable**: the agent does not have what the rule is about, and does not say that it has.
+- **not reached**: something else failed before it could be seen.
+- What failed was played again, alone and with more patience, and is counted by what came of that.
+- What stands behind *By hand* was seen without the suite too: a person typed the lines into a pipe.
+";
+
+const EXAMPLES: &str = "\
+Agents are begun by copying these, so it is good to know what comes along. They have no model, and most of what the
+protocol says of tools, files and terminals cannot be asked of them. They are no match for the agents above, nor for
+each other.
+";
 
 pub(super) fn page(
     requirements: &Requirements,
@@ -41,44 +63,113 @@ fn write(
     checked: &Checked,
     cases: usize,
 ) -> std::fmt::Result {
-    writeln!(page, "# Results\n")?;
+    let is_example = |standing: &&Standing| standing.is_example;
+    let (examples, mut agents): (Vec<_>, Vec<_>) = standings.iter().partition(is_example);
+    agents.sort_by_key(|agent| order(requirements, agent));
+    writeln!(page, "# How agents keep the protocol\n")?;
     writeln!(
         page,
-        "Made by `acp-conformance scoreboard`: {} rules of revision {}, {cases} cases, the agents as they come from npm\n\
-         and PyPI, each pointed at the suite's own model by its [profile](profiles). Nothing here is written by hand but\n\
-         the notes of `checked.toml`, which say how a failure was found to be the agent's and not the suite's. What\n\
-         failed was played again, alone and with more patience, and is counted by what came of that.\n",
+        "{} agents and {} examples of the official SDKs, as their registries have them; {cases} [cases](cases);\n\
+         the {} [rules](requirements.toml) of revision {}. Each agent is pointed at the suite's own model by its\n\
+         [profile](profiles), runs without a network, and is asked the same. `acp-conformance scoreboard` made this page.\n",
+        agents.len(),
+        examples.len(),
         requirements.rules.len(),
         requirements.revision,
     )?;
-    writeln!(page, "Rules passed, of those that could be judged:\n")?;
-    write!(page, "| agent | says it is |")?;
+    writeln!(page, "## Agents\n")?;
+    table(page, requirements, &agents)?;
+    writeln!(page, "\n{HOW_TO_READ}")?;
+    stumbles(page, requirements, &agents)?;
+    if !examples.is_empty() {
+        writeln!(page, "## Examples of the official SDKs\n\n{EXAMPLES}")?;
+        table(page, requirements, &examples)?;
+        writeln!(page)?;
+    }
+    writeln!(page, "## One by one")?;
+    for standing in agents.into_iter().chain(examples) {
+        section::section(page, requirements, standing, checked)?;
+    }
+    Ok(())
+}
+
+/// Who breaks least of what must be kept comes first, then of the facts, and so on; those that could not be played
+/// come last.
+fn order(requirements: &Requirements, standing: &Standing) -> (bool, Vec<usize>, String) {
+    let broken = COLUMNS.map(|(_, levels)| {
+        let (passed, judged) = passed(requirements, standing, levels);
+        judged - passed
+    });
+    let name = standing.name.clone();
+    (standing.rules.is_empty(), broken.to_vec(), name)
+}
+
+fn table(
+    page: &mut String,
+    requirements: &Requirements,
+    standings: &[&Standing],
+) -> std::fmt::Result {
+    write!(page, "| | version |")?;
     for (heading, _) in COLUMNS {
         write!(page, " {heading} |")?;
     }
-    writeln!(page, " not applicable | not reached | took |")?;
-    writeln!(page, "|{}", "---|".repeat(5 + COLUMNS.len()))?;
+    writeln!(page, " not applicable | not reached |")?;
+    writeln!(page, "|---|---|{}", "--:|".repeat(2 + COLUMNS.len()))?;
     for standing in standings {
-        write!(page, "| [{0}](#{0}) | {1} |", standing.name, standing.says)?;
+        let version = standing.version().unwrap_or("?");
+        write!(page, "| [{0}](#{0}) | {version} |", standing.name)?;
         for (_, levels) in COLUMNS {
-            let (passed, judged) = passed(requirements, standing, levels);
-            write!(page, " {passed} of {judged} |")?;
+            match passed(requirements, standing, levels) {
+                (_, 0) => write!(page, " – |")?,
+                (passed, judged) => write!(page, " {passed} of {judged} |")?,
+            }
         }
         let count = |verdict| {
             let found = standing.rules.values();
             found.filter(|found| found.verdict == verdict).count()
         };
         let (missing, unreached) = (count(Verdict::NotApplicable), count(Verdict::NotReached));
-        let seconds = standing.took.as_secs();
-        writeln!(page, " {missing} | {unreached} | {seconds} s |")?;
-    }
-    for standing in standings {
-        agent(page, requirements, standing, checked)?;
+        writeln!(page, " {missing} | {unreached} |")?;
     }
     Ok(())
 }
 
-/// How many rules of these levels passed, of how many that passed or did not.
+/// The rules that many agents break, those that most break first.
+fn stumbles(
+    page: &mut String,
+    requirements: &Requirements,
+    agents: &[&Standing],
+) -> std::fmt::Result {
+    let rules = requirements.rules.iter();
+    let mut broken: Vec<(&Rule, Vec<&str>)> = rules
+        .map(|rule| (rule, breakers(rule, agents)))
+        .filter(|(_, agents)| agents.len() >= MANY)
+        .collect();
+    if broken.is_empty() {
+        return Ok(());
+    }
+    broken.sort_by_key(|(_, agents)| std::cmp::Reverse(agents.len()));
+    writeln!(page, "## What agents stumble over\n")?;
+    writeln!(page, "The rules that {MANY} agents or more break:\n")?;
+    writeln!(page, "| rule | | broken by |\n|---|---|---|")?;
+    for (rule, agents) in broken {
+        let (id, level) = (&rule.id, rule.level.name());
+        let names = agents.join(", ");
+        writeln!(page, "| {id}, {level} | {} | {names} |", cell(&rule.says))?;
+    }
+    writeln!(page)
+}
+
+fn breakers<'a>(rule: &Rule, agents: &[&'a Standing]) -> Vec<&'a str> {
+    let breaks = |agent: &&&Standing| {
+        let found = agent.rules.get(&rule.id);
+        found.is_some_and(|found| BROKEN.contains(&found.verdict))
+    };
+    let breakers = agents.iter().filter(breaks);
+    breakers.map(|agent| agent.name.as_str()).collect()
+}
+
+/// How many rules of these levels were kept, and how many could be judged.
 fn passed(requirements: &Requirements, standing: &Standing, levels: &[Level]) -> (usize, usize) {
     let rules = requirements.rules.iter();
     let rules = rules.filter(|rule| levels.contains(&rule.level));
@@ -89,86 +180,9 @@ fn passed(requirements: &Requirements, standing: &Standing, levels: &[Level]) ->
     (passed, passed + of(&BROKEN) + of(&[Verdict::Noted]))
 }
 
-fn agent(
-    page: &mut String,
-    requirements: &Requirements,
-    standing: &Standing,
-    checked: &Checked,
-) -> std::fmt::Result {
-    writeln!(page, "\n## {}\n", standing.name)?;
-    write!(page, "{}", standing.about)?;
-    if !standing.packages.is_empty() {
-        write!(page, " Installed: `{}`.", standing.packages.join("`, `"))?;
-    }
-    for peculiarity in &standing.peculiarities {
-        write!(page, " {peculiarity}")?;
-    }
-    writeln!(page)?;
-    for (heading, levels) in COLUMNS {
-        let rules = requirements.rules.iter();
-        let failed: Vec<_> = rules
-            .filter(|rule| levels.contains(&rule.level))
-            .filter_map(|rule| Some((rule, standing.rules.get(&rule.id)?)))
-            .filter(|(_, found)| BROKEN.contains(&found.verdict))
-            .collect();
-        if failed.is_empty() {
-            continue;
-        }
-        writeln!(page, "\nBroken, {heading}:\n")?;
-        for (rule, found) in failed {
-            write!(page, "- **{}** {}", rule.id, rule.says)?;
-            if let Some(why) = &found.why {
-                reason(page, why)?;
-            }
-            writeln!(page)?;
-            let notes = checked
-                .checked
-                .iter()
-                .filter(|check| check.agent == standing.name && check.rules.contains(&rule.id));
-            for note in notes {
-                writeln!(page, "  Checked: {}", note.how)?;
-            }
-        }
-    }
-    let lists = [
-        (
-            "Cases that ended at a step that is no check",
-            &standing.broken,
-        ),
-        (
-            "Failed once, and not when played again alone",
-            &standing.once,
-        ),
-    ];
-    for (heading, items) in lists.iter().filter(|(_, items)| !items.is_empty()) {
-        writeln!(page, "\n{heading}:\n")?;
-        for item in *items {
-            writeln!(page, "- {}", code(item))?;
-        }
-    }
-    Ok(())
-}
-
-fn reason(page: &mut String, why: &Why) -> std::fmt::Result {
-    let place = if why.line == 0 {
-        why.case.clone()
-    } else {
-        format!("{}, line {}", why.case, why.line)
-    };
-    write!(page, " ({place}: {}", code(&why.text))?;
-    if let Some(came) = &why.came {
-        write!(page, "; came {}", code(came))?;
-    }
-    write!(page, ")")
-}
-
-/// Text that nobody is to read as Markdown.
-fn code(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    format!("`{}`", shown.replace('`', "'").replace('\n', " "))
+/// Text within a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
 }
 
 #[cfg(test)]

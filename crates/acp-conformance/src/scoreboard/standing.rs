@@ -23,9 +23,12 @@ pub struct Standing {
     pub name: String,
     /// What it is.
     pub about: String,
+    /// It is an example of an SDK.
+    #[serde(default)]
+    pub is_example: bool,
     /// The packages and versions that were installed.
     pub packages: Vec<String>,
-    /// The name and version it says it is.
+    /// The name and version it says it is; empty if it says neither.
     pub says: String,
     /// What is odd about it.
     pub peculiarities: Vec<String>,
@@ -75,8 +78,8 @@ impl Standing {
         let mut standing = Self::new(profile);
         standing.once = once.iter().map(|text| short(text)).collect();
         let info = &played.facts.initialize["agentInfo"];
-        let word = |field: &str| info[field].as_str().unwrap_or("?");
-        standing.says = format!("{} {}", word("name"), word("version"));
+        let words = ["name", "version"].map(|field| info[field].as_str());
+        standing.says = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
         standing.took = played.took;
         for outcome in &played.outcomes {
             if let Some(fault) = &outcome.fault {
@@ -105,12 +108,24 @@ impl Standing {
         standing
     }
 
+    /// Its version: what was installed, else what it says.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        let installed = self.packages.first();
+        let installed = installed.and_then(|package| package.rsplit(['@', '=']).next());
+        installed.or_else(|| self.says.split(' ').nth(1))
+    }
+
     fn new(profile: &Profile) -> Self {
         let packages = profile.install.iter();
-        let packages = packages.flat_map(|install| install.npm.iter().chain(&install.pip));
+        let packages = packages.flat_map(|install| {
+            let cargo = install.cargo.first();
+            install.npm.iter().chain(&install.pip).chain(cargo)
+        });
         Self {
             name: profile.name.clone(),
             about: profile.about.clone(),
+            is_example: profile.is_example,
             packages: packages.cloned().collect(),
             says: String::new(),
             peculiarities: profile.peculiarities.clone(),
@@ -202,6 +217,7 @@ mod tests {
         let standing = Standing::of(&profile, &played, once, &requirements);
         assert_eq!(standing.says, "X 2");
         assert_eq!(standing.packages, ["x@1"]);
+        assert_eq!(standing.version(), Some("1"));
         assert_eq!(standing.once, ["TR-1: leaving"]);
         assert_eq!(standing.rules["TR-1"].verdict, Verdict::Pass);
         assert_eq!(standing.rules["TR-2"].verdict, Verdict::Fail);
@@ -220,5 +236,17 @@ mod tests {
         let standing = Standing::unable(&profile, "it does not start".to_owned());
         assert_eq!(standing.broken, ["it does not start"]);
         assert!(standing.rules.is_empty());
+        let of = |packages: &[&str], says: &str| {
+            let standing = Standing {
+                packages: packages.iter().map(|&package| package.to_owned()).collect(),
+                says: says.to_owned(),
+                ..standing.clone()
+            };
+            standing.version().map(str::to_owned)
+        };
+        assert_eq!(of(&["@x/y@1.2"], "Y 9"), Some("1.2".to_owned()));
+        assert_eq!(of(&["z==3"], ""), Some("3".to_owned()));
+        assert_eq!(of(&[], "Y 9"), Some("9".to_owned()));
+        assert_eq!(of(&[], "Y"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The page, for standings made up by hand.
 
 use super::*;
-use crate::scoreboard::{Check, Found};
+use crate::scoreboard::{Check, Found, Why};
 use std::{collections::BTreeMap, time::Duration};
 
 fn rules() -> Requirements {
@@ -41,6 +41,7 @@ fn standing() -> Standing {
     Standing {
         name: "x".to_owned(),
         about: "An agent.".to_owned(),
+        is_example: false,
         packages: vec!["x@1".to_owned()],
         says: "X 1.0".to_owned(),
         peculiarities: Vec::new(),
@@ -56,24 +57,126 @@ fn standing() -> Standing {
     }
 }
 
+/// Another agent that fails these rules and passes the rest.
+fn other(name: &str, failed: &[&str]) -> Standing {
+    let found = |id: &str| {
+        let verdict = match failed.contains(&id) {
+            true => Verdict::Fail,
+            false => Verdict::Pass,
+        };
+        (id.to_owned(), Found { verdict, why: None })
+    };
+    Standing {
+        name: name.to_owned(),
+        packages: Vec::new(),
+        rules: ["A-1", "A-2", "A-3", "A-4"].map(found).into(),
+        broken: Vec::new(),
+        once: Vec::new(),
+        ..standing()
+    }
+}
+
+/// These parts of the page, in this order.
+fn assert_order(page: &str, parts: &[&str]) {
+    let mut from = 0;
+    for part in parts {
+        let at = page[from..].find(part);
+        from += at.unwrap_or_else(|| panic!("{part} is not behind the one before it:\n{page}"));
+    }
+}
+
 #[test]
 fn rules_are_counted_by_level_and_failures_told_in_words() {
     let checked = Checked {
         checked: vec![Check {
             agent: "x".to_owned(),
             rules: vec!["A-1".to_owned()],
-            how: "by hand, with a pipe".to_owned(),
+            how: "a pipe, and nothing came".to_owned(),
         }],
     };
     let page = page(&rules(), &[standing()], &checked, 9);
-    assert!(page.contains("4 rules of revision r1, 9 cases"), "{page}");
-    let row = "| [x](#x) | X 1.0 | 1 of 2 | 0 of 0 | 0 of 0 | 0 of 0 | 0 of 0 | 1 | 1 | 12 s |\n";
+    assert!(page.contains("1 agents and 0 examples"), "{page}");
+    assert!(page.contains("9 [cases](cases)"), "{page}");
+    let row = "| [x](#x) | 1 | 1 of 2 | – | – | – | – | 1 | 1 |\n";
     assert!(page.contains(row), "{page}");
-    let failure = "- **A-1** it ends (leaving, line 7: `it does 'not' end`; came `{}`)\n  Checked: by hand, with a pipe\n";
+    let about = "An agent. Installed: `x@1`. It calls itself `X 1.0`. The suite took 12 s.\n";
+    assert!(page.contains(about), "{page}");
+    let failure = "- **A-1**, MUST: it ends.\n  In leaving, line 7: `it does 'not' end`; came `{}`\n  *By hand:* a pipe, and nothing came\n";
     assert!(page.contains(failure), "{page}");
-    assert!(page.contains("An agent. Installed: `x@1`."), "{page}");
-    assert!(page.contains("- `shell, line 3: nothing came`"), "{page}");
-    let once = "Failed once, and not when played again alone:\n\n- `A-2: busy, line 1: late`\n";
-    assert!(page.contains(once), "{page}");
-    assert!(!page.contains("**A-2**") && !page.contains("**A-3**"));
+    assert!(page.contains("Not reached: A-3.\n"), "{page}");
+    assert_order(
+        &page,
+        &[
+            "Steps that ended their case: 1",
+            "- `shell, line 3: nothing came`\n",
+            "Failed once, and not when played again alone: 1",
+            "- `A-2: busy, line 1: late`\n",
+        ],
+    );
+    assert!(!page.contains("**A-2**") && !page.contains("**A-4**"));
+    assert!(
+        !page.contains("stumble") && !page.contains("SDKs\n"),
+        "{page}"
+    );
+}
+
+#[test]
+fn who_breaks_least_comes_first_and_examples_stand_apart() {
+    let mut unplayed = other("unplayed", &[]);
+    unplayed.rules.clear();
+    let example = Standing {
+        is_example: true,
+        ..other("example", &[])
+    };
+    let standings = [
+        example,
+        unplayed,
+        other("must", &["A-1"]),
+        other("interop", &["A-4"]),
+        other("should", &["A-3"]),
+        other("best", &[]),
+    ];
+    let page = page(&rules(), &standings, &Checked::default(), 9);
+    assert!(page.contains("5 agents and 1 examples"), "{page}");
+    assert_order(
+        &page,
+        &[
+            "## Agents",
+            "| [best](#best) | 1.0 | 2 of 2 | – | 1 of 1 | 1 of 1 | – | 0 | 0 |",
+            "| [interop]",
+            "| [should]",
+            "| [must]",
+            "| [unplayed](#unplayed) | 1.0 | – |",
+            "## Examples of the official SDKs",
+            "| [example]",
+            "### best",
+            "It keeps all 2 MUST and 0 facts.",
+            "### interop",
+            "<details><summary>0 SHOULD, 1 interop</summary>\n\n- **A-4**",
+            "### unplayed",
+            "It could not be played.",
+            "### example",
+        ],
+    );
+}
+
+#[test]
+fn what_many_break_is_said_once_for_all_of_them() {
+    let both = ["A-1", "A-4"];
+    let standings = [
+        other("one", &both),
+        other("two", &both),
+        other("three", &both),
+        other("four", &["A-4", "A-2"]),
+    ];
+    let page = page(&rules(), &standings, &Checked::default(), 9);
+    assert_order(
+        &page,
+        &[
+            "## What agents stumble over",
+            "| A-4, interop | it dances | four, one, three, two |",
+            "| A-1, MUST | it ends | one, three, two |",
+        ],
+    );
+    assert!(!page.contains("| A-2,"), "{page}");
 }
