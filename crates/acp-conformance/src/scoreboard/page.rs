@@ -35,7 +35,7 @@ cases look at it, and it is kept only if none of them saw it broken.
 - **not applicable**: the agent does not have what the rule is about, and does not say that it has.
 - **not reached**: something else failed before it could be seen.
 - What failed was played again, alone and with more patience, and is counted by what came of that.
-- What stands behind *By hand* was seen without the suite too: a person typed the lines into a pipe.
+- What stands behind *By hand* was seen again without the suite, on a plain pipe.
 ";
 
 const EXAMPLES: &str = "\
