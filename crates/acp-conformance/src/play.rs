@@ -35,6 +35,20 @@ pub struct Agent {
     pub pass: Vec<String>,
 }
 
+impl Agent {
+    /// The command with its program where the runner finds it: an agent is started in a folder of its own, where
+    /// `target/debug/agent` is not.
+    pub(crate) fn from_here(mut command: Vec<String>) -> Vec<String> {
+        if let Some(program) = command.first_mut()
+            && program.contains('/')
+            && let Ok(path) = std::path::absolute(&*program)
+        {
+            *program = path.display().to_string();
+        }
+        command
+    }
+}
+
 /// How cases are played.
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -163,6 +163,27 @@ fn an_agent_that_ends_or_ends_wrongly_is_caught() {
 }
 
 #[test]
+fn an_agent_is_named_from_where_the_runner_is() {
+    let folder = tempfile::tempdir_in(".").expect("a folder");
+    let name = folder.path().file_name().expect("a name").to_string_lossy();
+    std::os::unix::fs::symlink("/bin/cat", folder.path().join("agent")).expect("a link");
+    let agent = Agent {
+        command: vec![format!("{name}/agent")],
+        ..Agent::default()
+    };
+    let case = Case::parse(
+        "test",
+        "# test\nstart\n>! {\"a\": 1}\n< {\"a\": 1} @ A-1\nexit 0",
+    )
+    .expect("a case");
+    let facts = Some(Facts::default());
+    let played = play_all(&[case], &agent, &Options::default(), facts, &|_| ());
+    let outcome = played.expect("a runtime").outcomes.remove(0);
+    assert_eq!((outcome.fault, outcome.broken), (None, None));
+    assert_eq!(outcome.checks[0].result, Ruling::Passed);
+}
+
+#[test]
 fn nothing_that_it_started_survives() {
     let script = "sleep 1000 >&- & setsid sleep 1001 >&- & cat >/dev/null";
     let found = failed(script, "start\nexit 0\norphans none @ TR-6");

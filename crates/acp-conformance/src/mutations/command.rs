@@ -84,7 +84,7 @@ impl Mutations {
         let profile = self.profile.as_deref().map(Profile::find).transpose();
         let words = self.agent.as_deref().unwrap_or_default().split_whitespace();
         let agent = Agent {
-            command: words.map(str::to_owned).collect(),
+            command: Agent::from_here(words.map(str::to_owned).collect()),
             profile: profile.map_err(|error| error.to_string())?,
             ..Agent::default()
         };

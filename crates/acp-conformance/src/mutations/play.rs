@@ -6,6 +6,7 @@ use crate::{
     broken::{Recording, recordings},
     faults::{self, Breaker, Fault, Way},
     play_all,
+    scratch::Scratch,
 };
 use serde_json::Value;
 use std::{
@@ -68,7 +69,9 @@ pub fn mutations(
     over: &dyn Fn(&Row),
 ) -> Result<Table, String> {
     let begun = Instant::now();
-    let folder = tempfile::tempdir().map_err(|error| format!("no folder to write to: {error}"))?;
+    let no_folder = |error| format!("no folder to write to: {error}");
+    let scratch = Scratch::present().map_err(no_folder)?;
+    let folder = scratch.case().map_err(no_folder)?;
     let facts = play_all(&[], &plan.through(&[]), plan.options, None, &|_| ())?.facts;
     let mut heard = without_fault(plan, &facts, folder.path())?;
     let wanted = |fault: &&Fault| plan.only.is_empty() || plan.only.iter().any(|n| n == fault.name);

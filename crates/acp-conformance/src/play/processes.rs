@@ -1,7 +1,7 @@
 //! Processes: how a case starts the agent, ends it, and hears how it ends.
 
 use super::{
-    Miss,
+    Agent, Miss,
     stage::{Silence, Stage},
 };
 use crate::{
@@ -53,6 +53,7 @@ impl Stage<'_> {
             let written = profile.write_files(&places);
             written.map_err(|error| Miss::Fault(format!("files of the profile: {error}")))?;
         }
+        let words = Agent::from_here(words);
         let (program, arguments) = words
             .split_first()
             .ok_or_else(|| Miss::Fault("no agent command".to_owned()))?;
