@@ -22,12 +22,10 @@ const COLUMNS: [(&str, &[Level]); 5] = [
 /// What is broken: only MAY is free not to be kept.
 const BROKEN: [Verdict; 2] = [Verdict::Fail, Verdict::Warn];
 
-/// A rule that so many agents break is one that agents stumble over.
-const MANY: usize = 3;
-
 const HOW_TO_READ: &str = "\
 Each cell says how many rules were kept, of those that could be judged. A rule counts once for an agent, however many
-cases look at it, and it is kept only if none of them saw it broken.
+cases look at it, and it is kept only if none of them saw it broken. Who breaks fewest MUST comes first. turnery comes
+from the same repository as this suite.
 
 - **MUST** counts MUST NOT too, and **SHOULD** SHOULD NOT. A **fact** is what the protocol states without such a word.
   **interop** is written nowhere, but clients and the official SDKs insist on it. What is only allowed, **MAY**, need not
@@ -69,8 +67,8 @@ fn write(
     writeln!(page, "# How agents keep the protocol\n")?;
     writeln!(
         page,
-        "{} agents and {} examples of the official SDKs, as their registries have them; {cases} [cases](cases);\n\
-         the {} [rules](requirements.toml) of revision {}. Each agent is pointed at the suite's own model by its\n\
+        "Agents: {}. Examples of the official SDKs: {}. The {cases} [cases](cases) look at {} [rules](requirements.toml) of\n\
+         revision {}. Each agent comes as its registry has it, is pointed at the suite's own model by its\n\
          [profile](profiles), runs without a network, and is asked the same. `acp-conformance scoreboard` made this page.\n",
         agents.len(),
         examples.len(),
@@ -140,18 +138,19 @@ fn stumbles(
     requirements: &Requirements,
     agents: &[&Standing],
 ) -> std::fmt::Result {
+    let many = agents.len().div_ceil(2).max(2);
     let rules = requirements.rules.iter();
     let mut broken: Vec<(&Rule, Vec<&str>)> = rules
         .map(|rule| (rule, breakers(rule, agents)))
-        .filter(|(_, agents)| agents.len() >= MANY)
+        .filter(|(_, breakers)| breakers.len() >= many)
         .collect();
     if broken.is_empty() {
         return Ok(());
     }
     broken.sort_by_key(|(_, agents)| std::cmp::Reverse(agents.len()));
     writeln!(page, "## What agents stumble over\n")?;
-    writeln!(page, "The rules that {MANY} agents or more break:\n")?;
-    writeln!(page, "| rule | | broken by |\n|---|---|---|")?;
+    writeln!(page, "The rules that {many} agents or more break:\n")?;
+    writeln!(page, "| rule | what it asks | broken by |\n|---|---|---|")?;
     for (rule, agents) in broken {
         let (id, level) = (&rule.id, rule.level.name());
         let names = agents.join(", ");

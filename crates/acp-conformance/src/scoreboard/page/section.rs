@@ -130,8 +130,8 @@ fn entry(
 
 fn reason(why: &Why) -> String {
     let place = match why.line {
-        0 => why.case.clone(),
-        line => format!("{}, line {line}", why.case),
+        0 => format!("[{0}](cases/{0}.case)", why.case),
+        line => format!("[{0}](cases/{0}.case), line {line}", why.case),
     };
     let came = why.came.as_ref();
     let came = came.map_or(String::new(), |came| format!("; came {}", code(came)));
