@@ -2,4 +2,5 @@
 
 pub(crate) mod client;
 pub(crate) mod process;
+pub(crate) mod queue;
 pub(crate) mod terminals;

@@ -1,5 +1,6 @@
 //! Process: an agent in a process group of its own, with its pipes.
 
+use super::queue::{Entry, Exit, Spoken, queue};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::{
     io,
@@ -17,8 +18,13 @@ use tokio::{
 
 /// Lines that wait to be looked at, and writes that wait to go out.
 const WAITING: usize = 1024;
-/// No line is longer. Unit: bytes.
-const LONGEST_LINE: u64 = 256 << 20;
+/// So much of what nobody has looked at is kept; then the agent has to wait. Unit: bytes.
+const WAITING_BYTES: u32 = 64 << 20;
+/// No longer line is read. Clients read 32 MiB; of a line that is a little too long it is still known what it says.
+/// Unit: bytes.
+pub(crate) const LONGEST_LINE: usize = 64 << 20;
+/// So much of a line that is longer is kept. Unit: bytes.
+const KEPT_OF_LINE: usize = 1 << 11;
 /// So much of stderr is kept. Unit: bytes.
 const KEPT_STDERR: usize = 1 << 20;
 /// Names one case in the environment of all that belongs to it.
@@ -44,7 +50,7 @@ pub(crate) struct Process {
     group: Option<Pid>,
     stdin: Option<mpsc::Sender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
-    lines: mpsc::Receiver<Vec<u8>>,
+    spoken: Exit,
     reader: Option<JoinHandle<()>>,
     reading: watch::Sender<bool>,
 }
@@ -74,22 +80,22 @@ impl Process {
         }
         let (sender, writes) = mpsc::channel(WAITING);
         let writer = tokio::spawn(write(stdin, writes));
-        let (found, lines) = mpsc::channel(WAITING);
+        let (found, spoken) = queue(WAITING, WAITING_BYTES);
         let (reading, go_on) = watch::channel(true);
         Ok(Self {
             group: child.id().and_then(|id| Pid::from_raw(id.cast_signed())),
             child,
             stdin: Some(sender),
             writer: Some(writer),
-            lines,
+            spoken,
             reader: Some(tokio::spawn(read(stdout, found, go_on))),
             reading,
         })
     }
 
-    /// The next line with its end, if it has one; `None` when its stdout is closed.
-    pub(crate) async fn line(&mut self) -> Option<Vec<u8>> {
-        self.lines.recv().await
+    /// The next line; `None` when its stdout is closed.
+    pub(crate) async fn line(&mut self) -> Option<Spoken> {
+        self.spoken.take().await
     }
 
     /// Write this, after all before it. `None` when its stdin is closed.
@@ -177,11 +183,8 @@ async fn write(mut stdin: ChildStdin, mut writes: mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-async fn read(
-    stdout: ChildStdout,
-    found: mpsc::Sender<Vec<u8>>,
-    mut reading: watch::Receiver<bool>,
-) {
+async fn read(stdout: ChildStdout, found: Entry, mut reading: watch::Receiver<bool>) {
+    let mut is_rest = false;
     let mut stdout = BufReader::with_capacity(1 << 16, stdout);
     loop {
         if reading.wait_for(|reading| *reading).await.is_err() {
@@ -189,10 +192,23 @@ async fn read(
         }
         let mut line = Vec::new();
         let length = (&mut stdout)
-            .take(LONGEST_LINE)
+            .take(LONGEST_LINE as u64)
             .read_until(b'\n', &mut line)
             .await;
-        if !matches!(length, Ok(1..)) || found.send(line).await.is_err() {
+        if !matches!(length, Ok(1..)) {
+            return;
+        }
+        let is_cut = line.len() == LONGEST_LINE && !line.ends_with(b"\n");
+        // What follows the beginning of a line that is too long is not kept.
+        if std::mem::replace(&mut is_rest, is_cut) {
+            continue;
+        }
+        let spoken = if is_cut {
+            Spoken::TooLong(line[..KEPT_OF_LINE].to_vec())
+        } else {
+            Spoken::Line(line)
+        };
+        if !found.put(spoken).await {
             return;
         }
     }

@@ -8,7 +8,8 @@ use crate::{
     pattern::{Captures, fill_text},
     peer::{
         client::Client,
-        process::{Logs, Process, beginning, end, marked},
+        process::{LONGEST_LINE, Logs, Process, beginning, end, marked},
+        queue::Spoken,
         terminals::Place,
     },
     scratch::Scratch,
@@ -96,7 +97,7 @@ pub(super) struct Stage<'a> {
 pub(super) struct Heard {
     /// What it says; `null` if it is no JSON.
     pub(super) value: Value,
-    /// As it came.
+    /// As it came. Cut if it is very long.
     pub(super) text: String,
     /// Where it is in the transcript.
     pub(super) entry: usize,
@@ -248,10 +249,10 @@ impl<'a> Stage<'a> {
     /// Take in one more line.
     pub(super) async fn hear(&mut self, deadline: tokio::time::Instant) -> Result<(), Silence> {
         let process = self.process.as_mut().ok_or(Silence::NotStarted)?;
-        let line = tokio::select! {
+        let spoken = tokio::select! {
             biased;
-            line = process.line() => match line {
-                Some(line) => line,
+            spoken = process.line() => match spoken {
+                Some(spoken) => spoken,
                 None => {
                     self.is_silent = true;
                     return Err(Silence::Ended);
@@ -263,7 +264,10 @@ impl<'a> Stage<'a> {
             }
             () = tokio::time::sleep_until(deadline) => return Err(Silence::Patience),
         };
-        self.take_in(&line).await;
+        match spoken {
+            Spoken::Line(line) => self.take_in(&line).await,
+            Spoken::TooLong(beginning) => self.take_in_beginning(&beginning),
+        }
         Ok(())
     }
 
@@ -277,13 +281,28 @@ impl<'a> Stage<'a> {
         let is_bent = self.oracle.is_bent();
         self.heard.push(Heard {
             value,
-            text,
+            text: shown(&text),
             entry,
             is_bent,
         });
         for reply in replies {
             self.reply(&reply).await;
         }
+    }
+
+    /// Nobody can know what it says, and no client would have read it.
+    fn take_in_beginning(&mut self, beginning: &[u8]) {
+        let text = format!("{}…", String::from_utf8_lossy(beginning));
+        let entry = self.log.add(Kind::Came, &text);
+        let why = format!("a line of more than {} MiB", LONGEST_LINE >> 20);
+        let violation = Violation { rule: "TR-9", why };
+        self.violated(vec![violation], Some((&text, entry)));
+        self.heard.push(Heard {
+            value: Value::Null,
+            text,
+            entry,
+            is_bent: true,
+        });
     }
 
     /// Rules are broken, if any, by this line if it is one.
@@ -409,11 +428,10 @@ impl<'a> Stage<'a> {
 
 /// So much of a line as a person would read.
 fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN).collect();
-    if shown.len() < text.len() {
-        shown.push_str(&format!("… ({} bytes)", text.len()));
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
+        None => text.to_owned(),
     }
-    shown
 }
 
 /// What happened, in order.
