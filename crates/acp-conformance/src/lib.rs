@@ -7,6 +7,7 @@
 
 pub mod broken;
 pub mod case;
+mod deep;
 pub mod embedded;
 pub mod facts;
 pub mod faults;

@@ -277,6 +277,38 @@ fn what_is_always_watched_is_part_of_the_outcome() {
 }
 
 #[test]
+fn a_line_that_nobody_reads_is_told_and_the_next_one_is_read() {
+    // One of 65 MiB.
+    let script = "head -c 68157440 /dev/zero | tr '\\0' x; echo; echo '{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}'; cat";
+    let outcome = outcome(script, "start\n<* {\"method\": \"_x\"} @ A-1\nexit 0 @ A-2");
+    let found: Vec<(&str, &str)> = outcome
+        .findings()
+        .map(|(rule, finding)| (rule, finding.why.as_str()))
+        .collect();
+    assert_eq!(found, [("TR-9", "a line of more than 64 MiB")]);
+    let came = outcome
+        .findings()
+        .next()
+        .and_then(|(_, found)| found.came.clone());
+    assert_eq!(came, Some("x".repeat(2048) + "…"));
+    assert_eq!(outcome.broken, None);
+}
+
+#[test]
+fn json_of_any_depth_is_read() {
+    let script = "read a; printf '{\"jsonrpc\":\"2.0\",\"id\":101,\"result\":{\"x\":1,\"deep\":'; head -c 500000 /dev/zero | tr '\\0' '['; head -c 500000 /dev/zero | tr '\\0' ']'; echo '}}'; cat >/dev/null";
+    let deep = outcome(
+        script,
+        "start\ncall _x {} -> {\"x\": 1} @ A-1\nexit 0 @ A-2",
+    );
+    assert_eq!(deep.findings().collect::<Vec<_>>(), []);
+    let script = "head -c 500000 /dev/zero | tr '\\0' '['; echo; cat >/dev/null";
+    let open = outcome(script, "start\nexit 0 @ A-1");
+    let found: Vec<&str> = open.findings().map(|(rule, _)| rule).collect();
+    assert_eq!(found, ["TR-3"]);
+}
+
+#[test]
 fn what_a_case_sends_is_held_against_the_schema_too() {
     let fault = |case: &str| outcome("cat >/dev/null", case).fault;
     let wrong =

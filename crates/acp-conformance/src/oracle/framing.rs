@@ -1,6 +1,7 @@
 //! Framing: a line of UTF-8 is one message, and there is nothing but messages (TR-1, TR-2, TR-3).
 
 use super::Found;
+use crate::deep;
 use serde_json::Value;
 
 /// The official TypeScript client reads no longer line. Unit: bytes.
@@ -47,7 +48,7 @@ impl Framing {
             }
         };
         found.holds("TR-2", has_end, || "the last line has no end".to_owned());
-        let error = match serde_json::from_str::<Value>(text) {
+        let error = match deep::read(text.as_bytes()) {
             Ok(value @ Value::Object(_)) => {
                 self.begun.clear();
                 found.seen("TR-3");
@@ -79,7 +80,7 @@ impl Framing {
     fn go_on(&mut self, text: &str) -> Line {
         self.begun.push(text.to_owned());
         let whole = self.begun.join("\n");
-        match serde_json::from_str::<Value>(&whole) {
+        match deep::read(whole.as_bytes()) {
             Ok(value) => {
                 self.begun.clear();
                 Line::Message(value)

@@ -2,6 +2,7 @@
 
 use super::{Agent, Miss, Options, models::holds};
 use crate::{
+    deep,
     model::{FakeModel, Tool},
     oracle::{Ending, Oracle, Violation},
     outcome::{Entry, Finding, Kind},
@@ -273,7 +274,7 @@ impl<'a> Stage<'a> {
 
     async fn take_in(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
-        let value: Value = serde_json::from_slice(line).unwrap_or_default();
+        let value = deep::read(line).unwrap_or_default();
         let entry = self.log.add(Kind::Came, &text);
         let violations = self.oracle.heard(line);
         self.violated(violations, Some((&text, entry)));
