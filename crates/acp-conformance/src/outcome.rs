@@ -41,8 +41,8 @@ pub enum Ruling {
     Passed,
     /// It did not.
     Failed(Finding),
-    /// A step before it failed.
-    NotReached,
+    /// This step before it failed.
+    NotReached(Finding),
     /// The agent does not have what it is about.
     NotApplicable(String),
 }
@@ -114,7 +114,7 @@ impl Outcome {
     pub fn findings(&self) -> impl Iterator<Item = (&str, &Finding)> {
         self.checks.iter().filter_map(|check| match &check.result {
             Ruling::Failed(finding) => Some((check.rule.as_str(), finding)),
-            Ruling::Passed | Ruling::NotReached | Ruling::NotApplicable(_) => None,
+            Ruling::Passed | Ruling::NotReached(_) | Ruling::NotApplicable(_) => None,
         })
     }
 }

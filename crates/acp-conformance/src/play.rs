@@ -167,7 +167,9 @@ pub(crate) async fn play_and_keep(
 }
 
 async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut Outcome) {
-    let mut is_over = false;
+    // The last step that failed, and the one that ended the case.
+    let mut failed: Option<Finding> = None;
+    let mut ended: Option<Finding> = None;
     // What the case is about, once the agent turns out to have no tool for it.
     let mut without: Option<String> = None;
     for line in &case.lines {
@@ -184,12 +186,15 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
             rule(&Ruling::NotApplicable(missing));
             continue;
         }
-        if is_over {
-            rule(&Ruling::NotReached);
+        if let Some(before) = &ended {
+            let why = format!("a step before its check failed: {}", before.why);
+            rule(&Ruling::NotReached(Finding {
+                why,
+                ..before.clone()
+            }));
             continue;
         }
-        let sent = stage.log.last_sent();
-        stage.at = (line.number, line.text.clone());
+        stage.at = line.number;
         let done = stage.step(line).await;
         if stage.misses_more() {
             stage.is_hurt = true;
@@ -200,6 +205,15 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
                 continue;
             }
         }
+        let sent = stage.log.last_sent();
+        let found = |why: &str| Finding {
+            line: line.number,
+            step: line.text.clone(),
+            sent: sent.clone(),
+            came: None,
+            why: why.to_owned(),
+            entry: None,
+        };
         let (why, came, entry, goes_on) = match done {
             Ok(()) => {
                 rule(&Ruling::Passed);
@@ -209,24 +223,30 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
                 stage.is_hurt = true;
                 let note = format!("line {}: the answer has the wrong shape", line.number);
                 stage.log.note(note);
-                rule(&Ruling::NotReached);
+                let bent = found("the answer has the wrong shape: another rule is blamed for that");
+                rule(&Ruling::NotReached(bent.clone()));
+                failed = Some(bent);
                 continue;
             }
             Err(Miss::Unset(name)) if !line.rules.is_empty() || stage.is_hurt => {
                 stage
                     .log
                     .note(format!("line {}: ${name} is not there", line.number));
-                rule(&Ruling::NotReached);
+                let since = failed.as_ref().map_or_else(String::new, |before| {
+                    format!(", since line {} failed: {}", before.line, before.why)
+                });
+                let unset = found(&format!("${name} is not there{since}"));
+                rule(&Ruling::NotReached(unset));
                 continue;
             }
             Err(Miss::Unset(name)) => {
                 outcome.fault = Some(format!("line {}: ${name} is not there", line.number));
-                is_over = true;
+                ended = Some(found(&format!("${name} is not there")));
                 continue;
             }
             Err(Miss::Fault(fault)) => {
                 outcome.fault = Some(format!("line {}: {fault}", line.number));
-                is_over = true;
+                ended = Some(found(&fault));
                 continue;
             }
             Err(Miss::Wrong { why, came, entry }) => (why, came, entry, true),
@@ -234,13 +254,11 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
         };
         stage.is_hurt = true;
         let finding = Finding {
-            line: line.number,
-            step: line.text.clone(),
-            sent: stage.log.last_sent().or(sent),
             came,
-            why,
             entry: entry.or_else(|| stage.log.entries.len().checked_sub(1)),
+            ..found(&why)
         };
+        failed = Some(finding.clone());
         let usual = usual_rule(line, stage);
         if line.rules.is_empty() {
             match usual {
@@ -252,10 +270,14 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
                 None => outcome.broken = Some(finding),
             }
             // An agent that does not end, or ends wrongly, is out of the way all the same.
-            is_over = !(goes_on && matches!(line.step, Step::Exit(_)));
+            if !(goes_on && matches!(line.step, Step::Exit(_))) {
+                ended.clone_from(&failed);
+            }
         } else {
             rule(&Ruling::Failed(finding));
-            is_over = !goes_on;
+            if !goes_on {
+                ended.clone_from(&failed);
+            }
         }
     }
 }

@@ -87,7 +87,7 @@ pub struct JudgedRule {
     pub reason: Option<String>,
     /// It was expected to be broken.
     pub is_expected: bool,
-    /// What was wrong.
+    /// What was wrong; if it was not reached, the step before it that failed.
     pub findings: Vec<Found>,
 }
 

@@ -77,7 +77,7 @@ pub struct Judged<'a> {
     pub verdict: Verdict,
     /// Why it is not applicable or untestable.
     pub reason: Option<String>,
-    /// What was wrong, each with the case it was seen in.
+    /// What was wrong, each with the case it was seen in; if it was not reached, the step before it that failed.
     pub findings: Vec<(&'a str, &'a Finding)>,
     /// It was expected to be broken.
     pub is_expected: bool,
@@ -115,14 +115,16 @@ pub fn judge<'a>(
 fn one<'a>(rule: &'a Rule, outcomes: &'a [Outcome], expected: &BTreeSet<String>) -> Judged<'a> {
     let mut findings = Vec::new();
     let mut has_passed = false;
-    let mut is_unreached = false;
+    let mut unreached = None;
     let mut reason = None;
     for outcome in outcomes {
         for check in outcome.checks.iter().filter(|check| check.rule == rule.id) {
             match &check.result {
                 Ruling::Passed => has_passed = true,
                 Ruling::Failed(finding) => findings.push((outcome.case.as_str(), finding)),
-                Ruling::NotReached => is_unreached = true,
+                Ruling::NotReached(before) => {
+                    unreached.get_or_insert((outcome.case.as_str(), before));
+                }
                 Ruling::NotApplicable(missing) => {
                     reason.get_or_insert_with(|| missing.clone());
                 }
@@ -136,7 +138,9 @@ fn one<'a>(rule: &'a Rule, outcomes: &'a [Outcome], expected: &BTreeSet<String>)
             Level::May => Verdict::Noted,
         };
         (verdict, None)
-    } else if is_unreached {
+    } else if let Some(before) = unreached {
+        // Where it was first seen says enough.
+        findings.push(before);
         (Verdict::NotReached, None)
     } else if has_passed {
         (Verdict::Pass, None)
@@ -234,6 +238,10 @@ mod tests {
         }
     }
 
+    fn unreached() -> Ruling {
+        Ruling::NotReached(finding())
+    }
+
     fn verdict(rule: &str, rulings: Vec<Ruling>) -> Verdict {
         let requirements = requirements();
         let outcomes: Vec<Outcome> = rulings
@@ -268,7 +276,7 @@ mod tests {
             Verdict::Pass
         );
         assert_eq!(
-            verdict("A-1", vec![Ruling::Passed, Ruling::NotReached]),
+            verdict("A-1", vec![Ruling::Passed, unreached()]),
             Verdict::NotReached
         );
     }

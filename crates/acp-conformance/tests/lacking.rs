@@ -46,7 +46,7 @@ fn rulings(case: &str) -> Vec<(String, &'static str, String)> {
         .map(|check| match check.result {
             Ruling::Passed => (check.rule, "passed", String::new()),
             Ruling::Failed(finding) => (check.rule, "failed", finding.why),
-            Ruling::NotReached => (check.rule, "not reached", String::new()),
+            Ruling::NotReached(_) => (check.rule, "not reached", String::new()),
             Ruling::NotApplicable(why) => (check.rule, "not applicable", why),
         })
         .collect()

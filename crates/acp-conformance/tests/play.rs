@@ -1,6 +1,8 @@
 //! The player against agents that are a line of shell: it must catch what they do wrong.
 
-use acp_conformance::{Agent, Case, Facts, Options, Outcome, Ruling, outcome::Kind, play_all};
+use acp_conformance::{
+    Agent, Case, Facts, Finding, Options, Outcome, Ruling, outcome::Kind, play_all,
+};
 use std::time::Duration;
 
 fn outcome(script: &str, case: &str) -> Outcome {
@@ -69,13 +71,29 @@ fn a_case_goes_on_after_a_wrong_line_and_ends_after_none() {
     assert_eq!(rulings(wrong), [passed("A-2"), passed("A-3")]);
     let none = "start\nwithin 1 < {} @ A-1\nexit 0 @ A-2\nif loadSession mark @ A-3";
     let not_applicable = Ruling::NotApplicable("loadSession".to_owned());
+    let before = Finding {
+        line: 3,
+        step: "within 1 < {} @ A-1".to_owned(),
+        sent: None,
+        came: None,
+        why: "a step before its check failed: nothing fitting came in 1 ms".to_owned(),
+        entry: Some(0),
+    };
     assert_eq!(
         rulings(none),
         [
-            ("A-2".to_owned(), Ruling::NotReached),
+            ("A-2".to_owned(), Ruling::NotReached(before)),
             ("A-3".to_owned(), not_applicable),
         ]
     );
+    let unset =
+        "start\n>! {\"id\": 1}\n< {\"no\": \"$x\"} @ A-1\ncall _y {\"x\": \"$x\"} -> {} @ A-2";
+    let unset = rulings(unset);
+    let [(_, Ruling::NotReached(before))] = &unset[..] else {
+        panic!("{unset:?}");
+    };
+    let why = "$x is not there, since line 4 failed: /no is missing";
+    assert_eq!((before.line, before.why.as_str()), (5, why));
     let needs = "needs loadSession\nstart\n< {} @ A-1";
     let not_applicable = Ruling::NotApplicable("loadSession".to_owned());
     assert_eq!(rulings(needs), [("A-1".to_owned(), not_applicable)]);
@@ -131,7 +149,11 @@ fn an_answer_of_the_wrong_shape_is_blamed_for_that_and_nothing_else() {
     );
     let of = |rule: &str| outcome.checks.iter().find(|check| check.rule == rule);
     let result = |rule: &str| of(rule).map(|check| check.result.clone());
-    assert_eq!(result("A-1"), Some(Ruling::NotReached));
+    let bent = "the answer has the wrong shape: another rule is blamed for that";
+    let Some(Ruling::NotReached(before)) = result("A-1") else {
+        panic!("{:?}", of("A-1"));
+    };
+    assert_eq!((before.line, before.why.as_str()), (4, bent));
     assert_eq!(result("A-2"), Some(Ruling::Passed));
     assert!(
         matches!(result("RPC-13"), Some(Ruling::Failed(_))),
@@ -267,8 +289,10 @@ fn what_is_always_watched_is_part_of_the_outcome() {
             ("RPC-12", "_y 102 was never answered", None),
         ]
     );
-    let line = outcome.findings().nth(1).map(|(_, finding)| finding.line);
-    assert_eq!(line, Some(3));
+    let place = outcome.findings().nth(1);
+    let place = place.map(|(_, finding)| (finding.line, finding.step.as_str()));
+    // Where the case was; its step has nothing to do with it.
+    assert_eq!(place, Some((3, "(always watched)")));
     let passed = |rule: &str| {
         let mut checks = outcome.checks.iter();
         checks.any(|check| check.rule == rule && check.result == Ruling::Passed)

@@ -80,7 +80,7 @@ pub(super) struct Stage<'a> {
     /// A check has failed.
     pub(super) is_hurt: bool,
     /// The line of the case that is played.
-    pub(super) at: (usize, String),
+    pub(super) at: usize,
     pub(super) oracle: Oracle,
     /// What the oracle found.
     pub(super) violations: Vec<(&'static str, Finding)>,
@@ -204,7 +204,7 @@ impl<'a> Stage<'a> {
             deadline: tokio::time::Instant::now(),
             looks_again: false,
             is_hurt: false,
-            at: (0, String::new()),
+            at: 0,
             oracle: Oracle::default(),
             violations: Vec::new(),
             seen: BTreeSet::new(),
@@ -318,8 +318,8 @@ impl<'a> Stage<'a> {
                 continue;
             }
             let finding = Finding {
-                line: self.at.0,
-                step: self.at.1.clone(),
+                line: self.at,
+                step: "(always watched)".to_owned(),
                 sent: self.log.last_sent(),
                 came: came.map(|(text, _)| shown(text)),
                 why: violation.why,
