@@ -2,7 +2,7 @@
 
 mod cli;
 
-use acp_conformance::mcp_server;
+use acp_conformance::{mcp_server, report};
 use anyhow::Result;
 use clap::Parser;
 use cli::{
@@ -58,5 +58,5 @@ fn always(result: Result<()>) -> Result<bool> {
 
 fn say(line: &str) {
     // Who has closed stderr does not want to know.
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", report::lines(line));
 }

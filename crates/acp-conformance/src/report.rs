@@ -2,11 +2,13 @@
 
 mod html;
 mod junit;
+mod letters;
 mod markdown;
 mod pretty;
 
 pub use html::html;
 pub use junit::junit;
+pub use letters::{line, lines};
 pub use markdown::markdown;
 pub use pretty::pretty;
 

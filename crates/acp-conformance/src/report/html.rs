@@ -1,6 +1,6 @@
 //! HTML: a report as one page that needs nothing else.
 
-use super::{Found, JudgedRule, PlayedCase, Report};
+use super::{Found, JudgedRule, PlayedCase, Report, letters::letter};
 use crate::{requirements::Level, verdict::Verdict};
 use std::fmt::{self, Write};
 
@@ -18,16 +18,13 @@ pub fn html(report: &Report) -> String {
 /// Text in which nothing is markup, neither in an element nor in an attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for letter in text.chars().map(letter) {
         match letter {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            '\n' | '\t' => escaped.push(letter),
-            // XML has no other control characters.
-            letter if letter.is_control() => escaped.push('\u{fffd}'),
             other => escaped.push(other),
         }
     }

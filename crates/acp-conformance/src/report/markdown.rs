@@ -1,6 +1,6 @@
 //! Markdown: a report for a page of a repository.
 
-use super::Report;
+use super::{Report, letters::line};
 use crate::{requirements::Level, verdict::Verdict};
 use std::fmt::{self, Write};
 
@@ -22,7 +22,7 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
         "{} cases, rules of {}, `{}`.\n",
         report.cases.len(),
         report.revision,
-        agent.command.replace('`', "'")
+        line(&agent.command).replace('`', "'")
     )?;
     let used: Vec<Verdict> = Verdict::ALL
         .into_iter()
@@ -68,7 +68,8 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
         writeln!(
             text,
             "\nThe case {} ended early in line {}: {why}",
-            found.case, found.line
+            plain(&found.case),
+            found.line
         )?;
     }
     Ok(())
@@ -77,9 +78,8 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
 /// Text that is no markup.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for letter in line(text).chars() {
         match letter {
-            '\n' | '\r' => plain.push(' '),
             '|' | '<' | '>' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '&' | '!' => {
                 plain.push('\\');
                 plain.push(letter);

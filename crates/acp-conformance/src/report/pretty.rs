@@ -1,6 +1,6 @@
 //! Pretty: a report for a terminal.
 
-use super::{Found, Report};
+use super::{Found, Report, letters::line};
 use crate::{requirements::Level, verdict::Verdict};
 use std::fmt::{self, Write};
 
@@ -40,11 +40,11 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
         writeln!(text, "{id} was expected to be broken, and is not")?;
     }
     let agent = &report.agent;
-    let version = agent.version.as_deref().unwrap_or("");
+    let version = line(agent.version.as_deref().unwrap_or(""));
     writeln!(
         text,
         "\n{} {version}: {} cases in {:.1} s, rules of {}",
-        agent.name,
+        line(&agent.name),
         report.cases.len(),
         std::time::Duration::from_millis(report.took_ms).as_secs_f64(),
         report.revision
@@ -64,23 +64,24 @@ fn write_found(text: &mut String, found: &Found) -> fmt::Result {
     writeln!(
         text,
         "    {}, line {}: {}",
-        found.case, found.line, found.why
+        line(&found.case),
+        found.line,
+        line(&found.why)
     )?;
-    writeln!(text, "      {}", found.step)?;
-    for (sign, line) in [(">", &found.sent), ("<", &found.came)] {
-        if let Some(line) = line {
-            writeln!(text, "      {sign} {}", cut(line))?;
+    writeln!(text, "      {}", line(&found.step))?;
+    for (sign, said) in [(">", &found.sent), ("<", &found.came)] {
+        if let Some(said) = said {
+            writeln!(text, "      {sign} {}", cut(said))?;
         }
     }
     Ok(())
 }
 
 /// So much of a line as fits on a few lines of a terminal.
-fn cut(line: &str) -> String {
+fn cut(said: &str) -> String {
     const LONGEST: usize = 300;
-    let mut cut: String = line.chars().take(LONGEST).collect();
-    if cut.len() < line.len() {
-        cut.push('…');
+    match said.char_indices().nth(LONGEST) {
+        Some((end, _)) => line(&said[..end]) + "…",
+        None => line(said),
     }
-    cut
 }

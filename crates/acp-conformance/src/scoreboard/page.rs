@@ -5,6 +5,7 @@ mod section;
 
 use super::{Checked, Standing};
 use crate::{
+    report,
     requirements::{Level, Requirements, Rule},
     verdict::Verdict,
 };
@@ -114,7 +115,7 @@ fn table(
     writeln!(page, " not applicable | not reached |")?;
     writeln!(page, "|---|---|{}", "--:|".repeat(2 + COLUMNS.len()))?;
     for standing in standings {
-        let version = standing.version().unwrap_or("?");
+        let version = cell(standing.version().unwrap_or("?"));
         write!(page, "| [{0}](#{0}) | {version} |", standing.name)?;
         for (_, levels) in COLUMNS {
             match passed(requirements, standing, levels) {
@@ -181,7 +182,7 @@ fn passed(requirements: &Requirements, standing: &Standing, levels: &[Level]) ->
 
 /// Text within a table.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
+    report::line(text).replace('|', "\\|")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::{BROKEN, COLUMNS, passed};
 use crate::{
+    report,
     requirements::{Level, Requirements, Rule},
     scoreboard::{Checked, Found, Standing, Why},
     verdict::Verdict,
@@ -144,5 +145,5 @@ fn code(text: &str) -> String {
     if shown.len() < text.len() {
         shown.push('…');
     }
-    format!("`{}`", shown.replace('`', "'").replace('\n', " "))
+    format!("`{}`", report::line(&shown).replace('`', "'"))
 }

@@ -188,3 +188,8 @@ fn what_many_break_is_said_once_for_all_of_them() {
     );
     assert!(!page.contains("| A-2,"), "{page}");
 }
+
+#[test]
+fn what_an_agent_says_does_nothing_in_a_cell() {
+    assert_eq!(cell("a\u{1b}|\nb"), "a\u{fffd}\\| b");
+}
