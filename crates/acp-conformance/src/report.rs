@@ -41,6 +41,8 @@ pub struct Report {
     pub cases: Vec<PlayedCase>,
     /// Rules that were expected to be broken and are not.
     pub unexpected_passes: Vec<String>,
+    /// Rules that were expected to be broken and of which nothing was seen.
+    pub unseen: Vec<String>,
 }
 
 /// The agent that was tested.
@@ -215,7 +217,25 @@ impl Report {
             rules,
             cases,
             unexpected_passes: verdicts.unexpected_passes.clone(),
+            unseen: verdicts.unseen.clone(),
         }
+    }
+
+    /// What is to be said of the rules that were expected to be broken and of which nothing was seen.
+    fn unseen_remarks(&self) -> impl Iterator<Item = String> {
+        let rules = self
+            .rules
+            .iter()
+            .filter(|rule| self.unseen.contains(&rule.id));
+        rules.map(|rule| {
+            let reason = rule.reason.iter().map(|reason| format!(": {reason}"));
+            format!(
+                "warning: {} was expected to be broken, but is {}{}",
+                rule.id,
+                rule.verdict.name(),
+                reason.collect::<String>()
+            )
+        })
     }
 
     /// How many rules of this level have this verdict.

@@ -160,6 +160,13 @@ impl Requirements {
         }
     }
 
+    /// The rule that a person names, in any case of letters.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&Rule> {
+        let mut rules = self.rules.iter();
+        rules.find(|rule| rule.id.eq_ignore_ascii_case(name))
+    }
+
     /// The rule of this id.
     #[must_use]
     pub fn rule(&self, id: &str) -> Option<&Rule> {
@@ -182,6 +189,8 @@ mod tests {
             Some(Level::MustNot)
         );
         assert_eq!(known.rule("NO-1"), None);
+        assert_eq!(known.rule("tr-3"), None);
+        assert_eq!(known.named("tr-3"), known.rule("TR-3"));
     }
 
     #[test]

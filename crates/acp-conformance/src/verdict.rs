@@ -90,6 +90,8 @@ pub struct Verdicts<'a> {
     pub rules: Vec<Judged<'a>>,
     /// Rules that were expected to be broken and are not.
     pub unexpected_passes: Vec<String>,
+    /// Rules that were expected to be broken and of which nothing was seen.
+    pub unseen: Vec<String>,
 }
 
 /// Judge all rules by what came of the cases.
@@ -101,14 +103,20 @@ pub fn judge<'a>(
 ) -> Verdicts<'a> {
     let rules = requirements.rules.iter();
     let rules: Vec<Judged<'a>> = rules.map(|rule| one(rule, outcomes, expected)).collect();
-    let unexpected_passes = rules
-        .iter()
-        .filter(|judged| judged.is_expected && judged.verdict == Verdict::Pass)
-        .map(|judged| judged.rule.id.clone())
-        .collect();
+    let expected_but = |verdicts: &[Verdict]| {
+        let stale = rules
+            .iter()
+            .filter(|judged| judged.is_expected && verdicts.contains(&judged.verdict));
+        stale.map(|judged| judged.rule.id.clone()).collect()
+    };
     Verdicts {
+        unexpected_passes: expected_but(&[Verdict::Pass]),
+        unseen: expected_but(&[
+            Verdict::NotApplicable,
+            Verdict::Unchecked,
+            Verdict::Untestable,
+        ]),
         rules,
-        unexpected_passes,
     }
 }
 
@@ -174,10 +182,10 @@ pub fn expected_failures(
         if id.is_empty() {
             continue;
         }
-        if requirements.rule(id).is_none() {
+        let Some(rule) = requirements.named(id) else {
             return Err(format!("line {}: {id:?} is no rule", index + 1));
-        }
-        expected.insert(id.to_owned());
+        };
+        expected.insert(rule.id.clone());
     }
     Ok(expected)
 }
@@ -279,6 +287,38 @@ mod tests {
             verdict("A-1", vec![Ruling::Passed, unreached()]),
             Verdict::NotReached
         );
+    }
+
+    #[test]
+    fn what_is_not_reached_has_the_step_that_failed_before() {
+        let requirements = requirements();
+        let outcomes = [
+            outcome(vec![("A-1", unreached()), ("A-2", unreached())]),
+            outcome(vec![
+                ("A-1", unreached()),
+                ("A-2", Ruling::Failed(finding())),
+            ]),
+        ];
+        let rules = judge(&requirements, &outcomes, &BTreeSet::new()).rules;
+        let (case, before) = rules[0].findings[0];
+        assert_eq!((case, before.line, before.why.as_str()), ("c", 3, "wrong"));
+        // Once is enough, and what failed itself says more.
+        assert_eq!((rules[0].findings.len(), rules[1].findings.len()), (1, 1));
+        assert_eq!(rules[1].verdict, Verdict::Warn);
+    }
+
+    #[test]
+    fn expected_failures_of_which_nothing_was_seen_are_told() {
+        let requirements = requirements();
+        let expected = expected_failures("A-1\na-2\nA-3\nA-4", &requirements).unwrap();
+        let missing = Ruling::NotApplicable("fork".to_owned());
+        let outcomes = [outcome(vec![
+            ("A-1", Ruling::Failed(finding())),
+            ("A-2", missing),
+        ])];
+        let verdicts = judge(&requirements, &outcomes, &expected);
+        assert_eq!(verdicts.unseen, ["A-2", "A-3", "A-4"]);
+        assert_eq!(verdicts.unexpected_passes, [""; 0]);
     }
 
     #[test]

@@ -75,6 +75,9 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
             "<p class=\"fail\">{id} was expected to be broken, and is not.</p>"
         )?;
     }
+    for remark in report.unseen_remarks() {
+        writeln!(text, "<p class=\"warn\">{}</p>", escape(&remark))?;
+    }
     write_table(text, report)?;
     let failed: Vec<&PlayedCase> = report.cases.iter().filter(|case| !case.passed).collect();
     if !failed.is_empty() {

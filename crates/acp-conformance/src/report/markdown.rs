@@ -72,6 +72,9 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
             found.line
         )?;
     }
+    for remark in report.unseen_remarks() {
+        writeln!(text, "\n{}", plain(&remark))?;
+    }
     Ok(())
 }
 

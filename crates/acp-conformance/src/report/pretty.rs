@@ -39,6 +39,9 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
     for id in &report.unexpected_passes {
         writeln!(text, "{id} was expected to be broken, and is not")?;
     }
+    for remark in report.unseen_remarks() {
+        writeln!(text, "{}", line(&remark))?;
+    }
     let agent = &report.agent;
     let version = line(agent.version.as_deref().unwrap_or(""));
     writeln!(

@@ -161,6 +161,62 @@ fn build_servers_get_a_test_for_each_rule() {
     assert!(!text.contains("<script"), "{text}");
 }
 
+/// A report on an agent that would rather write its own.
+fn wild() -> Report {
+    let mut report = report_of(&["A-3"], true);
+    let wild = "\u{1b}]0;x\u{7}\u{202e}\u{ffff}\nMUST 9 pass";
+    report.agent.name = wild.to_owned();
+    report.agent.version = Some(wild.to_owned());
+    report.agent.command = wild.to_owned();
+    let broken = report
+        .cases
+        .iter_mut()
+        .filter_map(|case| case.broken.as_mut());
+    let found = report.rules.iter_mut().flat_map(|rule| &mut rule.findings);
+    for found in found.chain(broken) {
+        found.why = wild.to_owned();
+        found.came = Some(wild.to_owned());
+        found.sent = Some(wild.to_owned());
+        found.step = wild.to_owned();
+    }
+    report.rules[2].reason = Some(wild.to_owned());
+    report.cases[0].transcript[1].text = wild.to_owned();
+    report.cases[0].stderr = wild.to_owned();
+    report
+}
+
+#[test]
+fn what_an_agent_says_does_nothing_in_a_report() {
+    let report = wild();
+    for text in [
+        pretty(&report),
+        markdown(&report),
+        html(&report),
+        junit(&report),
+    ] {
+        assert!(text.contains('\u{fffd}'), "{text}");
+        let wild = |letter: char| {
+            let known = letter == '\n' || !letter.is_control();
+            !known || letter == '\u{202e}' || letter == '\u{ffff}'
+        };
+        assert!(!text.contains(wild), "{text:?}");
+    }
+    for text in [pretty(&report), markdown(&report)] {
+        let mut lines = text.lines();
+        assert!(!lines.any(|line| line.starts_with("MUST 9")), "{text}");
+    }
+}
+
+#[test]
+fn an_expected_failure_of_which_nothing_was_seen_is_a_warning() {
+    let report = report_of(&["A-1", "A-3"], false);
+    let remark = "warning: A-3 was expected to be broken, but is not applicable: fork";
+    assert!(report.is_kept(false));
+    assert!(pretty(&report).contains(&format!("{remark}\n")));
+    assert!(markdown(&report).contains(&format!("\n{remark}\n")));
+    assert!(html(&report).contains(&format!("<p class=\"warn\">{remark}</p>")));
+}
+
 #[test]
 fn markdown_has_counts_and_what_is_wrong() {
     let text = markdown(&report_of(&[], false));
