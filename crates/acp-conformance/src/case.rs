@@ -29,14 +29,21 @@ pub struct Case {
 
 /// A line that is no step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{case}, line {line}: {reason}")]
+#[error("{}: {reason}", place(.case, *.line))]
 pub struct CaseError {
     /// The case.
     pub case: String,
-    /// 1-based.
+    /// 1-based; 0 if it is about the file.
     pub line: usize,
     /// What is wrong.
     pub reason: String,
+}
+
+fn place(case: &str, line: usize) -> String {
+    match line {
+        0 => case.to_owned(),
+        line => format!("{case}, line {line}"),
+    }
 }
 
 impl Case {

@@ -14,6 +14,7 @@ pub mod faults;
 pub mod mcp_server;
 pub mod model;
 pub mod mutations;
+pub mod near;
 mod official;
 pub mod oracle;
 pub mod outcome;

@@ -33,7 +33,7 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Facts,
     let (outcome, vars) =
         play_and_keep(&parse("preflight", ASKED)?, agent, options, &nothing).await;
     if let Some(fault) = outcome.fault {
-        return Err(fault);
+        return Err(without_line(&fault).to_owned());
     }
     let (_, second) = play_and_keep(&parse("preflight", ASKED_V2)?, agent, options, &nothing).await;
     let var = |name: &str| vars.get(name).cloned().unwrap_or_default();
@@ -61,6 +61,13 @@ fn speaks_second(initialize: &Value) -> bool {
 fn with_model(agent: &Agent) -> Option<&Profile> {
     let profile = agent.profile.as_ref();
     profile.filter(|profile| profile.api.is_some())
+}
+
+/// A fault, without its line in a case that nobody can see.
+fn without_line(fault: &str) -> &str {
+    let behind = fault.strip_prefix("line ");
+    let behind = behind.and_then(|line| line.split_once(": "));
+    behind.map_or(fault, |(_, why)| why)
 }
 
 fn tools(agent: &Agent) -> Vec<Tool> {

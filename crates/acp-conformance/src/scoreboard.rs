@@ -8,7 +8,9 @@ mod standing;
 pub use standing::{Found, Standing, Why};
 
 use crate::{
-    Agent, Case, Options, Outcome, Played, embedded, play_all,
+    Agent, Case, Options, Outcome, Played, embedded,
+    near::unknown,
+    play_all,
     profile::Profile,
     requirements::{Requirements, Rule},
 };
@@ -28,7 +30,7 @@ pub struct Scoreboard {
     #[arg(long)]
     scratch: PathBuf,
     /// Only these profiles are installed and played; of the others the page says what is kept.
-    #[arg(long)]
+    #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// An agent that is not installed from a registry: its profile, `=`, and its command line.
     #[arg(long, value_name = "PROFILE=COMMAND")]
@@ -85,6 +87,13 @@ impl Scoreboard {
     /// # Errors
     /// Something is missing, or cannot be installed, read or written.
     pub fn run(&self, say: &(dyn Fn(&str) + Sync)) -> Result<(), String> {
+        if let Some(name) = self
+            .only
+            .iter()
+            .find(|name| !Profile::known().any(|it| it == *name))
+        {
+            return Err(unknown(name, "profile", Profile::known()));
+        }
         let requirements = Requirements::known()?;
         let cases = self.cases()?;
         let own = self.own()?;

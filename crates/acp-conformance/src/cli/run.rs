@@ -2,7 +2,9 @@
 
 use super::{cases, requirements, table::level};
 use acp_conformance::{
-    Agent, Case, Options, Outcome, Played, Requirements, play_all,
+    Agent, Case, Options, Outcome, Played, Requirements,
+    near::unknown,
+    play_all,
     profile::Profile,
     report::{self, Report, Tested},
     requirements::Level,
@@ -12,9 +14,9 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use std::{
     collections::BTreeSet,
-    fs,
+    fs::{self, File, OpenOptions},
     io::{self, IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
@@ -86,9 +88,12 @@ enum Format {
 pub(crate) fn run(run: &Run) -> Result<bool> {
     let mut requirements = requirements()?;
     let all = cases(&run.cases, &requirements)?;
-    let cases = chosen(all, &mut requirements, run)?;
     let expected = expected(run, &requirements)?;
+    let is_part = is_part(run, &requirements);
+    let cases = chosen(all, &mut requirements, run)?;
     let agent = agent(run)?;
+    // Whether it can be written is known before the cases are played.
+    let output = run.output.as_deref().map(opened).transpose()?;
     let usual = Options::default();
     let options = Options {
         patience: Duration::from_secs(run.patience),
@@ -105,9 +110,13 @@ pub(crate) fn run(run: &Run) -> Result<bool> {
     if let Some((case, fault)) = fault(&played) {
         bail!("the case {case} is at fault itself: {fault}");
     }
-    let verdicts = judge(&requirements, &played.outcomes, &expected);
+    let mut verdicts = judge(&requirements, &played.outcomes, &expected);
+    if is_part {
+        // The other cases may have seen something of them.
+        verdicts.unseen.clear();
+    }
     let report = Report::new(tested(run, &played), &requirements, &verdicts, &played);
-    write(run, &report)?;
+    write(run.format, output, &report)?;
     Ok(report.is_kept(run.strict))
 }
 
@@ -116,25 +125,42 @@ fn fault(played: &Played) -> Option<(&str, &str)> {
     outcomes.find_map(|outcome| Some((outcome.case.as_str(), outcome.fault.as_deref()?)))
 }
 
+/// Whether single cases are named: then there are others.
+fn is_part(run: &Run, requirements: &Requirements) -> bool {
+    let mut only = run.only.iter();
+    only.any(|name| requirements.named(name).is_none())
+        || run.cases.iter().any(|path| !path.is_dir())
+}
+
 /// The cases that `--only` and `--level` choose, and of the rules those that are left.
 fn chosen(cases: Vec<Case>, requirements: &mut Requirements, run: &Run) -> Result<Vec<Case>> {
+    let mut rules = Vec::new();
+    for name in &run.only {
+        if let Some(rule) = requirements.named(name) {
+            rules.push(rule.id.clone());
+        } else if cases.iter().all(|case| case.name != *name) {
+            let ids = requirements.rules.iter().map(|rule| rule.id.as_str());
+            let names = cases.iter().map(|case| case.name.as_str());
+            bail!(unknown(name, "rule and no case", ids.chain(names)));
+        }
+    }
+    let names_cases = run.only.len() > rules.len();
+    if !rules.is_empty() && !names_cases {
+        requirements.rules.retain(|rule| rules.contains(&rule.id));
+    }
     if !run.level.is_empty() {
         let levels = &run.level;
         requirements
             .rules
             .retain(|rule| levels.contains(&rule.level));
     }
+    if requirements.rules.is_empty() {
+        bail!("--only and --level leave no rule");
+    }
     if run.only.is_empty() {
         return Ok(cases);
     }
-    let is_rule = |name: &&String| requirements.rule(name).is_some();
-    let rules: Vec<String> = run.only.iter().filter(is_rule).cloned().collect();
-    for name in &run.only {
-        let is_case = cases.iter().any(|case| case.name == *name);
-        if !is_case && !rules.contains(name) {
-            bail!("{name:?} is neither a rule nor a case");
-        }
-    }
+    rules.retain(|id| requirements.rule(id).is_some());
     let cited = |case: &Case| {
         case.rules()
             .iter()
@@ -147,10 +173,6 @@ fn chosen(cases: Vec<Case>, requirements: &mut Requirements, run: &Run) -> Resul
     };
     // What is always watched is seen in every case.
     let takes_all = rules.iter().any(is_watched);
-    let names_cases = run.only.len() > rules.len();
-    if !rules.is_empty() && !names_cases {
-        requirements.rules.retain(|rule| rules.contains(&rule.id));
-    }
     let is_chosen = |case: &Case| takes_all || run.only.contains(&case.name) || cited(case);
     Ok(cases.into_iter().filter(is_chosen).collect())
 }
@@ -206,18 +228,35 @@ fn tested(run: &Run, played: &Played) -> Tested {
     }
 }
 
-fn write(run: &Run, report: &Report) -> Result<()> {
-    let text = match run.format {
+/// A file to be written later: until then it is as it was.
+fn opened(path: &Path) -> Result<(File, &Path)> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).open(path);
+    Ok((file.with_context(|| path.display().to_string())?, path))
+}
+
+fn write(format: Format, output: Option<(File, &Path)>, report: &Report) -> Result<()> {
+    let text = match format {
         Format::Pretty => report::pretty(report),
         Format::Json => report::json(report),
         Format::Junit => report::junit(report),
         Format::Markdown => report::markdown(report),
         Format::Html => report::html(report),
     };
-    match &run.output {
-        Some(path) => fs::write(path, text).with_context(|| path.display().to_string()),
+    match output {
+        Some((file, path)) => {
+            overwrite(file, text.as_bytes()).with_context(|| path.display().to_string())
+        }
         None => io::stdout().write_all(text.as_bytes()).context("stdout"),
     }
+}
+
+fn overwrite(mut file: File, text: &[u8]) -> io::Result<()> {
+    // Pipes and devices have no length.
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    file.write_all(text)
 }
 
 /// On a terminal a line that is written over, elsewhere the cases that did not pass.

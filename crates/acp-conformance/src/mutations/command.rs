@@ -1,7 +1,7 @@
 //! command: `acp-conformance mutations`.
 
 use super::{Expected, Plan, Row, Table, mutations};
-use crate::{Agent, Case, Options, profile::Profile};
+use crate::{Agent, Case, Options, faults, near::unknown, profile::Profile};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use std::{
@@ -21,7 +21,7 @@ pub struct Mutations {
     #[arg(long, required_unless_present = "agent")]
     profile: Option<String>,
     /// Only these faults.
-    #[arg(long)]
+    #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only a few cases a fault: quick, and blind to most false alarms.
     #[arg(long)]
@@ -81,6 +81,12 @@ impl Mutations {
     /// # Errors
     /// Something is missing or cannot be started.
     pub fn run(&self, out: &mut dyn Write, progress: &dyn Fn(&str)) -> Result<bool, String> {
+        for name in &self.only {
+            if faults::named(name).is_none() {
+                let known = faults::all().map(|fault| fault.name);
+                return Err(unknown(name, "fault", known));
+            }
+        }
         let profile = self.profile.as_deref().map(Profile::find).transpose();
         let words = self.agent.as_deref().unwrap_or_default().split_whitespace();
         let agent = Agent {

@@ -1,0 +1,153 @@
+//! The command line: what it says of what it was given, and with which code it ends.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+/// Run it; code, stdout, stderr.
+fn ran(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-conformance"));
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.args(arguments).output().expect("the runner");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// An agent that says nothing, and ends.
+const MUTE: &str = "true";
+
+/// A folder with this case of two rules, a SHOULD among them.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let case = "# It begins and ends.\nstart\nexit 0 @ TR-6 RPC-9\n";
+    fs::write(folder.path().join("ends.case"), case).expect("a case");
+    folder
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+#[test]
+fn an_agent_that_does_not_start_is_named_and_no_line_of_a_case() {
+    let (code, stdout, stderr) = ran(&["run", "--agent", "/no/such"]);
+    let why = "acp-conformance: /no/such does not start: No such file or directory (os error 2)\n";
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(2), "", why));
+}
+
+#[test]
+fn a_case_that_is_not_there_is_named_and_no_line_of_it() {
+    let (code, _, stderr) = ran(&["run", "--agent", MUTE, "/no/such.case"]);
+    let why = "acp-conformance: /no/such.case: No such file or directory (os error 2)\n";
+    assert_eq!((code, stderr.as_str()), (Some(2), why));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_before_an_agent_is_started() {
+    let folder = folder();
+    let seen = folder.path().join("seen");
+    let agent = format!("touch {}", path(&seen));
+    let report = "/no/such/report";
+    let (code, _, stderr) = ran(&["run", "--agent", &agent, "--output", report]);
+    assert_eq!(code, Some(2));
+    let why = "acp-conformance: /no/such/report: No such file or directory (os error 2)\n";
+    assert_eq!(stderr, why);
+    assert!(!seen.exists());
+}
+
+#[test]
+fn a_report_takes_the_place_of_what_was_there() {
+    let folder = folder();
+    let report = folder.path().join("report");
+    fs::write(&report, "x".repeat(1 << 16)).expect("a file");
+    let output = ["--output", path(&report), "--format", "json"];
+    let case = folder.path().join("ends.case");
+    let broken = ["run", path(&case), "--agent", "/no/such"];
+    assert_eq!(ran(&[&broken[..], &output].concat()).0, Some(2));
+    assert_eq!(fs::metadata(&report).expect("a file").len(), 1 << 16);
+    let right = ["run", path(&case), "--agent", MUTE, "--only", "tr-6"];
+    let (code, stdout, _) = ran(&[&right[..], &output].concat());
+    assert_eq!((code, stdout.as_str()), (Some(0), ""));
+    let text = fs::read_to_string(&report).expect("a report");
+    let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["rules"][0]["id"], "TR-6");
+    assert_eq!(report["rules"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn what_is_expected_and_chosen_is_looked_up_in_the_whole_table() {
+    let folder = folder();
+    let expected = folder.path().join("expected");
+    // One that is chosen, and one that is not.
+    fs::write(&expected, "RPC-12\nInit-3 # a bug of theirs\n").expect("a file");
+    let cases = path(folder.path());
+    let run = [
+        "run",
+        cases,
+        "--agent",
+        MUTE,
+        "--expected-failures",
+        path(&expected),
+    ];
+    let with = |more: &[&str]| {
+        let (code, _, stderr) = ran(&[&run[..], more].concat());
+        (code, stderr)
+    };
+    assert_eq!(with(&["--only", "TR-6"]), (Some(0), String::new()));
+    assert_eq!(with(&["--level", "may"]), (Some(0), String::new()));
+    let nothing = "acp-conformance: --only and --level leave no rule\n".to_owned();
+    assert_eq!(
+        with(&["--only", "RPC-9", "--level", "may"]),
+        (Some(2), nothing)
+    );
+    let near = "acp-conformance: \"end\" is no rule and no case; there is ends\n".to_owned();
+    assert_eq!(with(&["--only", "end"]), (Some(2), near));
+    fs::write(&expected, "INIT-333\n").expect("a file");
+    let why = format!(
+        "acp-conformance: {}: line 1: \"INIT-333\" is no rule\n",
+        path(&expected)
+    );
+    assert_eq!(with(&["--only", "TR-6"]), (Some(2), why));
+}
+
+#[test]
+fn an_expected_failure_of_which_nothing_was_seen_is_a_warning() {
+    let folder = folder();
+    let expected = folder.path().join("expected");
+    fs::write(&expected, "V2-1\n").expect("a file");
+    let case = folder.path().join("ends.case");
+    let rest = ["--agent", MUTE, "--expected-failures", path(&expected)];
+    let warning = "warning: V2-1 was expected to be broken, but is unchecked\n";
+    let (code, stdout, _) = ran(&[&["run", path(folder.path())], &rest[..]].concat());
+    assert_eq!(code, Some(0), "{stdout}");
+    assert!(stdout.contains(warning), "{stdout}");
+    // The other cases may see something of it.
+    let (code, stdout, _) = ran(&[&["run", path(&case)], &rest[..]].concat());
+    assert_eq!(code, Some(0));
+    assert!(!stdout.contains("warning"), "{stdout}");
+}
+
+#[test]
+fn a_fault_or_a_profile_that_is_not_there_is_an_error() {
+    let mutations = |only: &str| ran(&["mutations", "--agent", "cat", "--only", only]);
+    let (code, stdout, stderr) = mutations("banner,line_limit_64_kb");
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    let why = "acp-conformance: \"line_limit_64_kb\" is no fault; there is line_limit_64_kib";
+    assert!(stderr.starts_with(why), "{stderr}");
+    let scratch = tempfile::tempdir().expect("a folder");
+    let (code, _, stderr) = ran(&[
+        "scoreboard",
+        "--scratch",
+        path(scratch.path()),
+        "--only",
+        "gemini-cli,turnry",
+    ]);
+    let why = "acp-conformance: \"turnry\" is no profile; there is turnery";
+    assert_eq!(code, Some(2));
+    assert!(stderr.starts_with(why), "{stderr}");
+}
