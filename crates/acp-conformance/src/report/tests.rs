@@ -41,6 +41,11 @@ fn finding() -> Finding {
 }
 
 fn report_of(expected: &[&str], broken: bool) -> Report {
+    report_with(Ruling::Passed, expected, broken)
+}
+
+/// The last rule has this ruling.
+fn report_with(last: Ruling, expected: &[&str], broken: bool) -> Report {
     let check = |rule: &str, result| Check {
         rule: rule.to_owned(),
         line: 7,
@@ -58,7 +63,7 @@ fn report_of(expected: &[&str], broken: bool) -> Report {
             check("A-1", Ruling::Failed(finding())),
             check("A-2", Ruling::Failed(finding())),
             check("A-3", Ruling::NotApplicable("fork".to_owned())),
-            check("A-4", Ruling::Passed),
+            check("A-4", last),
         ],
         broken: broken.then(finding),
         fault: None,
@@ -205,6 +210,26 @@ fn what_an_agent_says_does_nothing_in_a_report() {
         let mut lines = text.lines();
         assert!(!lines.any(|line| line.starts_with("MUST 9")), "{text}");
     }
+}
+
+#[test]
+fn a_rule_that_was_not_reached_comes_with_the_step_before_it() {
+    let before = Finding {
+        line: 5,
+        step: "load $session".to_owned(),
+        why: "a step before its check failed: nothing came".to_owned(),
+        ..finding()
+    };
+    let report = report_with(Ruling::NotReached(before), &[], false);
+    let lines = "not reached  A-4 (MUST NOT): it holds\n    some-case, line 5: a step before its check failed: nothing came\n      load $session\n";
+    assert!(pretty(&report).contains(lines), "{}", pretty(&report));
+    let row = "| A-4 | MUST NOT | not reached | it holds | a step before its check failed: nothing came (case some-case) |\n";
+    assert!(markdown(&report).contains(row), "{}", markdown(&report));
+    let why = "<p class=\"why\">a step before its check failed: nothing came <small><a href=\"#case-some-case\">some-case</a>, line 5</small></p>\n<dl>\n<dt>step</dt><dd><code>load $session</code></dd>";
+    assert!(html(&report).contains(why), "{}", html(&report));
+    let failure =
+        "<failure type=\"not reached\" message=\"a step before its check failed: nothing came\">";
+    assert!(junit(&report).contains(failure), "{}", junit(&report));
 }
 
 #[test]
