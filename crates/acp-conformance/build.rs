@@ -1,10 +1,10 @@
 //! Puts into the program what it carries along: all files of `conformance/cases`, so that none is forgotten, and
-//! the official JSON Schemas of both versions, made from the types of the official crate. All of its unstable parts are
-//! in them, so no agent is blamed for a feature that is not stable yet.
+//! the official JSON Schemas of both versions, made from the types of the official crate. Its unstable parts are in
+//! them, each under a name of its own: `x-unstable`, so that an agent may use those that were agreed on.
 
 use agent_client_protocol_schema::{v1, v2};
 use schemars::{SchemaGenerator, generate::SchemaSettings};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     env,
     error::Error,
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     first.subschema_for::<v1::ClientNotification>();
     first.subschema_for::<v1::ProtocolLevelNotification>();
     first.subschema_for::<v1::Error>();
-    fs::write(out.join("v1.json"), definitions(first))?;
+    fs::write(out.join("v1.json"), definitions(first)?)?;
     let mut second = SchemaSettings::draft2020_12().into_generator();
     second.subschema_for::<v2::AgentRequest>();
     second.subschema_for::<v2::AgentResponse>();
@@ -34,12 +34,53 @@ fn main() -> Result<(), Box<dyn Error>> {
     second.subschema_for::<v2::ClientNotification>();
     second.subschema_for::<v2::ProtocolLevelNotification>();
     second.subschema_for::<v2::Error>();
-    fs::write(out.join("v2.json"), definitions(second))?;
+    fs::write(out.join("v2.json"), definitions(second)?)?;
     Ok(())
 }
 
-fn definitions(mut generator: SchemaGenerator) -> String {
-    json!({"$defs": generator.take_definitions(true)}).to_string()
+fn definitions(mut generator: SchemaGenerator) -> Result<String, Box<dyn Error>> {
+    let mut schema = json!({"$defs": generator.take_definitions(true)});
+    let marks = schema.to_string().matches(UNSTABLE).count();
+    let named = name_unstable(&mut schema["$defs"]);
+    if named != marks {
+        return Err(
+            format!("{marks} parts of the schema are unstable, {named} have a name").into(),
+        );
+    }
+    Ok(schema.to_string())
+}
+
+/// The official documentation begins so where a part is unstable.
+const UNSTABLE: &str = "**UNSTABLE**";
+
+/// A definition is called by its name, a member and a variant `Definition.member`. Says how many have got a name.
+fn name_unstable(definitions: &mut Value) -> usize {
+    let mut named = 0;
+    let mut name = |part: &mut Value, name: String| {
+        let description = part["description"].as_str();
+        if description.is_some_and(|text| text.starts_with(UNSTABLE)) {
+            part["x-unstable"] = name.into();
+            named += 1;
+        }
+    };
+    for (of, definition) in definitions.as_object_mut().into_iter().flatten() {
+        name(definition, of.clone());
+        let members = definition.get_mut("properties");
+        for (key, member) in members.and_then(Value::as_object_mut).into_iter().flatten() {
+            name(member, format!("{of}.{key}"));
+        }
+        for key in ["oneOf", "anyOf"] {
+            let variants = definition.get_mut(key).and_then(Value::as_array_mut);
+            for variant in variants.into_iter().flatten() {
+                let members = variant["properties"].as_object();
+                let mut tags = members.into_iter().flatten();
+                let tag = tags.find_map(|(_, member)| member["const"].as_str());
+                let tag = format!("{of}.{}", tag.unwrap_or_default());
+                name(variant, tag);
+            }
+        }
+    }
+    named
 }
 
 fn cases(out: &Path) -> Result<(), Box<dyn Error>> {

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::LazyLock,
 };
 
@@ -39,6 +39,13 @@ pub(crate) struct Fault {
     pub(crate) path: String,
     /// What is wrong.
     pub(crate) why: String,
+}
+
+/// What a value has beside what every peer of its version knows.
+#[derive(Default)]
+struct Looked<'a> {
+    unknown: Vec<String>,
+    unstable: BTreeSet<&'a str>,
 }
 
 static V1: LazyLock<Official> =
@@ -95,10 +102,22 @@ impl Official {
 
     /// The members that the definition does not know, and `_meta` does not hold.
     pub(crate) fn unknown(&self, name: &str, value: &Value) -> Vec<String> {
-        let mut unknown = Vec::new();
-        self.look(vec![self.definition(name)], value, "", &mut unknown);
-        unknown.sort();
-        unknown
+        let mut looked = Looked::default();
+        self.look(vec![self.definition(name)], value, "", &mut looked);
+        looked.unknown.sort();
+        looked.unknown
+    }
+
+    /// The unstable members and variants that a value of this definition uses: `Definition.member`.
+    pub(crate) fn unstable(&self, name: &str, value: &Value) -> BTreeSet<&str> {
+        let mut looked = Looked::default();
+        self.look(vec![self.definition(name)], value, "", &mut looked);
+        looked.unstable
+    }
+
+    /// The definition as a whole is unstable.
+    pub(crate) fn is_unstable(&self, name: &str) -> bool {
+        unstable(self.definition(name)).is_some()
     }
 
     /// The values of this member that tell the variants of a definition apart.
@@ -255,11 +274,21 @@ impl Official {
         faults.extend(nearest.unwrap_or_default());
     }
 
-    fn look(&self, schemas: Vec<&Value>, value: &Value, path: &str, unknown: &mut Vec<String>) {
+    fn look<'a>(
+        &'a self,
+        schemas: Vec<&'a Value>,
+        value: &Value,
+        path: &str,
+        looked: &mut Looked<'a>,
+    ) {
         let mut all = Vec::new();
         for schema in schemas {
             self.gather(schema, value, &mut all);
         }
+        let names = all.iter().filter_map(|schema| unstable(schema));
+        looked
+            .unstable
+            .extend(names.filter(|name| name.contains('.')));
         match value {
             Value::Object(object) => {
                 let mut known: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
@@ -287,9 +316,10 @@ impl Official {
                 {
                     let path = format!("{path}/{key}");
                     match known.remove(key.as_str()) {
-                        Some(members) => self.look(members, value, &path, unknown),
+                        Some(_) if value.is_null() => {}
+                        Some(members) => self.look(members, value, &path, looked),
                         None if is_open => {}
-                        None => unknown.push(path),
+                        None => looked.unknown.push(path),
                     }
                 }
             }
@@ -299,7 +329,7 @@ impl Official {
                     .filter_map(|schema| schema.get("items"))
                     .collect();
                 for (index, value) in values.iter().enumerate() {
-                    self.look(item.clone(), value, &format!("{path}/{index}"), unknown);
+                    self.look(item.clone(), value, &format!("{path}/{index}"), looked);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -333,10 +363,15 @@ fn branches(schema: &Value) -> impl Iterator<Item = &Value> {
         .chain(items(&schema["anyOf"]))
 }
 
+/// Its name as an unstable part, if it is one.
+fn unstable(schema: &Value) -> Option<&str> {
+    schema["x-unstable"].as_str()
+}
+
 /// Whether anything at all fits it: such as what an error's data may be, beside the shapes that are named.
 fn says_nothing(schema: &Value) -> bool {
     let mut keys = schema.as_object().into_iter().flatten();
-    keys.all(|(key, _)| key == "title" || key == "description")
+    keys.all(|(key, _)| matches!(key.as_str(), "title" | "description" | "x-unstable"))
 }
 
 /// The member that tells this variant from the others.

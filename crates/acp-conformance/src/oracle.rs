@@ -10,19 +10,23 @@ mod framing;
 mod messages;
 mod news;
 mod order;
+mod second;
 mod shapes;
 mod terminals;
 mod tools;
+mod unstable;
 
 use answers::Answers;
 use capabilities::Capabilities;
 use framing::{Framing, Line};
 use news::News;
 use order::Order;
+use second::Second;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use terminals::Terminals;
 use tools::Tools;
+use unstable::Unstable;
 
 /// The rules that are watched in every case.
 pub const RULES: &[&str] = &[
@@ -98,7 +102,6 @@ pub const RULES: &[&str] = &[
     "TR-1",
     "TR-2",
     "TR-3",
-    "TR-6",
     "TR-7",
     "TR-9",
     "UPD-1",
@@ -113,7 +116,9 @@ pub const RULES: &[&str] = &[
     "V2-20",
     "V2-21",
     "V2-22",
+    "V2-3",
     "V2-4",
+    "V2-6",
     "V2-8",
     "V2-9",
 ];
@@ -148,6 +153,8 @@ pub struct Oracle {
     tools: Tools,
     terminals: Terminals,
     news: News,
+    second: Second,
+    unstable: Unstable,
     found: Found,
     /// The last line had the wrong shape.
     is_bent: bool,
@@ -227,6 +234,8 @@ impl Oracle {
         self.tools.sent(message);
         self.terminals.sent(message);
         self.news.sent(message);
+        self.second.sent(message);
+        self.unstable.sent(message);
     }
 
     /// The agent has written this line, with its end if it has one. Says what is wrong with it.
@@ -260,10 +269,12 @@ impl Oracle {
         self.is_bent = is_bent || !is_right;
         self.capabilities.heard(sort, &message, asked, found);
         let before = found.violations.len();
+        self.unstable.heard(sort, &message, asked, found);
         self.order.heard(sort, &message, asked, found);
         self.tools.heard(sort, &message, asked, found);
         self.terminals.heard(sort, &message, asked, found);
         self.news.heard(sort, &message, asked, found);
+        self.second.heard(sort, &message, asked, found);
         if !is_right {
             // What has the wrong shape is blamed once; it has happened all the same.
             found.violations.truncate(before);

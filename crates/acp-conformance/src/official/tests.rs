@@ -180,3 +180,47 @@ fn members_that_nobody_knows_are_found_wherever_they_are() {
     let value = json!({"code": -32002, "message": "x", "data": {"sessionId": "s", "details": "x"}});
     assert_eq!(official(2).unknown("Error", &value), [""; 0]);
 }
+
+impl Official {
+    /// The unstable parts of what this side says: methods by their definition, members and variants.
+    pub(crate) fn unstable_parts(&self, speaker: Side) -> BTreeSet<&str> {
+        let mut parts = BTreeSet::new();
+        let mut known = BTreeSet::new();
+        for ((side, _, part), name) in &self.names {
+            let is_said = match part {
+                Part::Response => *side == speaker,
+                Part::Request | Part::Notification => *side != speaker && *side != Side::Both,
+            };
+            if is_said {
+                if self.is_unstable(name) && *part != Part::Response {
+                    parts.insert(name.as_str());
+                }
+                self.reach(self.definition(name), &mut known, &mut parts);
+            }
+        }
+        parts
+    }
+
+    fn reach<'a>(
+        &'a self,
+        schema: &'a Value,
+        known: &mut BTreeSet<&'a str>,
+        parts: &mut BTreeSet<&'a str>,
+    ) {
+        parts.extend(unstable(schema).filter(|name| name.contains('.')));
+        if let Some(name) = schema["$ref"].as_str()
+            && known.insert(name)
+            && let Some(target) = self.target(schema)
+        {
+            self.reach(target, known, parts);
+        }
+        let inner: Box<dyn Iterator<Item = &Value>> = match schema {
+            Value::Object(members) => Box::new(members.values()),
+            Value::Array(items) => Box::new(items.iter()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return,
+        };
+        for schema in inner {
+            self.reach(schema, known, parts);
+        }
+    }
+}

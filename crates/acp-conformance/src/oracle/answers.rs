@@ -1,5 +1,5 @@
 //! Answers: one for each request, under its id, and none for anything else (RPC-2, RPC-5, RPC-12, RPC-16,
-//! PROMPT-4, TR-7).
+//! PROMPT-4, TR-7, V2-3).
 
 use super::{Ending, Found};
 use serde_json::Value;
@@ -136,7 +136,15 @@ impl Answers {
     /// The agent asks something itself.
     pub(super) fn ask(&mut self, message: &Value, found: &mut Found) {
         let id = &message["id"];
-        found.holds("RPC-16", !self.asks.contains(id), || {
+        let rule = if found.version == 2 {
+            found.holds("V2-3", id.is_string() || id.is_i64() || id.is_u64(), || {
+                format!("an id is a text or a whole number, and not {id}")
+            });
+            "V2-3"
+        } else {
+            "RPC-16"
+        };
+        found.holds(rule, !self.asks.contains(id), || {
             format!("the id {id} is that of a request that waits for its answer")
         });
         self.asks.push(id.clone());

@@ -133,11 +133,26 @@ fn unknown(official: &Official, name: &str, shape: &Shape<'_>, found: &mut Found
     };
     let key = path.rsplit('/').next().unwrap_or_default();
     let why = format!("{name} has no member {path}");
-    if key != "_meta" && key.contains('_') && is_misspelt(official, name, shape.value, path) {
+    if is_of_a_terminal_login(shape, path) {
+        found.broken(
+            "AUTH-10",
+            format!("{name}: {path} is not what a terminal login has"),
+        );
+    } else if key != "_meta" && key.contains('_') && is_misspelt(official, name, shape.value, path)
+    {
         found.broken("RPC-21", why);
     } else {
         found.broken("EXT-1", why);
     }
+}
+
+/// A terminal login with wrong arguments has the shape of another login, with members that this one lacks.
+fn is_of_a_terminal_login(shape: &Shape<'_>, path: &str) -> bool {
+    let Some((login, "args" | "env")) = path.rsplit_once('/') else {
+        return false;
+    };
+    let login = shape.value.pointer(login);
+    shape.method == "initialize" && login.is_some_and(|login| login["type"] == "terminal")
 }
 
 /// Whether the member would be known in camelCase.

@@ -3,7 +3,10 @@
 use super::*;
 use serde_json::json;
 
+mod each;
 mod lives;
+mod second;
+mod unstable;
 
 const INITIALIZED: &[&str] = &[
     r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}"#,

@@ -1,0 +1,64 @@
+//! Lists of version 2: options of a session, commands, and the answers that a question offers (V2-21).
+
+use super::super::Found;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The options and the commands that a result or an update has.
+pub(super) fn check(holder: &Value, found: &mut Found) {
+    if let Some(options) = holder["configOptions"].as_array() {
+        found.holds("V2-21", is_unique(options, "configId"), || {
+            "two options have one id".to_owned()
+        });
+        for option in options.iter().filter(|option| option["type"] == "select") {
+            check_option(option, found);
+        }
+    }
+    if let Some(commands) = holder["availableCommands"].as_array() {
+        found.holds("V2-21", is_unique(commands, "name"), || {
+            "two commands have one name".to_owned()
+        });
+        let commands = commands.iter().filter(|item| item["type"] == "command");
+        for name in commands.filter_map(|command| command["name"].as_str()) {
+            let is_right = !name.starts_with('/') && !name.contains(char::is_whitespace);
+            found.holds("V2-21", is_right, || {
+                format!("the name of a command has no slash and no blank: {name:?}")
+            });
+        }
+    }
+}
+
+fn check_option(option: &Value, found: &mut Found) {
+    let offered = option["options"].as_array().into_iter().flatten();
+    let values: Vec<&Value> = offered
+        .flat_map(|one| match one["options"].as_array() {
+            Some(group) => group.iter().collect(),
+            None => vec![one],
+        })
+        .map(|one| &one["value"])
+        .collect();
+    let id = &option["configId"];
+    let current = &option["currentValue"];
+    let is_unique = values
+        .iter()
+        .enumerate()
+        .all(|(index, value)| !values[..index].contains(value));
+    found.holds("V2-21", is_unique, || {
+        format!("two values of {id} are the same")
+    });
+    found.holds("V2-21", values.contains(&current), || {
+        format!("{current} is none of the values of {id}")
+    });
+}
+
+/// What a question offers has ids of its own.
+pub(super) fn check_permission(params: &Value, found: &mut Found) {
+    let options = params["options"].as_array();
+    let is_right = options.is_some_and(|options| is_unique(options, "optionId"));
+    found.holds("V2-21", is_right, || "two answers have one id".to_owned());
+}
+
+fn is_unique(items: &[Value], key: &str) -> bool {
+    let ids: Vec<&str> = items.iter().filter_map(|item| item[key].as_str()).collect();
+    ids.iter().collect::<BTreeSet<_>>().len() == ids.len()
+}

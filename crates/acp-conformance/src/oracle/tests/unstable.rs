@@ -1,0 +1,80 @@
+//! What is not stable yet: with a capability and without one.
+
+use super::{super::unstable::parts, *};
+use crate::official::{Side, official};
+
+#[test]
+fn an_unstable_part_needs_its_capability() {
+    let start = |client: &str, agent: &str| {
+        [
+            format!(
+                r#"> {{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":1,"clientCapabilities":{client}}}}}"#
+            ),
+            format!(
+                r#"< {{"jsonrpc":"2.0","id":0,"result":{{"protocolVersion":1,"agentCapabilities":{agent}}}}}"#
+            ),
+        ]
+    };
+    let plan = update(
+        r#"{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[]}}"#,
+    );
+    let removed = update(r#"{"sessionUpdate":"plan_removed","planId":"p"}"#);
+    let child = update(r#"{"sessionUpdate":"subagent_update","sessionId":"c"}"#);
+    let list = r#"> {"jsonrpc":"2.0","id":3,"method":"session/list","params":{}}"#;
+    let listed = r#"< {"jsonrpc":"2.0","id":3,"result":{"sessions":[{"sessionId":"s","cwd":"/","archived":true}]}}"#;
+    let unsaid = r#"< {"jsonrpc":"2.0","id":3,"result":{"sessions":[{"sessionId":"s","cwd":"/","archived":null}]}}"#;
+    let mcp = r#"< {"jsonrpc":"2.0","id":3,"method":"mcp/message","params":{"serverId":"m","requestId":"r","method":"x"}}"#;
+    let login =
+        r#"< {"jsonrpc":"2.0","method":"auth/status_update","params":{"state":"authenticated"}}"#;
+    let counted = r#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn","usage":{"totalTokens":1,"inputTokens":1,"outputTokens":0}}}"#;
+    for (client, agent, lines, rules) in [
+        ("{}", "{}", vec![&*plan], vec!["UPD-1"]),
+        (r#"{"plan":null}"#, "{}", vec![&*plan], vec!["UPD-1"]),
+        (r#"{"subagents":{}}"#, "{}", vec![&*plan], vec!["UPD-1"]),
+        (r#"{"plan":{}}"#, "{}", vec![&*plan, &*removed], vec![]),
+        ("{}", "{}", vec![&*removed], vec!["UPD-1"]),
+        ("{}", "{}", vec![&*child], vec!["UPD-1"]),
+        (r#"{"subagents":{}}"#, "{}", vec![&*child], vec![]),
+        ("{}", "{}", vec![list, listed], vec!["EXT-1"]),
+        ("{}", "{}", vec![list, unsaid], vec![]),
+        (
+            "{}",
+            r#"{"sessionCapabilities":{"archive":{}}}"#,
+            vec![list, listed],
+            vec![],
+        ),
+        ("{}", "{}", vec![mcp], vec!["EXT-3"]),
+        (
+            "{}",
+            r#"{"mcpCapabilities":{"acp":false}}"#,
+            vec![mcp],
+            vec!["EXT-3"],
+        ),
+        (
+            "{}",
+            r#"{"mcpCapabilities":{"acp":true}}"#,
+            vec![mcp],
+            vec![],
+        ),
+        ("{}", "{}", vec![login], vec!["EXT-3"]),
+        ("{}", r#"{"auth":{"status":{}}}"#, vec![login], vec![]),
+        // No capability is about it.
+        ("{}", "{}", vec![PROMPT, counted], vec![]),
+    ] {
+        let start = start(client, agent);
+        let start: Vec<&str> = start.iter().map(String::as_str).collect();
+        let broken = broken_after(&[&start, SESSION], &lines, None);
+        assert_eq!(broken, rules, "{client} {agent} {lines:?}");
+    }
+}
+
+/// The table is held against the schema: a part that becomes stable, or is new, shows up here.
+#[test]
+fn all_unstable_parts_are_known() {
+    let official = official(1);
+    let said = official.unstable_parts(Side::Agent);
+    assert!(said.contains("PromptResponse.usage"));
+    let is_offer = |part: &&str| part.contains("Capabilities.");
+    let said: BTreeSet<&str> = said.into_iter().filter(|part| !is_offer(part)).collect();
+    assert_eq!(parts(), said);
+}
