@@ -39,7 +39,7 @@ pub struct Row {
     pub does: String,
     /// The rules that must fail.
     pub breaks: BTreeSet<String>,
-    /// Those that may fail, too: where only a few cases are played, what fails along need not be seen.
+    /// Those that may fail along with them.
     pub may: BTreeSet<String>,
     /// The rules that failed, or what else was wrong, each with the case it was first seen in, and why.
     pub failed: BTreeMap<String, String>,

@@ -119,7 +119,7 @@ pub(crate) fn mutations() -> Result<()> {
     let table = fs::File::create(&page).with_context(|| page.display().to_string())?;
     succeed(
         Command::new(built.join("acp-conformance"))
-            .args(["mutations", "--near", "--profile", "turnery", "--agent"])
+            .args(["mutations", "--profile", "turnery", "--agent"])
             .arg(&agent)
             .current_dir(root())
             .stdout(table),

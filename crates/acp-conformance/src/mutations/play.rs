@@ -127,16 +127,8 @@ fn some_rows(
         .map(|((fault, known), _)| Row {
             fault: fault.name.to_owned(),
             does: known.does.clone(),
-            breaks: if plan.near {
-                known.breaks.clone()
-            } else {
-                &known.breaks | &known.also
-            },
-            may: if plan.near {
-                known.also.clone()
-            } else {
-                BTreeSet::new()
-            },
+            breaks: known.breaks.clone(),
+            may: known.also.clone(),
             failed: BTreeMap::new(),
             cases: 0,
         })
