@@ -100,10 +100,10 @@ fn idle_cancel_poisons(m: &mut Passing<'_>) {
     }
 }
 
-/// The second cancel of a prompt hits the next one.
+/// The second cancel of a prompt hits the next one, whether the first has ended it by then or not.
 fn second_cancel_poisons(m: &mut Passing<'_>) {
     let session = m.session();
-    if m.client_says(CANCEL) && m.wire.prompt_in(&session).is_some() {
+    if m.client_says(CANCEL) {
         m.count(&session);
     } else if m.client_says("session/prompt") {
         if m.note(&session).as_u64().unwrap_or_default() > 1 {

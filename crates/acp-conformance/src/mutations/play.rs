@@ -142,25 +142,20 @@ fn some_rows(
         let pairs: Vec<_> = pairs.collect();
         some_pairs(plan, facts, heard, &mut rows, &pairs)
     };
-    if !plan.near {
-        round(&|fault, _| tried[fault].1.clone())?;
-        return Ok(rows);
-    }
-    let first = |fault: usize, row: &Row| few(heard, &tried[fault].1, &row.breaks);
-    round(&first)?;
-    // A rule that has not failed yet may fail in another case.
     round(&|fault, row| {
-        let played = first(fault, row);
+        let touched = &tried[fault].1;
+        if plan.near {
+            few(heard, touched, &row.breaks)
+        } else {
+            touched.clone()
+        }
+    })?;
+    // What has not failed yet is looked for once more, and in every case that names it: what a fault changes may
+    // depend on who was quicker when all was written down.
+    round(&|_, row| {
         let missed: BTreeSet<&str> = row.missed().map(String::as_str).collect();
-        let others = tried[fault].1.iter().filter(|case| !played.contains(case));
-        let names = |case: &&usize| {
-            heard[**case]
-                .case
-                .rules()
-                .iter()
-                .any(|r| missed.contains(r))
-        };
-        others.filter(names).copied().collect()
+        let names = |case: &usize| heard[*case].case.rules().iter().any(|r| missed.contains(r));
+        (0..heard.len()).filter(names).collect()
     })?;
     Ok(rows)
 }
