@@ -90,7 +90,15 @@ pub fn mutations(
     let mut rows = Vec::new();
     // So that something is seen while it goes on.
     for some in tried.chunks(AT_ONCE) {
-        let played = some_rows(plan, &facts, &heard, some)?;
+        let mut played = some_rows(plan, &facts, &heard, some)?;
+        // A row is wrong if it comes out wrong twice.
+        let wrong = played.iter().enumerate().filter(|(_, row)| !row.is_right());
+        let wrong: Vec<usize> = wrong.map(|(index, _)| index).collect();
+        let again: Vec<_> = wrong.iter().map(|index| some[*index].clone()).collect();
+        let again = some_rows(plan, &facts, &heard, &again)?;
+        for (index, row) in wrong.into_iter().zip(again) {
+            played[index] = row;
+        }
         played.iter().for_each(over);
         rows.extend(played);
     }
