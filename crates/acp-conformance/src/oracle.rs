@@ -269,12 +269,15 @@ impl Oracle {
         self.is_bent = is_bent || !is_right;
         self.capabilities.heard(sort, &message, asked, found);
         let before = found.violations.len();
-        self.unstable.heard(sort, &message, asked, found);
-        self.order.heard(sort, &message, asked, found);
-        self.tools.heard(sort, &message, asked, found);
-        self.terminals.heard(sort, &message, asked, found);
-        self.news.heard(sort, &message, asked, found);
-        self.second.heard(sort, &message, asked, found);
+        if found.version == 2 {
+            self.second.heard(sort, &message, asked, found);
+        } else {
+            self.unstable.heard(sort, &message, asked, found);
+            self.order.heard(sort, &message, asked, found);
+            self.tools.heard(sort, &message, asked, found);
+            self.terminals.heard(sort, &message, asked, found);
+            self.news.heard(sort, &message, asked, found);
+        }
         if !is_right {
             // What has the wrong shape is blamed once; it has happened all the same.
             found.violations.truncate(before);

@@ -40,16 +40,13 @@ pub(crate) fn unknown() -> Fault {
     )
 }
 
-/// The sorts of images that models take.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-
 /// An image is refused here unless it can be one: in the conversation it would make the provider
 /// refuse every later prompt as well (PROMPT-10).
 pub(crate) fn picture(mime_type: String, base64: String) -> Result<Content, Fault> {
-    if !PICTURES.contains(&&*mime_type) {
+    if !ImageData::TYPES.contains(&&*mime_type) {
         return Err(Fault::params(format!(
             "prompt holds an image of type {mime_type:?}: send one of {}.",
-            PICTURES.join(", ")
+            ImageData::TYPES.join(", ")
         )));
     }
     if !is_base64(&base64) {
@@ -119,7 +116,7 @@ pub(crate) fn file(uri: String, text: &str) -> Content {
 /// Embedded bytes: an image, or the mention of something else.
 pub(crate) fn blob(uri: String, kind: Option<String>, base64: String) -> Result<Content, Fault> {
     Ok(match kind {
-        Some(kind) if PICTURES.contains(&&*kind) => return picture(kind, base64),
+        Some(kind) if ImageData::TYPES.contains(&&*kind) => return picture(kind, base64),
         kind => Content::text(format!(
             "{} (binary{}, {} bytes; its content was not passed on)",
             file_path(&uri).unwrap_or(uri),

@@ -213,6 +213,11 @@ pub struct ImageData {
     pub base64: Arc<str>,
 }
 
+impl ImageData {
+    /// The types of pictures that model APIs take.
+    pub const TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+}
+
 /// A recording, held once and shared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -74,8 +74,8 @@ pub(crate) fn write_schemas() -> Result<()> {
     )
 }
 
-/// The protocol cases, against the binary and the suite's own model, in both versions of the protocol.
-pub(crate) fn cases() -> Result<()> {
+/// Builds the suite and what it is played against; where they lie.
+fn built() -> Result<PathBuf> {
     succeed(cargo().args([
         "build",
         "--locked",
@@ -84,7 +84,12 @@ pub(crate) fn cases() -> Result<()> {
         "--package",
         "acp-conformance",
     ]))?;
-    let built = target().join("debug");
+    Ok(target().join("debug"))
+}
+
+/// The protocol cases, against the binary and the suite's own model, in both versions of the protocol.
+pub(crate) fn cases() -> Result<()> {
+    let built = built()?;
     for version in [&[][..], &["--acp-v2"]] {
         succeed(
             Command::new(built.join("acp-conformance"))
@@ -102,15 +107,7 @@ pub(crate) fn cases() -> Result<()> {
 /// The suite of cases against every fault of the broken agent, with a `turnery` that is right behind it.
 /// The table itself lies in `target/mutations.md` then; the faults are named as they are tried.
 pub(crate) fn mutations() -> Result<()> {
-    succeed(cargo().args([
-        "build",
-        "--locked",
-        "--package",
-        "turnery",
-        "--package",
-        "acp-conformance",
-    ]))?;
-    let built = target().join("debug");
+    let built = built()?;
     let agent = format!(
         "{} acp --acp-v2 --model openai/fake-model",
         built.join("turnery").display()

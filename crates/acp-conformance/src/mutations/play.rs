@@ -171,17 +171,16 @@ fn some_rows(
 /// Of the cases that a fault changes: for each rule that it breaks a few that name it, and a few in any case.
 fn few(heard: &[Heard<'_>], touched: &[usize], breaks: &BTreeSet<String>) -> Vec<usize> {
     let names = |case: usize| {
-        let rules = heard[case].case.rules();
-        let broken = rules.iter().filter(|rule| breaks.contains(**rule));
-        broken.map(ToString::to_string).collect::<Vec<_>>()
+        let rules = heard[case].case.rules().into_iter();
+        rules.filter(|rule| breaks.contains(*rule))
     };
     let mut few = touched.to_vec();
-    few.sort_by_key(|case| names(*case).is_empty());
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    few.sort_by_key(|case| names(*case).next().is_none());
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut kept = 0;
     few.retain(|case| {
-        let new = names(*case).into_iter().filter(|rule| {
-            let often = seen.entry(rule.clone()).or_default();
+        let new = names(*case).filter(|rule| {
+            let often = seen.entry(rule).or_default();
             *often += 1;
             *often <= NEAR
         });

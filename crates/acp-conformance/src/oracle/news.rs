@@ -36,9 +36,6 @@ impl News {
         asked: Option<&Asked>,
         found: &mut Found,
     ) {
-        if found.version == 2 {
-            return;
-        }
         let params = &message["params"];
         match (sort, message["method"].as_str(), asked) {
             (Sort::Response, _, Some(asked)) => {

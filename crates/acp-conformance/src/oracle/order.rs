@@ -72,9 +72,6 @@ impl Order {
         asked: Option<&Asked>,
         found: &mut Found,
     ) {
-        if found.version == 2 {
-            return;
-        }
         match (sort, asked) {
             (Sort::Response, Some(asked)) => self.answered(message, asked),
             (Sort::Notification, _) => {

@@ -70,9 +70,6 @@ impl Second {
         asked: Option<&Asked>,
         found: &mut Found,
     ) {
-        if found.version != 2 {
-            return;
-        }
         if let (Sort::Response, Some(asked)) = (sort, asked) {
             return self.answered(message, asked, found);
         }

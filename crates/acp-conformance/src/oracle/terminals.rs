@@ -62,9 +62,6 @@ impl Terminals {
         asked: Option<&Asked>,
         found: &mut Found,
     ) {
-        if found.version == 2 {
-            return;
-        }
         let params = &message["params"];
         match (sort, message["method"].as_str()) {
             (Sort::Request, Some("terminal/create")) => {

@@ -52,9 +52,6 @@ impl Tools {
         asked: Option<&Asked>,
         found: &mut Found,
     ) {
-        if found.version == 2 {
-            return;
-        }
         if let (Sort::Response, Some(asked)) = (sort, asked) {
             return self.answered(message, asked, found);
         }

@@ -57,9 +57,6 @@ impl Unstable {
         asked: Option<&Asked>,
         found: &mut Found,
     ) {
-        if found.version == 2 {
-            return;
-        }
         let result = &message["result"];
         if asked.is_some_and(|asked| asked.method == "initialize") {
             self.agent = result["agentCapabilities"].clone();

@@ -5,8 +5,6 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
 use serde_json::Value;
 use turnery_engine::{AudioData, AudioFormat, Content, FailureKind, ImageData, ToolEnvelope};
 
-/// The sorts of images that models take.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Larger images and recordings are not passed on. Unit: bytes of base64; what the strictest model API takes.
 const LARGEST: usize = 5 << 20;
 /// A larger structured result is not kept beside the text. Unit: bytes of JSON.
@@ -105,7 +103,7 @@ pub(super) fn resource_contents(resource: ResourceContents) -> Content {
             blob,
             ..
         } => match mime_type {
-            Some(kind) if PICTURES.contains(&&*kind) => picture(kind, blob),
+            Some(kind) if ImageData::TYPES.contains(&&*kind) => picture(kind, blob),
             Some(kind) if AudioFormat::of(&kind).is_some() => recording(kind, blob),
             kind => {
                 let kind = kind.unwrap_or_else(|| "binary".to_owned());
@@ -122,7 +120,7 @@ pub(super) fn resource_contents(resource: ResourceContents) -> Content {
 
 /// An image that cannot be one would make the model API refuse every later prompt as well.
 fn picture(mime_type: String, base64: String) -> Content {
-    match PICTURES.contains(&&*mime_type) && is_passed_on(&base64) {
+    match ImageData::TYPES.contains(&&*mime_type) && is_passed_on(&base64) {
         true => Content::Image(ImageData {
             mime_type,
             base64: base64.into(),
