@@ -8,7 +8,7 @@ mod standing;
 pub use standing::{Found, Standing, Why};
 
 use crate::{
-    Agent, Case, Options, Outcome, Played, embedded,
+    Agent, Case, Options, Outcome, Played, Ruling, embedded,
     near::unknown,
     play_all,
     profile::Profile,
@@ -216,8 +216,8 @@ impl Scoreboard {
     }
 }
 
-/// Play what failed once more, alone and with more patience: a busy machine is not the agent's fault. What
-/// failed the first time only is returned.
+/// Play what failed once more, alone and with more patience: a busy machine is not the agent's fault; and once more
+/// if a rule fails then that held at first. The last play counts. What failed in another only is returned.
 fn again(
     played: &mut Played,
     cases: &[Case],
@@ -232,21 +232,35 @@ fn again(
     };
     let mut once = Vec::new();
     for (case, outcome) in cases.iter().zip(&mut played.outcomes) {
-        if outcome.is_passed() {
-            continue;
-        }
-        let facts = Some(played.facts.clone());
-        let case = std::slice::from_ref(case);
-        let again = play_all(case, agent, &options, facts, over)?;
-        played.took += again.took;
-        for second in again.outcomes {
-            let first = std::mem::replace(outcome, second);
-            let fails = |rule: &str| outcome.findings().any(|(failed, _)| failed == rule);
-            let only = first.findings().filter(|(rule, _)| !fails(rule));
-            once.extend(only.map(|(rule, why)| format!("{rule}: {}, {why}", first.case)));
+        for _ in 0..2 {
+            if outcome.is_passed() {
+                break;
+            }
+            let facts = Some(played.facts.clone());
+            let case = std::slice::from_ref(case);
+            let again = play_all(case, agent, &options, facts, over)?;
+            played.took += again.took;
+            let Some(next) = again.outcomes.into_iter().next() else {
+                break;
+            };
+            let before = std::mem::replace(outcome, next);
+            let lost = before.findings().filter(|(rule, _)| !fails(outcome, rule));
+            once.extend(lost.map(|(rule, why)| format!("{rule}: {}, {why}", before.case)));
+            if !outcome.findings().any(|(rule, _)| held(&before, rule)) {
+                break;
+            }
         }
     }
     Ok(once)
+}
+
+fn fails(outcome: &Outcome, rule: &str) -> bool {
+    outcome.findings().any(|(failed, _)| failed == rule)
+}
+
+fn held(outcome: &Outcome, rule: &str) -> bool {
+    let mut checks = outcome.checks.iter().filter(|check| check.rule == rule);
+    !fails(outcome, rule) && checks.any(|check| check.result == Ruling::Passed)
 }
 
 fn at(path: &Path, error: &dyn std::fmt::Display) -> String {

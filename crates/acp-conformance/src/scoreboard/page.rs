@@ -33,7 +33,8 @@ from the same repository as this suite.
   be kept.
 - **not applicable**: the agent does not have what the rule is about, and does not say that it has.
 - **not reached**: something else failed before it could be seen.
-- What failed was played again, alone and with more patience, and is counted by what came of that.
+- What failed was played again, alone and with more patience, and once more if another rule failed then. The last
+  play counts.
 - What stands behind *By hand* was seen again without the suite, on a plain pipe.
 ";
 

@@ -36,7 +36,7 @@ pub struct Standing {
     pub rules: BTreeMap<String, Found>,
     /// Cases that ended early, at a step that is no check; and faults of the suite itself.
     pub broken: Vec<String>,
-    /// What failed and did not when it was played again.
+    /// What failed in one play and not in the last.
     pub once: Vec<String>,
     /// How long it took.
     pub took: Duration,

@@ -74,10 +74,7 @@ pub(super) fn section(
     }
     let lists = [
         ("Steps that ended their case", &standing.broken),
-        (
-            "Failed once, and not when played again alone",
-            &standing.once,
-        ),
+        ("Failed in one play, and not in the last", &standing.once),
     ];
     for (heading, items) in lists.iter().filter(|(_, items)| !items.is_empty()) {
         fold(page, &format!("{heading}: {}", items.len()))?;

@@ -115,7 +115,7 @@ fn rules_are_counted_by_level_and_failures_told_in_words() {
         &[
             "Steps that ended their case: 1",
             "- `shell, line 3: nothing came`\n",
-            "Failed once, and not when played again alone: 1",
+            "Failed in one play, and not in the last: 1",
             "- `A-2: busy, line 1: late`\n",
         ],
     );
