@@ -3,8 +3,10 @@
 
 mod install;
 mod page;
+mod places;
 mod standing;
 
+pub use places::Places;
 pub use standing::{Found, Standing, Why};
 
 use crate::{
@@ -122,10 +124,6 @@ impl Scoreboard {
         }
         let checked = self.checked()?;
         let page = page::page(&requirements, &standings, &checked, cases.len());
-        // Where it was installed is nobody's affair.
-        let scratch = self.scratch.canonicalize();
-        let scratch = scratch.map_err(|error| at(&self.scratch, &error))?;
-        let page = page.replace(&scratch.display().to_string(), "$SCRATCH");
         fs::write(&self.page, page).map_err(|error| at(&self.page, &error))?;
         say(&format!("{} is written", self.page.display()));
         Ok(())
@@ -173,12 +171,14 @@ impl Scoreboard {
                 profile.name, outcome.case
             ));
         };
+        let scratch = folder.parent().unwrap_or(&folder);
+        let places = Places::new(scratch).map_err(|error| at(scratch, &error))?;
         let standing = match play_all(cases, &agent, &options, None, &over) {
             Ok(mut played) => {
                 let once = again(&mut played, cases, &agent, &options, &over)?;
-                Standing::of(profile, &played, once, requirements)
+                Standing::of(profile, &played, &once, requirements, &places)
             }
-            Err(fault) => Standing::unable(profile, fault),
+            Err(fault) => Standing::unable(profile, places.hidden(&fault)),
         };
         let kept = folder.join("standing.json");
         let text = serde_json::to_string_pretty(&standing).map_err(|error| at(&kept, &error))?;

@@ -14,7 +14,7 @@ use std::{
 use tempfile::{Builder, TempDir};
 
 /// What the names of these folders begin with.
-const NAMES: &str = "acp-cases-";
+pub(crate) const NAMES: &str = "acp-cases-";
 /// The file in each of them that its runner has locked.
 const LOCK: &str = "lock";
 /// A folder without a lock is one that is just being made, or is left of a runner that got no further.

@@ -1,5 +1,6 @@
 //! Standing: what the suite found about one agent, rule by rule, as it is kept in a file.
 
+use super::places::Places;
 use crate::{
     Played,
     outcome::Finding,
@@ -67,14 +68,16 @@ pub struct Why {
 }
 
 impl Standing {
-    /// How an agent stands after a suite. `once`: what failed once only.
+    /// How an agent stands after a suite. `once`: what failed in one play only. Nothing tells where it was played.
     #[must_use]
     pub fn of(
         profile: &Profile,
         played: &Played,
-        once: Vec<String>,
+        once: &[String],
         requirements: &Requirements,
+        places: &Places,
     ) -> Self {
+        let short = |text: &str| short(&places.hidden(text));
         let mut standing = Self::new(profile);
         standing.once = once.iter().map(|text| short(text)).collect();
         let info = &played.facts.initialize["agentInfo"];
@@ -83,7 +86,9 @@ impl Standing {
         standing.took = played.took;
         for outcome in &played.outcomes {
             if let Some(fault) = &outcome.fault {
-                standing.broken.push(format!("{}: {fault}", outcome.case));
+                standing
+                    .broken
+                    .push(format!("{}: {}", outcome.case, short(fault)));
             }
             if let Some(finding) = &outcome.broken {
                 let text = format!("{}, {}", outcome.case, short(&finding.to_string()));
@@ -92,7 +97,7 @@ impl Standing {
         }
         for judged in judge(requirements, &played.outcomes, &BTreeSet::new()).rules {
             let finding = judged.findings.first();
-            let why = finding.map(|(case, finding)| Why::of(case, finding));
+            let why = finding.map(|(case, finding)| Why::of(case, finding, &short));
             let verdict = judged.verdict;
             let found = Found { verdict, why };
             standing.rules.insert(judged.rule.id.clone(), found);
@@ -138,7 +143,7 @@ impl Standing {
 }
 
 impl Why {
-    fn of(case: &str, finding: &Finding) -> Self {
+    fn of(case: &str, finding: &Finding, short: &dyn Fn(&str) -> String) -> Self {
         Self {
             case: case.to_owned(),
             line: finding.line,
@@ -161,6 +166,7 @@ fn short(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::{Check, Facts, Outcome, Ruling};
+    use std::path::Path;
 
     const PROFILE: &str = r#"
         name = "x"
@@ -213,12 +219,13 @@ mod tests {
             took: Duration::from_secs(4),
         };
         let requirements = Requirements::known().unwrap();
-        let once = vec!["TR-1: leaving".to_owned()];
-        let standing = Standing::of(&profile, &played, once, &requirements);
+        let once = ["TR-1: leaving in /installed/x".to_owned()];
+        let places = Places::new(Path::new("/installed")).unwrap();
+        let standing = Standing::of(&profile, &played, &once, &requirements, &places);
         assert_eq!(standing.says, "X 2");
         assert_eq!(standing.packages, ["x@1"]);
         assert_eq!(standing.version(), Some("1"));
-        assert_eq!(standing.once, ["TR-1: leaving"]);
+        assert_eq!(standing.once, ["TR-1: leaving in $SCRATCH/x"]);
         assert_eq!(standing.rules["TR-1"].verdict, Verdict::Pass);
         assert_eq!(standing.rules["TR-2"].verdict, Verdict::Fail);
         let why = standing.rules["TR-2"].why.clone().unwrap();
