@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod guard;
+pub(crate) mod progress;
 pub(crate) mod run;
 pub(crate) mod table;
 

@@ -47,6 +47,9 @@ pub enum Ruling {
     NotApplicable(String),
 }
 
+/// Begins the reason why a check was not reached; what was wrong with the step before it follows.
+pub const BEFORE: &str = "a step before its check failed: ";
+
 /// What was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]

@@ -12,7 +12,7 @@ use crate::{
     Case, Line, Need, Step,
     case::Guard,
     facts::Facts,
-    outcome::{Check, Finding, Outcome, Ruling},
+    outcome::{BEFORE, Check, Finding, Outcome, Ruling},
     pattern::{self, Captures},
     profile::Profile,
 };
@@ -187,7 +187,7 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
             continue;
         }
         if let Some(before) = &ended {
-            let why = format!("a step before its check failed: {}", before.why);
+            let why = format!("{BEFORE}{}", before.why);
             rule(&Ruling::NotReached(Finding {
                 why,
                 ..before.clone()

@@ -1,22 +1,24 @@
 //! Report: what came of a run, for people and for programs.
 
+mod ending;
 mod html;
 mod junit;
 mod letters;
 mod markdown;
+mod order;
 mod pretty;
 
 pub use html::html;
 pub use junit::junit;
 pub use letters::{line, lines};
 pub use markdown::markdown;
-pub use pretty::pretty;
+pub use pretty::{Colours, pretty};
 
 use crate::{
     Outcome, Played,
     outcome::{Finding, Kind},
-    requirements::{Level, Requirements},
-    verdict::{Verdict, Verdicts},
+    requirements::Level,
+    verdict::{Measure, Verdict, Verdicts},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,6 +35,8 @@ pub struct Report {
     pub agent: Tested,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
+    /// What is only a warning counts too.
+    pub strict: bool,
     /// How many rules there are of each level and verdict.
     pub counts: Vec<Count>,
     /// The rules, in the order of the table.
@@ -91,6 +95,8 @@ pub struct JudgedRule {
     pub reason: Option<String>,
     /// It was expected to be broken.
     pub is_expected: bool,
+    /// Its verdict counts against the agent: then the run fails.
+    pub is_counted: bool,
     /// What was wrong; if it was not reached, the step before it that failed.
     pub findings: Vec<Found>,
 }
@@ -127,6 +133,8 @@ pub struct PlayedCase {
     pub passed: bool,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
+    /// What is wrong with the case itself: then it says nothing about the agent.
+    pub fault: Option<String>,
     /// The step without a rule that failed and ended it.
     pub broken: Option<Found>,
     /// All that was said, if it did not pass.
@@ -183,7 +191,7 @@ impl Report {
     #[must_use]
     pub fn new(
         agent: Tested,
-        requirements: &Requirements,
+        measure: &Measure<'_>,
         verdicts: &Verdicts<'_>,
         played: &Played,
     ) -> Self {
@@ -199,6 +207,7 @@ impl Report {
                 verdict: judged.verdict,
                 reason: judged.reason.clone(),
                 is_expected: judged.is_expected,
+                is_counted: measure.counts(judged.rule, judged.verdict),
                 findings: judged
                     .findings
                     .iter()
@@ -210,9 +219,10 @@ impl Report {
         cases.sort_by(|one, other| one.name.cmp(&other.name));
         Self {
             suite: env!("CARGO_PKG_VERSION").to_owned(),
-            revision: requirements.revision.clone(),
+            revision: measure.requirements.revision.clone(),
             agent,
             took_ms: milliseconds(played.took),
+            strict: measure.strict,
             counts: counts(&rules),
             rules,
             cases,
@@ -243,20 +253,6 @@ impl Report {
     pub fn count(&self, level: Level, verdict: Verdict) -> usize {
         let its = |count: &&Count| count.level == level && count.verdict == verdict;
         self.counts.iter().find(its).map_or(0, |count| count.rules)
-    }
-
-    /// Whether the agent keeps the rules: no MUST, MUST NOT or fact is broken or was out of reach, no case ended
-    /// early without a rule to blame, and nothing passes that was expected not to. `strict`: nor any other rule.
-    #[must_use]
-    pub fn is_kept(&self, strict: bool) -> bool {
-        let is_bad = |rule: &JudgedRule| {
-            let counts = rule.verdict != Verdict::Warn || strict;
-            rule.verdict.is_bad() && counts && !rule.is_expected
-        };
-        let is_broken = |case: &PlayedCase| case.broken.is_some();
-        self.unexpected_passes.is_empty()
-            && !self.rules.iter().any(is_bad)
-            && !self.cases.iter().any(is_broken)
     }
 }
 
@@ -320,6 +316,7 @@ impl PlayedCase {
             purpose: outcome.purpose.clone(),
             passed,
             took_ms: milliseconds(outcome.took),
+            fault: outcome.fault.clone(),
             broken: outcome
                 .broken
                 .as_ref()

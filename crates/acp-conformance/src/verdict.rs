@@ -66,6 +66,80 @@ impl Verdict {
     pub const fn is_bad(self) -> bool {
         matches!(self, Self::Fail | Self::Warn | Self::NotReached)
     }
+
+    /// What comes of a rule of this level when it is broken.
+    #[must_use]
+    pub const fn of_broken(level: Level) -> Self {
+        match level {
+            Level::Must | Level::MustNot | Level::Fact => Self::Fail,
+            Level::Should | Level::ShouldNot | Level::Interop => Self::Warn,
+            Level::May => Self::Noted,
+        }
+    }
+
+    /// How much it weighs: what is not reached weighs as much as if it were broken.
+    const fn weight(self, level: Level) -> Self {
+        match self {
+            Self::NotReached => Self::of_broken(level),
+            weight => weight,
+        }
+    }
+}
+
+/// What counts against an agent in a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure<'a> {
+    /// The rules.
+    pub requirements: &'a Requirements,
+    /// Rules that are known to be broken: they never count.
+    pub expected: &'a BTreeSet<String>,
+    /// What is only a warning counts too.
+    pub strict: bool,
+}
+
+impl Measure<'_> {
+    /// Whether this verdict on a rule counts.
+    #[must_use]
+    pub fn counts(&self, rule: &Rule, verdict: Verdict) -> bool {
+        let counts = match verdict.weight(rule.level) {
+            Verdict::Fail => true,
+            Verdict::Warn => self.strict,
+            Verdict::NotReached
+            | Verdict::Pass
+            | Verdict::Noted
+            | Verdict::NotApplicable
+            | Verdict::Unchecked
+            | Verdict::Untestable => false,
+        };
+        counts && !self.expected.contains(&rule.id)
+    }
+
+    /// What came of a case: a failure if something in it counts, a warning if something is wrong that does not.
+    #[must_use]
+    pub fn of_case(&self, outcome: &Outcome) -> Verdict {
+        let mut worst = Verdict::Pass;
+        for check in &outcome.checks {
+            let Some(rule) = self.requirements.rule(&check.rule) else {
+                continue;
+            };
+            let verdict = match check.result {
+                Ruling::Failed(_) => Verdict::of_broken(rule.level),
+                Ruling::NotReached(_) => Verdict::NotReached,
+                Ruling::Passed | Ruling::NotApplicable(_) => continue,
+            };
+            if self.counts(rule, verdict) {
+                return Verdict::Fail;
+            }
+            if verdict.weight(rule.level).is_bad() {
+                worst = Verdict::Warn;
+            }
+        }
+        if outcome.broken.is_some() {
+            Verdict::Fail
+        } else {
+            worst
+        }
+    }
 }
 
 /// A rule with its verdict.
@@ -140,12 +214,7 @@ fn one<'a>(rule: &'a Rule, outcomes: &'a [Outcome], expected: &BTreeSet<String>)
         }
     }
     let (verdict, reason) = if !findings.is_empty() {
-        let verdict = match rule.level {
-            Level::Must | Level::MustNot | Level::Fact => Verdict::Fail,
-            Level::Should | Level::ShouldNot | Level::Interop => Verdict::Warn,
-            Level::May => Verdict::Noted,
-        };
-        (verdict, None)
+        (Verdict::of_broken(rule.level), None)
     } else if let Some(before) = unreached {
         // Where it was first seen says enough.
         findings.push(before);
@@ -305,6 +374,54 @@ mod tests {
         // Once is enough, and what failed itself says more.
         assert_eq!((rules[0].findings.len(), rules[1].findings.len()), (1, 1));
         assert_eq!(rules[1].verdict, Verdict::Warn);
+    }
+
+    /// What a case comes to in which this was wrong.
+    fn case(checks: Vec<(&str, Ruling)>, broken: bool, strict: bool) -> Verdict {
+        let (requirements, expected) = (requirements(), BTreeSet::from(["A-4".to_owned()]));
+        let measure = Measure {
+            requirements: &requirements,
+            expected: &expected,
+            strict,
+        };
+        let outcome = outcome(checks);
+        measure.of_case(&Outcome {
+            broken: broken.then(finding),
+            ..outcome
+        })
+    }
+
+    #[test]
+    fn a_case_fails_only_if_something_in_it_counts() {
+        let failed = |rule| vec![(rule, Ruling::Failed(finding()))];
+        let of = |rule| {
+            (
+                case(failed(rule), false, false),
+                case(failed(rule), false, true),
+            )
+        };
+        assert_eq!(of("A-1"), (Verdict::Fail, Verdict::Fail));
+        assert_eq!(of("A-2"), (Verdict::Warn, Verdict::Fail));
+        assert_eq!(of("A-3"), (Verdict::Pass, Verdict::Pass));
+        // It is known to be broken.
+        assert_eq!(of("A-4"), (Verdict::Warn, Verdict::Warn));
+        // It is left out of the run.
+        assert_eq!(of("A-9"), (Verdict::Pass, Verdict::Pass));
+        assert_eq!(
+            case(vec![("A-1", unreached())], false, false),
+            Verdict::Fail
+        );
+        assert_eq!(
+            case(vec![("A-2", unreached())], false, false),
+            Verdict::Warn
+        );
+        let warned_first = [failed("A-2"), failed("A-1")].concat();
+        assert_eq!(case(warned_first, false, false), Verdict::Fail);
+        assert_eq!(case(failed("A-2"), true, false), Verdict::Fail);
+        assert_eq!(
+            case(vec![("A-1", Ruling::Passed)], false, false),
+            Verdict::Pass
+        );
     }
 
     #[test]

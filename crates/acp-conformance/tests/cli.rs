@@ -151,3 +151,61 @@ fn a_fault_or_a_profile_that_is_not_there_is_an_error() {
     assert_eq!(code, Some(2));
     assert!(stderr.starts_with(why), "{stderr}");
 }
+
+/// Plays this case with more options.
+fn played(case: &str, more: &[&str]) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("odd.case");
+    fs::write(&file, case).expect("a case");
+    ran(&[&["run", path(&file), "--agent", MUTE], more].concat())
+}
+
+#[test]
+fn a_case_fails_on_stderr_only_if_it_makes_the_run_fail() {
+    let case = "# It warns.\nstart\nexit any\nvalue 1 2 @ RPC-9\n";
+    let (code, stdout, stderr) = played(case, &[]);
+    assert_eq!((code, stderr.as_str()), (Some(0), "warn odd\n"));
+    let last = "exit 0: no rule that counts is broken; 1 would count with --strict\n";
+    assert!(stdout.ends_with(last), "{stdout}");
+    let (code, stdout, stderr) = played(case, &["--strict"]);
+    assert_eq!((code, stderr.as_str()), (Some(1), "FAIL odd\n"));
+    assert!(stdout.ends_with("exit 1: 1 rule broken\n"), "{stdout}");
+}
+
+#[test]
+fn a_case_at_fault_does_not_cost_the_report() {
+    let fault = "the case odd is at fault itself: line 2: no agent has been started";
+    let (code, stdout, stderr) = played("# It is odd.\neof\n", &[]);
+    assert_eq!(code, Some(2));
+    assert_eq!(stderr, format!("fault odd\nacp-conformance: {fault}\n"));
+    assert!(stdout.contains(&format!("{fault}\n")), "{stdout}");
+    assert!(
+        stdout.ends_with("\nexit 2: 1 case at fault itself\n"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn an_agent_that_names_itself_nothing_is_named_by_its_profile() {
+    let folder = folder();
+    let case = folder.path().join("ends.case");
+    let profile = folder.path().join("p.toml");
+    let text = "name = \"mine\"\nabout = \"An agent.\"\ncommand = [\"true\", \"--acp\"]\n";
+    fs::write(&profile, text).expect("a profile");
+    let agent = |more: &[&str]| {
+        let run = ["run", path(&case), "--format", "json"];
+        let (_, stdout, _) = ran(&[&run[..], more].concat());
+        let report: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+        let text = |key: &str| report["agent"][key].as_str().map(str::to_owned);
+        (
+            text("name").expect("a name"),
+            text("command").expect("a command"),
+        )
+    };
+    let words = |name: &str, command: &str| (name.to_owned(), command.to_owned());
+    let profile = path(&profile);
+    assert_eq!(agent(&["--profile", profile]), words("mine", "true --acp"));
+    let both = ["--profile", profile, "--agent", "true -v"];
+    assert_eq!(agent(&both), words("mine", "true -v"));
+    assert_eq!(agent(&["--", "true", "-x"]), words("true -x", "true -x"));
+}

@@ -1,23 +1,27 @@
 //! `run`: cases against an agent, and the report.
 
-use super::{cases, requirements, table::level};
+use super::{
+    cases,
+    progress::{Progress, colours},
+    requirements,
+    table::level,
+};
 use acp_conformance::{
     Agent, Case, Options, Outcome, Played, Requirements,
     near::unknown,
     play_all,
     profile::Profile,
-    report::{self, Report, Tested},
+    report::{self, Colours, Report, Tested},
     requirements::Level,
-    verdict::{expected_failures, judge},
+    verdict::{Measure, expected_failures, judge},
 };
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use std::{
     collections::BTreeSet,
     fs::{self, File, OpenOptions},
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -100,29 +104,27 @@ pub(crate) fn run(run: &Run) -> Result<bool> {
         grace: Duration::from_millis(run.grace),
         jobs: run.jobs.unwrap_or(usual.jobs),
     };
-    let ended = AtomicUsize::new(0);
-    let over = |outcome: &Outcome| {
-        let number = ended.fetch_add(1, Ordering::Relaxed) + 1;
-        progress(outcome, number, cases.len());
+    let measure = Measure {
+        requirements: &requirements,
+        expected: &expected,
+        strict: run.strict,
     };
+    let progress = Progress::new(cases.len());
+    let over = |outcome: &Outcome| progress.tell(outcome, &measure);
     let played = play_all(&cases, &agent, &options, None, &over).map_err(anyhow::Error::msg)?;
-    clear_progress();
-    if let Some((case, fault)) = fault(&played) {
-        bail!("the case {case} is at fault itself: {fault}");
-    }
+    progress.clear();
     let mut verdicts = judge(&requirements, &played.outcomes, &expected);
     if is_part {
         // The other cases may have seen something of them.
         verdicts.unseen.clear();
     }
-    let report = Report::new(tested(run, &played), &requirements, &verdicts, &played);
+    let report = Report::new(tested(run, &agent, &played), &measure, &verdicts, &played);
     write(run.format, output, &report)?;
-    Ok(report.is_kept(run.strict))
-}
-
-fn fault(played: &Played) -> Option<(&str, &str)> {
-    let mut outcomes = played.outcomes.iter();
-    outcomes.find_map(|outcome| Some((outcome.case.as_str(), outcome.fault.as_deref()?)))
+    // The others are told of all the same.
+    if let Some((case, fault)) = report.faults().next() {
+        bail!("the case {case} is at fault itself: {fault}");
+    }
+    Ok(report.is_kept())
 }
 
 /// Whether single cases are named: then there are others.
@@ -204,27 +206,23 @@ fn agent(run: &Run) -> Result<Agent> {
     })
 }
 
-fn tested(run: &Run, played: &Played) -> Tested {
+/// The agent as it names itself, else as its profile does, else by its command.
+fn tested(run: &Run, agent: &Agent, played: &Played) -> Tested {
     let info = &played.facts.initialize["agentInfo"];
-    let info = |key: &str| info[key].as_str().map(str::to_owned);
-    let command = match &run.agent {
-        Some(line) => line.clone(),
-        None => run.command.join(" "),
+    let info = |key: &str| info[key].as_str().filter(|text| !text.trim().is_empty());
+    let profile = agent.profile.as_ref();
+    let command = match (&run.agent, profile) {
+        (Some(line), _) => line.clone(),
+        (None, Some(profile)) if run.command.is_empty() => profile.command.join(" "),
+        (None, _) => run.command.join(" "),
     };
-    let profile = run.profile.clone();
-    let given = profile.clone().unwrap_or_default();
     let name = info("title").or_else(|| info("name"));
+    let name = name.or_else(|| profile.map(|profile| profile.name.as_str()));
     Tested {
-        name: name.unwrap_or_else(|| {
-            if command.is_empty() {
-                given
-            } else {
-                command.clone()
-            }
-        }),
-        version: info("version"),
+        name: name.unwrap_or(&command).to_owned(),
+        version: info("version").map(str::to_owned),
         command,
-        profile,
+        profile: run.profile.clone(),
     }
 }
 
@@ -237,7 +235,8 @@ fn opened(path: &Path) -> Result<(File, &Path)> {
 
 fn write(format: Format, output: Option<(File, &Path)>, report: &Report) -> Result<()> {
     let text = match format {
-        Format::Pretty => report::pretty(report),
+        Format::Pretty if output.is_none() => report::pretty(report, colours(&io::stdout())),
+        Format::Pretty => report::pretty(report, Colours::Off),
         Format::Json => report::json(report),
         Format::Junit => report::junit(report),
         Format::Markdown => report::markdown(report),
@@ -257,32 +256,6 @@ fn overwrite(mut file: File, text: &[u8]) -> io::Result<()> {
         file.set_len(0)?;
     }
     file.write_all(text)
-}
-
-/// On a terminal a line that is written over, elsewhere the cases that did not pass.
-fn progress(outcome: &Outcome, number: usize, all: usize) {
-    let mut stderr = io::stderr().lock();
-    let is_passed = outcome.is_passed();
-    let verdict = if is_passed { "ok" } else { "FAIL" };
-    // A progress that cannot be shown is no reason to end.
-    let _ = if stderr.is_terminal() {
-        write!(
-            stderr,
-            "\r\u{1b}[K[{number}/{all}] {verdict} {}",
-            outcome.case
-        )
-    } else if is_passed {
-        Ok(())
-    } else {
-        writeln!(stderr, "{verdict} {}", outcome.case)
-    };
-}
-
-fn clear_progress() {
-    let mut stderr = io::stderr().lock();
-    if stderr.is_terminal() {
-        let _ = write!(stderr, "\r\u{1b}[K");
-    }
 }
 
 /// The words of a command line: blanks part them, but not in quotes or behind a backslash.

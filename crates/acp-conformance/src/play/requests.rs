@@ -88,15 +88,15 @@ impl Stage<'_> {
     pub(super) async fn answered(&mut self, name: &str, expect: &Expect) -> Result<(), Miss> {
         let index = self.answer_to(name).await?;
         let heard = &self.heard[index];
-        let (wanted, other, pattern) = match expect {
+        let (wanted, other, named, pattern) = match expect {
             Expect::Any => return Ok(()),
-            Expect::Result(pattern) => ("result", "error", pattern),
-            Expect::Error(pattern) => ("error", "result", pattern),
+            Expect::Result(pattern) => ("result", "error", "an error", pattern),
+            Expect::Error(pattern) => ("error", "result", "a result", pattern),
         };
         let result = match heard.value.get(wanted) {
             Some(found) => fits(pattern, found, &mut self.vars),
             None if heard.value.get(other).is_some() => {
-                Err(format!("it is no {wanted}, but an {other}"))
+                Err(format!("it is no {wanted}, but {named}"))
             }
             None => Err(format!("it has no {wanted}")),
         };

@@ -1,6 +1,6 @@
 //! HTML: a report as one page that needs nothing else.
 
-use super::{Found, JudgedRule, PlayedCase, Report, letters::letter};
+use super::{Found, JudgedRule, PlayedCase, Report, ending::counted, letters::letter};
 use crate::{requirements::Level, verdict::Verdict};
 use std::fmt::{self, Write};
 
@@ -48,20 +48,20 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
     writeln!(text, "<h1>{name} {version}</h1>")?;
     writeln!(
         text,
-        "<p>{} cases, {} rules of {}, played by acp-conformance {} in {:.1} s: <code>{}</code></p>",
-        report.cases.len(),
+        "<p>{}, {} rules of {}, played by acp-conformance {} in {:.1} s: <code>{}</code></p>",
+        counted(report.cases.len(), ["case", "cases"]),
         report.rules.len(),
         escape(&report.revision),
         escape(&report.suite),
         std::time::Duration::from_millis(report.took_ms).as_secs_f64(),
         escape(&agent.command)
     )?;
+    writeln!(text, "<p>{}.</p>", escape(&report.ending()))?;
+    if let Some(hint) = report.hint() {
+        writeln!(text, "<p>{}.</p>", escape(&hint))?;
+    }
     write_counts(text, report)?;
-    let bad: Vec<&JudgedRule> = report
-        .rules
-        .iter()
-        .filter(|rule| rule.verdict.is_bad())
-        .collect();
+    let bad = report.bad();
     if !bad.is_empty() {
         writeln!(text, "<h2>What is wrong</h2>")?;
     }
@@ -73,6 +73,13 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
         writeln!(
             text,
             "<p class=\"fail\">{id} was expected to be broken, and is not.</p>"
+        )?;
+    }
+    for (case, fault) in report.faults() {
+        let (case, fault) = (escape(case), escape(fault));
+        writeln!(
+            text,
+            "<p class=\"fail\">The case {case} is at fault itself: {fault}</p>"
         )?;
     }
     for remark in report.unseen_remarks() {
@@ -112,6 +119,9 @@ fn write_counts(text: &mut String, report: &Report) -> fmt::Result {
     }
     writeln!(text, "</tr>")?;
     for level in Level::ALL {
+        if report.rules.iter().all(|rule| rule.level != level) {
+            continue;
+        }
         write!(text, "<tr><td>{level}</td>")?;
         for verdict in &used {
             match report.count(level, *verdict) {

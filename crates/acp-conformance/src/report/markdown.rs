@@ -1,6 +1,11 @@
 //! Markdown: a report for a page of a repository.
 
-use super::{Report, letters::line};
+use super::{
+    Report,
+    ending::counted,
+    letters::line,
+    order::{Group, Shown},
+};
 use crate::{requirements::Level, verdict::Verdict};
 use std::fmt::{self, Write};
 
@@ -19,11 +24,15 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
     writeln!(text, "# {} {}\n", plain(&agent.name), plain(version))?;
     writeln!(
         text,
-        "{} cases, rules of {}, `{}`.\n",
-        report.cases.len(),
+        "{}, rules of {}, `{}`.\n",
+        counted(report.cases.len(), ["case", "cases"]),
         report.revision,
         line(&agent.command).replace('`', "'")
     )?;
+    writeln!(text, "{}.\n", plain(&report.ending()))?;
+    if let Some(hint) = report.hint() {
+        writeln!(text, "{}.\n", plain(&hint))?;
+    }
     let used: Vec<Verdict> = Verdict::ALL
         .into_iter()
         .filter(|verdict| report.rules.iter().any(|rule| rule.verdict == *verdict))
@@ -36,34 +45,22 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
             .iter()
             .map(|verdict| report.count(level, *verdict).to_string());
         let counts: Vec<String> = counts.collect();
-        writeln!(text, "| {level} | {} |", counts.join(" | "))?;
+        if counts.iter().any(|count| count != "0") {
+            writeln!(text, "| {level} | {} |", counts.join(" | "))?;
+        }
     }
-    let bad: Vec<_> = report
-        .rules
-        .iter()
-        .filter(|rule| rule.verdict.is_bad())
-        .collect();
-    if !bad.is_empty() {
+    let groups = report.groups();
+    if !groups.is_empty() {
         writeln!(
             text,
             "\n| rule | level | verdict | it says | what was wrong |"
         )?;
         writeln!(text, "|---|---|---|---|---|")?;
     }
-    for rule in bad {
-        let found = rule.findings.first();
-        let found = found.map(|found| format!("{} (case {})", found.why, found.case));
-        writeln!(
-            text,
-            "| {} | {} | {} | {} | {} |",
-            rule.id,
-            rule.level,
-            rule.verdict.name(),
-            plain(&rule.says),
-            plain(&found.unwrap_or_default())
-        )?;
+    for group in groups {
+        write_group(text, &group)?;
     }
-    for found in report.cases.iter().filter_map(|case| case.broken.as_ref()) {
+    for found in report.ended_early() {
         let why = plain(&found.why);
         writeln!(
             text,
@@ -72,8 +69,42 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
             found.line
         )?;
     }
+    for (case, fault) in report.faults() {
+        let (case, fault) = (plain(case), plain(fault));
+        writeln!(text, "\nThe case {case} is at fault itself: {fault}")?;
+    }
+    for id in &report.unexpected_passes {
+        writeln!(text, "\n{id} was expected to be broken, and is not.")?;
+    }
     for remark in report.unseen_remarks() {
         writeln!(text, "\n{}", plain(&remark))?;
+    }
+    Ok(())
+}
+
+/// A row for each rule, the finding in the first of them.
+fn write_group(text: &mut String, group: &Group<'_>) -> fmt::Result {
+    let mut what = match group.findings.first() {
+        Some(Shown::Here(found, _)) => format!("{} (case {})", found.why, found.case),
+        Some(Shown::Before(_, rule)) => format!("as {rule}"),
+        None => String::new(),
+    };
+    for rule in &group.rules {
+        writeln!(
+            text,
+            "| {} | {} | {}{} | {} | {} |",
+            rule.id,
+            rule.level,
+            rule.verdict.name(),
+            if rule.is_expected {
+                ", as expected"
+            } else {
+                ""
+            },
+            plain(&rule.says),
+            plain(&what)
+        )?;
+        what = format!("as {}", group.rules[0].id);
     }
     Ok(())
 }

@@ -1,40 +1,72 @@
 //! Pretty: a report for a terminal.
 
-use super::{Found, Report, letters::line};
+use super::{Found, JudgedRule, Report, ending::counted, letters::line, order::Shown};
 use crate::{requirements::Level, verdict::Verdict};
 use std::fmt::{self, Write};
 
-/// A report in plain text: what is wrong first, then the counts.
+/// Whether a text is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+    /// For a terminal that shows them.
+    On,
+    /// For all else.
+    Off,
+}
+
+impl Colours {
+    /// A text in the colour of a verdict.
+    fn paint(self, verdict: Verdict, text: &str) -> String {
+        let code = match verdict {
+            Verdict::Fail => "1;31",
+            Verdict::Warn => "33",
+            Verdict::NotReached => "35",
+            Verdict::Pass => "32",
+            Verdict::Noted | Verdict::NotApplicable | Verdict::Unchecked | Verdict::Untestable => {
+                "2"
+            }
+        };
+        match self {
+            Self::On => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            Self::Off => text.to_owned(),
+        }
+    }
+}
+
+/// A report as text: what is wrong first, by its weight, then the counts, and last what made the exit code.
 #[must_use]
-pub fn pretty(report: &Report) -> String {
+pub fn pretty(report: &Report, colours: Colours) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
-    let _ = write(&mut text, report);
+    let _ = write(&mut text, report, colours);
     text
 }
 
-fn write(text: &mut String, report: &Report) -> fmt::Result {
-    for rule in report.rules.iter().filter(|rule| rule.verdict.is_bad()) {
-        let expected = if rule.is_expected {
-            ", as expected"
-        } else {
-            ""
-        };
-        writeln!(
-            text,
-            "{}  {} ({}){expected}: {}",
-            rule.verdict.name(),
-            rule.id,
-            rule.level,
-            rule.says
-        )?;
-        for found in &rule.findings {
-            write_found(text, found)?;
+fn write(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
+    for group in report.groups() {
+        for rule in &group.rules {
+            write_rule(text, rule, colours)?;
+        }
+        for shown in &group.findings {
+            match shown {
+                Shown::Here(found, others) => write_found(text, found, others)?,
+                Shown::Before(found, rule) => {
+                    let case = line(&found.case);
+                    writeln!(text, "    {case}, line {}: as under {rule}", found.line)?;
+                }
+            }
         }
     }
-    for found in report.cases.iter().filter_map(|case| case.broken.as_ref()) {
-        writeln!(text, "a case ended early")?;
-        write_found(text, found)?;
+    for found in report.ended_early() {
+        writeln!(
+            text,
+            "{}",
+            colours.paint(Verdict::Fail, "a case ended early")
+        )?;
+        write_found(text, found, &[])?;
+    }
+    for (case, fault) in report.faults() {
+        let (case, fault) = (line(case), line(fault));
+        writeln!(text, "the case {case} is at fault itself: {fault}")?;
     }
     for id in &report.unexpected_passes {
         writeln!(text, "{id} was expected to be broken, and is not")?;
@@ -46,27 +78,64 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
     let version = line(agent.version.as_deref().unwrap_or(""));
     writeln!(
         text,
-        "\n{} {version}: {} cases in {:.1} s, rules of {}",
+        "\n{} {version}: {} in {:.1} s, rules of {}",
         line(&agent.name),
-        report.cases.len(),
+        counted(report.cases.len(), ["case", "cases"]),
         std::time::Duration::from_millis(report.took_ms).as_secs_f64(),
         report.revision
     )?;
     for level in Level::ALL {
         let counts = Verdict::ALL.into_iter().filter_map(|verdict| {
             let count = report.count(level, verdict);
-            (count > 0).then(|| format!("{count} {}", verdict.name()))
+            (count > 0).then(|| colours.paint(verdict, &format!("{count} {}", verdict.name())))
         });
         let counts: Vec<String> = counts.collect();
-        writeln!(text, "{:>10}  {}", level.name(), counts.join(", "))?;
+        if !counts.is_empty() {
+            writeln!(text, "{:>10}  {}", level.name(), counts.join(", "))?;
+        }
     }
-    Ok(())
+    if let Some(reasons) = report.not_applicable() {
+        writeln!(text, "{}", line(&reasons))?;
+    }
+    if let Some(hint) = report.hint() {
+        writeln!(text, "hint: {hint}")?;
+    }
+    let is_good = report.is_kept() && report.faults().next().is_none();
+    let verdict = if is_good {
+        Verdict::Pass
+    } else {
+        Verdict::Fail
+    };
+    writeln!(text, "{}", colours.paint(verdict, &report.ending()))
 }
 
-fn write_found(text: &mut String, found: &Found) -> fmt::Result {
+fn write_rule(text: &mut String, rule: &JudgedRule, colours: Colours) -> fmt::Result {
+    let expected = if rule.is_expected {
+        ", as expected"
+    } else {
+        ""
+    };
+    // The first of its sources says whose word it is.
+    let source = rule.source.split([';', ',']).next().unwrap_or_default();
     writeln!(
         text,
-        "    {}, line {}: {}",
+        "{}  {} ({}, {source}){expected}: {}",
+        colours.paint(rule.verdict, rule.verdict.name()),
+        rule.id,
+        rule.level,
+        rule.says
+    )
+}
+
+fn write_found(text: &mut String, found: &Found, others: &[&str]) -> fmt::Result {
+    let others = if others.is_empty() {
+        String::new()
+    } else {
+        format!(" (breaks {} too)", others.join(", "))
+    };
+    writeln!(
+        text,
+        "    {}, line {}: {}{others}",
         line(&found.case),
         found.line,
         line(&found.why)
