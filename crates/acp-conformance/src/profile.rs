@@ -1,8 +1,6 @@
 //! Profile: how a given agent is pointed at the fake model.
 //!
-//! One TOML file an agent, in `conformance/profiles/`. `{BASE}` (the fake model's address), `{HOME}`,
-//! `{CWD}` and `{INSTALL}` (where the scoreboard installed the agent) are filled into commands, the
-//! environment and the files that are written before the agent starts.
+#![doc = include_str!("../../../conformance/PROFILES.md")]
 
 use crate::model::{Candidates, Rules};
 use serde::Deserialize;
@@ -15,6 +13,7 @@ pub struct Profile {
     /// The name it goes by.
     pub name: String,
     /// What it is, in a sentence.
+    #[serde(default)]
     pub about: String,
     /// The command that starts it, if none is given.
     pub command: Vec<String>,

@@ -25,6 +25,7 @@ fn every_profile_is_whole() {
         let profile = Profile::find(name).unwrap();
         assert_eq!(profile.name, name);
         assert!(!profile.command.is_empty(), "{name} has no command");
+        assert!(!profile.about.is_empty(), "{name} is about nothing");
         for lacked in &profile.lacks {
             assert!(USUAL.contains(&lacked.as_str()), "{name} lacks {lacked}");
         }
@@ -115,4 +116,68 @@ fn a_profile_that_is_none_is_refused() {
         .unwrap_err()
         .to_string();
     assert!(broken.starts_with("x.toml is no profile"), "{broken}");
+}
+
+const DOCUMENT: &str = include_str!("../../../../conformance/PROFILES.md");
+
+#[test]
+fn the_examples_of_the_document_are_profiles() {
+    let mut blocks = DOCUMENT.split("```toml\n").skip(1);
+    let mut block = || blocks.next().unwrap().split("```").next().unwrap();
+    let with_model = Profile::parse("with a model", block()).unwrap();
+    assert_eq!(with_model.command, ["my-agent", "--acp"]);
+    assert_eq!(with_model.api, Some(Speaks::OpenaiChat));
+    assert_eq!(with_model.environment["OPENAI_BASE_URL"], "{BASE}/v1");
+    let without = block();
+    assert_eq!(without.lines().count(), 3);
+    let without = Profile::parse("without a model", without).unwrap();
+    assert_eq!((without.name.as_str(), without.api), ("my-agent", None));
+    let tools: BTreeMap<String, Candidates> = toml::from_str(block()).unwrap();
+    assert_eq!(tools["tools"]["read"][0].tool, "exec");
+    assert_eq!(blocks.next(), None);
+}
+
+/// The words that a type names when it meets one that it does not know.
+fn words<T: serde::de::DeserializeOwned>(text: &str) -> Vec<String> {
+    let error = toml::from_str::<T>(text).err().unwrap();
+    let quoted = error.message().split('`').skip(1).step_by(2);
+    quoted.skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_document_names_all_that_a_profile_can_say() {
+    #[derive(Debug, Deserialize)]
+    struct Api {
+        #[expect(dead_code, reason = "only its error is looked at")]
+        api: Speaks,
+    }
+    let types = [
+        (words::<Profile>("nonsense = 1"), "peculiarities", 15),
+        (words::<File>("nonsense = 1"), "path", 2),
+        (words::<crate::model::Candidate>("nonsense = 1"), "tool", 3),
+        (words::<Requests>("nonsense = 1"), "offers_tools", 3),
+        (words::<Keyless>("nonsense = 1"), "without", 2),
+        (words::<Install>("nonsense = 1"), "python", 8),
+        (words::<Api>("api = \"nonsense\""), "gemini", 4),
+    ];
+    for (words, one, number) in types {
+        assert!(words.iter().any(|word| word == one), "{words:?}");
+        assert_eq!(words.len(), number, "{words:?}");
+        for word in words {
+            let named = ["`", "`[", "`[["]
+                .iter()
+                .any(|quote| DOCUMENT.contains(&format!("{quote}{word}")));
+            assert!(named || word == "tools", "{word} is not told");
+        }
+    }
+    assert!(DOCUMENT.contains("`[[tools.X]]`"));
+    for place in ["{BASE}", "{HOME}", "{CWD}", "{INSTALL}"] {
+        assert!(DOCUMENT.contains(&format!("| `{place}` |")), "{place}");
+    }
+}
+
+#[test]
+fn a_profile_need_not_say_what_it_is_about() {
+    let profile = Profile::parse("x", "name = \"x\"\ncommand = [\"x\"]").unwrap();
+    assert_eq!(profile.about, "");
 }
