@@ -3,6 +3,7 @@
 #![doc = include_str!("../../../conformance/GRAMMAR.md")]
 
 mod cursor;
+mod slips;
 mod step;
 mod word;
 
@@ -63,6 +64,9 @@ impl Case {
             needs: Vec::new(),
             lines: Vec::new(),
         };
+        let mut variables = slips::Variables::given();
+        // Some editors put a mark of its encoding before a text.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut lines = text.lines().enumerate();
         while let Some((index, line)) = lines.next() {
             let number = index + 1;
@@ -107,6 +111,9 @@ impl Case {
                 *answers = model::answers(&script)
                     .map_err(|fault| error(number + fault.line, fault.reason))?;
             }
+            variables
+                .check(&line)
+                .map_err(|reason| error(number, reason))?;
             case.lines.push(line);
         }
         if case.purpose.is_empty() {

@@ -127,6 +127,42 @@ impl Official {
             .collect()
     }
 
+    /// Go along a path of members, parted by dots; what `_meta` holds is free.
+    ///
+    /// # Errors
+    /// There is no such member: the path before it, with its dot, and the members that there are.
+    pub(crate) fn walk<'a>(
+        &'a self,
+        name: &str,
+        path: &'a str,
+    ) -> Result<(), (&'a str, Vec<&'a str>)> {
+        let mut schema = self.definition(name);
+        let mut at = 0;
+        for key in path.split('.') {
+            if key == "_meta" {
+                return Ok(());
+            }
+            let mut members = BTreeMap::new();
+            self.members(schema, &mut members);
+            let Some(member) = members.get(key) else {
+                return Err((&path[..at], members.into_keys().collect()));
+            };
+            schema = member;
+            at += key.len() + 1;
+        }
+        Ok(())
+    }
+
+    /// All members that a value of this schema may have.
+    fn members<'a>(&'a self, schema: &'a Value, members: &mut BTreeMap<&'a str, &'a Value>) {
+        let own = schema["properties"].as_object().into_iter().flatten();
+        members.extend(own.map(|(key, member)| (key.as_str(), member)));
+        let parts = items(&schema["allOf"]).iter().chain(branches(schema));
+        for part in parts.chain(self.target(schema)) {
+            self.members(part, members);
+        }
+    }
+
     fn definition(&self, name: &str) -> &Value {
         &self.schema["$defs"][name]
     }

@@ -1,5 +1,7 @@
 //! Pattern: JSON that a value must hold, with captures; and the filling in of what was captured.
 
+pub(crate) mod slips;
+
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -402,7 +402,7 @@ impl Stage<'_> {
 
 impl Line {
     /// Whether this variable must be there for the step. In patterns and texts it may be captured, or be no variable.
-    fn uses(&self, name: &str) -> bool {
+    pub(crate) fn uses(&self, name: &str) -> bool {
         let in_json = |value: &serde_json::Value| {
             let text = value.to_string();
             pattern::names(&text).any(|found| found == name)

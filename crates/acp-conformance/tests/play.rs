@@ -262,7 +262,10 @@ fn faults_of_a_case_are_not_the_agents() {
         ("start\n> {\"id\": 1}", "line 3: this is no JSON-RPC 2.0"),
         ("start\n> {\"id\":", "line 3: not JSON"),
         ("exit 0", "line 2: no agent has been started"),
-        ("start\nprompt \"x\"", "line 3: $session is not there"),
+        (
+            "start\nif loadSession let session 1\nprompt \"x\"",
+            "line 4: $session is not there",
+        ),
         ("start\nstart", "line 3: an agent runs already"),
     ] {
         let found = outcome(ECHO, case).fault.expect(case);

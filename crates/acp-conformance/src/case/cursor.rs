@@ -102,6 +102,11 @@ impl<'a> Cursor<'a> {
     pub(super) fn end(&self) -> Result<(), String> {
         if self.rest.is_empty() {
             Ok(())
+        } else if let Some(rules) = self.rest.strip_prefix('@') {
+            let rules = rules.trim();
+            Err(format!(
+                "behind `@` stand ids of rules, such as TR-1, and not {rules:?}"
+            ))
         } else {
             Err(format!("{:?} is too much", self.rest))
         }

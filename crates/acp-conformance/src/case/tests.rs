@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 fn one(line: &str) -> Line {
-    let case = Case::parse("x", &format!("# x\n{line}")).expect("a case");
-    let [line] = &case.lines[..] else {
-        panic!("one line: {case:?}");
-    };
-    line.clone()
+    let set = ["session", "b", "prompt", "second", "ask"].map(|name| format!("let {name} 1\n"));
+    let text = format!("# x\n{}{line}", set.concat());
+    let mut case = Case::parse("x", &text).expect("a case");
+    assert_eq!(case.lines.len(), 6);
+    case.lines.remove(5)
 }
 
 fn step(line: &str) -> Step {
@@ -94,6 +94,44 @@ fn what_stands_around_a_step() {
         [Guard::If(Need::Tool(Tool::Shell)), Guard::If(asked)]
     );
     assert_eq!(line.rules, Vec::<String>::new());
+}
+
+#[test]
+fn rules_that_are_written_otherwise_are_told() {
+    for (line, why) in [
+        (
+            "exit 0 @ tr-1 RPC-2",
+            "ids of rules are in capitals: did you mean `@ TR-1 RPC-2`?",
+        ),
+        ("exit 0 @", "behind `@` the rule is missing"),
+        ("saw hello @", "behind `@` the rule is missing"),
+        (
+            "exit 0@ TR-6",
+            "`@` stands between blanks: did you mean ` @ TR-6`?",
+        ),
+        (
+            "exit 0 @tr-6",
+            "`@` stands between blanks: did you mean ` @ TR-6`?",
+        ),
+        (
+            "exit 0 @ TR6",
+            "behind `@` stand ids of rules, such as TR-1, and not \"TR6\"",
+        ),
+    ] {
+        let error = Case::parse("x", &format!("# x\n{line}")).unwrap_err();
+        assert_eq!((error.line, error.reason.as_str()), (2, why), "{line}");
+    }
+    let tabs = one("exit 0\t@\tTR-6\tTR-7");
+    assert_eq!(tabs.step, Step::Exit(Some(0)));
+    assert_eq!(tabs.rules, ["TR-6", "TR-7"]);
+    let address = step("saw me@home-1 or @ home");
+    assert_eq!(address, Step::Saw(true, text("me@home-1 or @ home")));
+}
+
+#[test]
+fn the_mark_of_an_encoding_is_skipped() {
+    let case = Case::parse("x", "\u{feff}# shows it\nmark").unwrap();
+    assert_eq!((&*case.purpose, case.lines.len()), ("shows it", 1));
 }
 
 #[test]

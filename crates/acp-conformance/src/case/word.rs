@@ -4,13 +4,14 @@ use super::{
     Content, Elicitation, Expect, Guard, How, Line, Need, Permission, Pipe, Range, Start, Step,
     Tool, Voice,
     cursor::{Cursor, bytes},
+    slips::check_path,
 };
 use serde_json::Value;
 use std::time::Duration;
 
 /// Read one line.
 pub(super) fn line(number: usize, whole: &str) -> Result<Line, String> {
-    let (text, rules) = rules(whole);
+    let (text, rules) = rules(whole)?;
     let mut cursor = Cursor::new(text);
     let mut guards = Vec::new();
     let mut within = None;
@@ -39,15 +40,31 @@ pub(super) fn line(number: usize, whole: &str) -> Result<Line, String> {
 }
 
 /// The rules at the end of a line, and what is before them.
-fn rules(line: &str) -> (&str, Vec<String>) {
-    let Some((before, after)) = line.rsplit_once(" @ ") else {
-        return (line, Vec::new());
+fn rules(line: &str) -> Result<(&str, Vec<String>), String> {
+    let Some((before, after)) = line.rsplit_once('@') else {
+        return Ok((line, Vec::new()));
     };
+    let is_apart = before.ends_with(char::is_whitespace);
     let words: Vec<String> = after.split_whitespace().map(str::to_owned).collect();
-    if words.is_empty() || !words.iter().all(|word| is_rule(word)) {
-        return (line, Vec::new());
+    if words.is_empty() && is_apart {
+        return Err("behind `@` the rule is missing".to_owned());
     }
-    (before, words)
+    let capitals: Vec<String> = words.iter().map(|word| word.to_uppercase()).collect();
+    if words.is_empty() || !capitals.iter().all(|word| is_rule(word)) {
+        return Ok((line, Vec::new()));
+    }
+    let meant = capitals.join(" ");
+    match (is_apart, after.starts_with(char::is_whitespace)) {
+        (true, true) if words == capitals => Ok((before, words)),
+        (true, true) => Err(format!(
+            "ids of rules are in capitals: did you mean `@ {meant}`?"
+        )),
+        // An address in a text.
+        (false, false) => Ok((line, Vec::new())),
+        (true, false) | (false, true) => Err(format!(
+            "`@` stands between blanks: did you mean ` @ {meant}`?"
+        )),
+    }
 }
 
 /// `TR-1`, `V2-12`.
@@ -91,7 +108,10 @@ impl Need {
                 })?)
             }
             word if word.starts_with('$') => Self::Captured(word[1..].to_owned()),
-            path => Self::Path(path.to_owned()),
+            path => {
+                check_path(path)?;
+                Self::Path(path.to_owned())
+            }
         })
     }
 }
