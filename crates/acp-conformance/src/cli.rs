@@ -3,9 +3,12 @@
 pub(crate) mod guard;
 pub(crate) mod progress;
 pub(crate) mod run;
+pub(crate) mod show;
 pub(crate) mod table;
 
-use acp_conformance::{Case, Requirements, mutations::command::Mutations, scoreboard::Scoreboard};
+use acp_conformance::{
+    Case, Requirements, mutations::command::Mutations, near::unknown, scoreboard::Scoreboard,
+};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use std::{fs, path::PathBuf};
@@ -23,6 +26,8 @@ pub(crate) enum Arguments {
     List(table::List),
     /// Each rule with the cases that check it, or why none can.
     Coverage(table::Coverage),
+    /// A case that comes along as it is written, or all that is known of a rule.
+    Show(show::Show),
     /// Break the agent in every way there is, and see whether the suite finds just that.
     Mutations(Mutations),
     /// Install the agents that profiles know, play the suite against each, and write how they stand.
@@ -81,7 +86,8 @@ pub(crate) fn cases(paths: &[PathBuf], requirements: &Requirements) -> Result<Ve
     for case in &cases {
         for rule in case.rules() {
             if requirements.rule(rule).is_none() {
-                bail!("the case {} cites {rule}, which is no rule", case.name);
+                let ids = requirements.rules.iter().map(|rule| &*rule.id);
+                bail!("the case {}: {}", case.name, unknown(rule, "rule", ids));
             }
         }
     }

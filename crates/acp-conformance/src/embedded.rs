@@ -5,6 +5,18 @@ use crate::{Case, CaseError};
 /// Name and text of each.
 const CASES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/cases.rs"));
 
+/// Their names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|(name, _)| *name)
+}
+
+/// The text of one of them.
+#[must_use]
+pub fn text(name: &str) -> Option<&'static str> {
+    let mut cases = CASES.iter();
+    cases.find_map(|(known, text)| (*known == name).then_some(*text))
+}
+
 /// Read the cases that come along.
 ///
 /// # Errors

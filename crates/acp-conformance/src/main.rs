@@ -9,6 +9,7 @@ use cli::{
     Arguments,
     guard::{self, Guard},
     run::run,
+    show::show,
     table::{coverage, list, printed},
 };
 use std::{
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse() {
         Arguments::Run(arguments) => guarded(|| run(&arguments)),
         Arguments::List(arguments) => always(list(&arguments, &mut io::stdout().lock())),
+        Arguments::Show(arguments) => always(show(&arguments, &mut io::stdout().lock())),
         Arguments::Coverage(arguments) => always(coverage(&arguments, &mut io::stdout().lock())),
         Arguments::Mutations(arguments) => guarded(|| {
             let done = arguments.run(&mut io::stdout(), &say);

@@ -209,3 +209,35 @@ fn an_agent_that_names_itself_nothing_is_named_by_its_profile() {
     assert_eq!(agent(&both), words("mine", "true -v"));
     assert_eq!(agent(&["--", "true", "-x"]), words("true -x", "true -x"));
 }
+
+#[test]
+fn a_case_is_shown_as_it_is_written() {
+    let (code, stdout, _) = ran(&["show", "framing"]);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/cases/framing.case");
+    assert_eq!(code, Some(0));
+    assert_eq!(stdout, fs::read_to_string(file).expect("a case"));
+}
+
+#[test]
+fn a_rule_is_shown_with_all_that_is_known_of_it() {
+    let (code, stdout, _) = ran(&["show", "auth-2"]);
+    let known = "AUTH-2 (MUST NOT): a terminal method is offered only to a client that takes it\n\
+                 source: docs page Authentication; schema\n\
+                 official test kit: ACP-AUTH-002\n\
+                 checked by: (always watched), auth\n";
+    assert_eq!((code, stdout.as_str()), (Some(0), known));
+    let (code, stdout, stderr) = ran(&["show", "framng"]);
+    let near = "acp-conformance: \"framng\" is no rule and no case; there is framing\n";
+    assert_eq!((code, &*stdout, &*stderr), (Some(2), "", near));
+}
+
+#[test]
+fn a_case_that_cites_no_rule_is_told_which_is_meant() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let case = folder.path().join("ends.case");
+    fs::write(&case, "# It ends.\nstart\nexit 0 @ MCP-77\n").expect("a case");
+    let (code, _, stderr) = ran(&["run", path(&case), "--agent", MUTE]);
+    let why = "acp-conformance: the case ends: \"MCP-77\" is no rule; there is MCP-7";
+    assert_eq!(code, Some(2));
+    assert!(stderr.starts_with(why), "{stderr}");
+}

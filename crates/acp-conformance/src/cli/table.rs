@@ -1,7 +1,11 @@
 //! `list` and `coverage`: the rules, and what checks them.
 
 use super::{cases, requirements};
-use acp_conformance::{oracle, requirements::Level, verdict::cases_of};
+use acp_conformance::{
+    Case, oracle,
+    requirements::{Level, Rule},
+    verdict::cases_of,
+};
 use anyhow::Result;
 use clap::Args;
 use std::{
@@ -58,11 +62,7 @@ pub(crate) fn coverage(coverage: &Coverage, out: &mut dyn Write) -> Result<()> {
     let cases = cases(&paths, &requirements)?;
     let mut counts = [0; 3];
     for rule in &requirements.rules {
-        let mut checks: Vec<&str> = cases_of(&rule.id, &cases).collect();
-        if oracle::RULES.contains(&rule.id.as_str()) {
-            checks.insert(0, "(always watched)");
-        }
-        let (count, what) = match (&checks[..], &rule.untestable) {
+        let (count, what) = match (&checks(rule, &cases)[..], &rule.untestable) {
             ([], Some(reason)) => (1, format!("untestable: {reason}")),
             ([], None) => (2, "UNCHECKED".to_owned()),
             (checks, _) => (0, checks.join(", ")),
@@ -76,6 +76,16 @@ pub(crate) fn coverage(coverage: &Coverage, out: &mut dyn Write) -> Result<()> {
         "{checked} checked, {untestable} untestable, {unchecked} unchecked"
     )?;
     Ok(())
+}
+
+/// What checks a rule.
+pub(crate) fn checks<'a>(rule: &'a Rule, cases: &'a [Case]) -> Vec<&'a str> {
+    let is_watched = oracle::RULES.contains(&rule.id.as_str());
+    let watched = is_watched.then_some("(always watched)");
+    watched
+        .into_iter()
+        .chain(cases_of(&rule.id, cases))
+        .collect()
 }
 
 /// To a pipe whose reader may go away.
