@@ -293,3 +293,24 @@ fn what_the_reader_refuses_does_not_fit() {
         );
     }
 }
+
+#[test]
+fn the_examples_of_the_documents_are_cases() {
+    let grammar = include_str!("../../../conformance/GRAMMAR.md");
+    let tutorial = include_str!("../../../conformance/README.md");
+    for (document, rules) in [
+        (
+            grammar,
+            vec!["UPD-1", "PROMPT-3", "PROMPT-5", "PROMPT-7", "TR-6"],
+        ),
+        (
+            tutorial,
+            vec!["PROMPT-3", "INIT-10", "PROMPT-1", "MSG-3", "TR-6"],
+        ),
+    ] {
+        let (_, example) = document.split_once("```text\n").expect("an example");
+        let (example, _) = example.split_once("```").expect("its end");
+        let case = Case::parse("example", example).expect("a case");
+        assert_eq!(case.rules(), rules);
+    }
+}
