@@ -226,6 +226,9 @@ fn a_rule_is_shown_with_all_that_is_known_of_it() {
                  official test kit: ACP-AUTH-002\n\
                  checked by: (always watched), auth\n";
     assert_eq!((code, stdout.as_str()), (Some(0), known));
+    let (_, stdout, _) = ran(&["show", "TR-13"]);
+    let reason = "untestable: the suite speaks stdio; another transport is another suite\n";
+    assert!(stdout.ends_with(reason), "{stdout}");
     let (code, stdout, stderr) = ran(&["show", "framng"]);
     let near = "acp-conformance: \"framng\" is no rule and no case; there is framing\n";
     assert_eq!((code, &*stdout, &*stderr), (Some(2), "", near));

@@ -102,11 +102,9 @@ impl<'a> Cursor<'a> {
     pub(super) fn end(&self) -> Result<(), String> {
         if self.rest.is_empty() {
             Ok(())
-        } else if let Some(rules) = self.rest.strip_prefix('@') {
-            let rules = rules.trim();
-            Err(format!(
-                "behind `@` stand ids of rules, such as TR-1, and not {rules:?}"
-            ))
+        } else if self.rest.starts_with('@') {
+            let example = "a check ends with rules such as `@ TR-1`";
+            Err(format!("{:?} is too much: {example}", self.rest))
         } else {
             Err(format!("{:?} is too much", self.rest))
         }

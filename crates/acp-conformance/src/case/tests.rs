@@ -115,7 +115,11 @@ fn rules_that_are_written_otherwise_are_told() {
         ),
         (
             "exit 0 @ TR6",
-            "behind `@` stand ids of rules, such as TR-1, and not \"TR6\"",
+            "\"@ TR6\" is too much: a check ends with rules such as `@ TR-1`",
+        ),
+        (
+            "needs model @ TR-1",
+            "\"@ TR-1\" is too much: a check ends with rules such as `@ TR-1`",
         ),
     ] {
         let error = Case::parse("x", &format!("# x\n{line}")).unwrap_err();
