@@ -2,8 +2,11 @@
 //!
 #![doc = include_str!("../../../conformance/PROFILES.md")]
 
-use crate::model::{Candidates, Rules};
-use serde::Deserialize;
+use crate::{
+    model::{Candidates, Rules},
+    near::unknown,
+};
+use serde::{Deserialize, de::Error as _};
 use std::{collections::BTreeMap, env, fs, io, path::Path};
 
 /// An agent, and how to make it talk to the fake model.
@@ -274,10 +277,19 @@ impl Profile {
     /// # Errors
     /// It is no profile.
     pub fn parse(path: &str, text: &str) -> Result<Self, ProfileError> {
-        toml::from_str(text).map_err(|reason| ProfileError::Broken {
+        let broken = |reason| ProfileError::Broken {
             path: path.to_owned(),
             reason: Box::new(reason),
-        })
+        };
+        let profile: Self = toml::from_str(text).map_err(broken)?;
+        let no_tool = |lacked: &&String| !USUAL.contains(&lacked.as_str());
+        match profile.lacks.iter().find(no_tool) {
+            Some(lacked) => Err(broken(toml::de::Error::custom(format!(
+                "in `lacks`, {}",
+                unknown(lacked, "tool", USUAL)
+            )))),
+            None => Ok(profile),
+        }
     }
 
     /// What the fake model is to know of the agent.

@@ -26,9 +26,6 @@ fn every_profile_is_whole() {
         assert_eq!(profile.name, name);
         assert!(!profile.command.is_empty(), "{name} has no command");
         assert!(!profile.about.is_empty(), "{name} is about nothing");
-        for lacked in &profile.lacks {
-            assert!(USUAL.contains(&lacked.as_str()), "{name} lacks {lacked}");
-        }
         for file in &profile.files {
             let below = ["{HOME}/", "{CWD}/"]
                 .iter()
@@ -180,4 +177,12 @@ fn the_document_names_all_that_a_profile_can_say() {
 fn a_profile_need_not_say_what_it_is_about() {
     let profile = Profile::parse("x", "name = \"x\"\ncommand = [\"x\"]").unwrap();
     assert_eq!(profile.about, "");
+}
+
+#[test]
+fn a_tool_that_nobody_could_lack_is_told() {
+    let text = "name = \"x\"\ncommand = [\"x\"]\nlacks = [\"mcp\", \"shel\"]";
+    let broken = Profile::parse("x.toml", text).unwrap_err().to_string();
+    let meant = "in `lacks`, \"shel\" is no tool; there is shell";
+    assert!(broken.contains(meant), "{broken}");
 }
