@@ -23,6 +23,8 @@ pub struct Facts {
     pub keyless: bool,
     /// It has such tools.
     pub tools: Vec<Tool>,
+    /// It was seen to ask the model without any tools, and never with some.
+    pub offers_no_tools: bool,
 }
 
 impl Facts {

@@ -2,6 +2,7 @@
 
 mod checks;
 mod fixtures;
+mod log;
 mod models;
 mod processes;
 mod requests;
@@ -12,10 +13,12 @@ use crate::{
     Case, Line, Need, Step,
     case::Guard,
     facts::Facts,
+    model::{Exchange, FakeModel},
     outcome::{BEFORE, Check, Finding, Outcome, Ruling},
     pattern::{self, Captures},
     profile::Profile,
 };
+use serde_json::Value;
 use stage::Stage;
 use std::{path::PathBuf, time::Duration};
 
@@ -109,13 +112,24 @@ pub async fn play(case: &Case, agent: &Agent, options: &Options, facts: &Facts) 
     play_and_keep(case, agent, options, facts).await.0
 }
 
+/// What is left of a case besides its outcome.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// What was captured.
+    pub(crate) vars: Captures,
+    /// `initialize` got an answer, right or wrong.
+    pub(crate) is_answered: bool,
+    /// What it asked the model.
+    pub(crate) exchanges: Vec<Exchange>,
+}
+
 /// Play a case, and keep what was captured.
 pub(crate) async fn play_and_keep(
     case: &Case,
     agent: &Agent,
     options: &Options,
     facts: &Facts,
-) -> (Outcome, Captures) {
+) -> (Outcome, Kept) {
     let mut outcome = Outcome {
         case: case.name.clone(),
         purpose: case.purpose.clone(),
@@ -134,13 +148,13 @@ pub(crate) async fn play_and_keep(
                 result: Ruling::NotApplicable(missing.clone()),
             });
         }
-        return (outcome, Captures::new());
+        return (outcome, Kept::default());
     }
-    let mut stage = match Stage::new(agent, options).await {
+    let mut stage = match Stage::new(agent, options, facts).await {
         Ok(stage) => stage,
         Err(error) => {
             outcome.fault = Some(error);
-            return (outcome, Captures::new());
+            return (outcome, Kept::default());
         }
     };
     steps(case, facts, &mut stage, &mut outcome).await;
@@ -160,10 +174,27 @@ pub(crate) async fn play_and_keep(
             result: Ruling::Passed,
         });
     }
+    if outcome.fault.is_some() {
+        // Who knows what else it did to the agent.
+        outcome.checks.clear();
+    }
     outcome.took = stage.begun.elapsed();
     outcome.transcript = std::mem::take(&mut stage.log.entries);
     outcome.stderr = stage.stderr();
-    (outcome, std::mem::take(&mut stage.vars))
+    let initialize = stage.asked.get("initialize");
+    let is_answer = |value: &Value| {
+        let is_its = initialize.is_some_and(|asked| asked.id == value["id"]);
+        is_its && value.get("method").is_none()
+    };
+    let kept = Kept {
+        is_answered: stage.heard.iter().any(|heard| is_answer(&heard.value)),
+        vars: std::mem::take(&mut stage.vars),
+        exchanges: stage
+            .fake
+            .as_ref()
+            .map_or_else(Vec::new, FakeModel::exchanges),
+    };
+    (outcome, kept)
 }
 
 async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut Outcome) {
@@ -205,7 +236,7 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
                 continue;
             }
         }
-        let sent = stage.log.last_sent();
+        let sent = stage.sent();
         let found = |why: &str| Finding {
             line: line.number,
             step: line.text.clone(),
@@ -403,7 +434,7 @@ impl Stage<'_> {
 impl Line {
     /// Whether this variable must be there for the step. In patterns and texts it may be captured, or be no variable.
     pub(crate) fn uses(&self, name: &str) -> bool {
-        let in_json = |value: &serde_json::Value| {
+        let in_json = |value: &Value| {
             let text = value.to_string();
             pattern::names(&text).any(|found| found == name)
         };

@@ -16,7 +16,7 @@ use crate::{
     profile::Profile,
     requirements::{Requirements, Rule},
 };
-use clap::Args;
+use clap::{Args, builder::RangedU64ValueParser};
 use serde::Deserialize;
 use std::{
     collections::BTreeMap,
@@ -53,10 +53,10 @@ pub struct Scoreboard {
     #[arg(long, default_value = "python3")]
     python: PathBuf,
     /// Seconds to wait for a line.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
     /// How many cases are played at once.
-    #[arg(long)]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: Option<usize>,
 }
 
@@ -174,6 +174,9 @@ impl Scoreboard {
         let scratch = folder.parent().unwrap_or(&folder);
         let places = Places::new(scratch).map_err(|error| at(scratch, &error))?;
         let standing = match play_all(cases, &agent, &options, None, &over) {
+            Ok(Played {
+                stopped: Some(why), ..
+            }) => Standing::unable(profile, why),
             Ok(mut played) => {
                 let once = again(&mut played, cases, &agent, &options, &over)?;
                 Standing::of(profile, &played, &once, requirements, &places)

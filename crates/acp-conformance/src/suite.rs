@@ -18,10 +18,13 @@ pub struct Played {
     pub outcomes: Vec<Outcome>,
     /// How long it took.
     pub took: Duration,
+    /// Why the run ended before the cases, in words over several lines: the agent does not answer `initialize`.
+    pub stopped: Option<String>,
 }
 
 /// Play cases against an agent, `options.jobs` at once. `facts`: what is known of the agent already, else it
-/// is asked first. `over` is told of each case that is over, in the order in which they end.
+/// is asked first. If it does not answer then, only cases that do not begin so are played. `over` is told of each case
+/// that is over, in the order in which they end.
 ///
 /// # Errors
 /// The agent cannot be started, or no runtime can be made.
@@ -33,17 +36,28 @@ pub fn play_all(
     over: &(dyn Fn(&Outcome) + Sync),
 ) -> Result<Played, String> {
     let begun = Instant::now();
-    let facts = match facts {
-        Some(facts) => facts,
-        None => runtime()?.block_on(preflight(agent, options))?,
+    let (facts, mute) = match facts {
+        Some(facts) => (facts, None),
+        None => {
+            let preflight = runtime()?.block_on(preflight(agent, options))?;
+            (preflight.facts, preflight.mute)
+        }
     };
+    let begins = |case: &&Case| {
+        case.lines
+            .iter()
+            .any(|line| line.text.contains("initialize"))
+    };
+    let (unreached, cases): (Vec<&Case>, Vec<&Case>) = cases
+        .iter()
+        .partition(|case| mute.is_some() && begins(case));
     let next = AtomicUsize::new(0);
     let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(cases.iter().map(|_| None).collect());
     let work = || -> Result<(), String> {
         let runtime = runtime()?;
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(case) = cases.get(index) else {
+            let Some(case) = cases.get(index).copied() else {
                 return Ok(());
             };
             let outcome = runtime.block_on(play(case, agent, options, &facts));
@@ -62,10 +76,17 @@ pub fn play_all(
     let outcomes = outcomes
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
+    let mut outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
+    let mut stopped = None;
+    if let Some(mute) = mute.filter(|_| !unreached.is_empty() || cases.is_empty()) {
+        stopped = Some(mute.why.clone());
+        outcomes.push(mute.outcome(&unreached));
+    }
     Ok(Played {
         facts,
-        outcomes: outcomes.into_iter().flatten().collect(),
+        outcomes,
         took: begun.elapsed(),
+        stopped,
     })
 }
 

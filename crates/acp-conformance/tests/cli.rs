@@ -80,6 +80,95 @@ fn a_report_takes_the_place_of_what_was_there() {
 }
 
 #[test]
+fn a_report_that_is_not_written_leaves_no_file() {
+    let folder = folder();
+    let report = folder.path().join("report");
+    let (code, ..) = ran(&["run", "--agent", "/no/such", "--output", path(&report)]);
+    assert_eq!((code, report.exists()), (Some(2), false));
+    let case = folder.path().join("ends.case");
+    let output = ["--output", path(&report), "--format", "json"];
+    let (code, ..) = ran(&[&["run", path(&case), "--agent", MUTE], &output[..]].concat());
+    assert_eq!((code, report.exists()), (Some(0), true));
+}
+
+#[test]
+fn a_case_at_fault_costs_no_other_its_verdict() {
+    let folder = folder();
+    let wrong = "# It is wrong.\nstart\nmark @ RPC-12\nstart\n";
+    fs::write(folder.path().join("wrong.case"), wrong).expect("a case");
+    let run = [
+        "run",
+        path(folder.path()),
+        "--agent",
+        MUTE,
+        "--format",
+        "json",
+    ];
+    let (code, stdout, stderr) = ran(&run);
+    let fault = "the case wrong is at fault itself: line 4: an agent runs already";
+    assert!(stderr.contains(fault), "{stderr}");
+    assert_eq!(code, Some(2));
+    let report: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    let verdict = |id: &str| {
+        let mut rules = report["rules"].as_array().expect("rules").iter();
+        rules
+            .find(|rule| rule["id"] == id)
+            .map(|rule| rule["verdict"].clone())
+    };
+    assert_eq!(verdict("TR-6"), Some("pass".into()));
+    assert_eq!(verdict("RPC-12"), Some("unchecked".into()));
+}
+
+#[test]
+fn a_command_in_the_place_of_cases_is_told_where_it_goes() {
+    let why = |said: &str, line: &str| {
+        format!(
+            "acp-conformance: {said} is no case; an agent's command goes behind `--`: acp-conformance run -- {line}\n"
+        )
+    };
+    let (code, _, stderr) = ran(&["run", "python3", "/x/agent.py"]);
+    assert_eq!(
+        (code, stderr),
+        (Some(2), why("python3", "python3 /x/agent.py"))
+    );
+    let (code, _, stderr) = ran(&["run", "--agent", "python3", "agent.py"]);
+    assert_eq!(
+        (code, stderr),
+        (Some(2), why("agent.py", "python3 agent.py"))
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_what_is_not_there_is_told() {
+    let folder = folder();
+    let run = ["run", path(folder.path()), "--agent", MUTE];
+    for option in ["--jobs", "--patience"] {
+        let (code, _, stderr) = ran(&[&run[..], &[option, "0"]].concat());
+        assert!(stderr.contains("0 is not in 1.."), "{stderr}");
+        assert_eq!(code, Some(2));
+    }
+    let (code, _, stderr) = ran(&[&run[..], &["--pass", "NO_SUCH_VARIABLE,PATH"]].concat());
+    let why = "acp-conformance: warning: --pass NO_SUCH_VARIABLE: there is no such variable\n";
+    assert_eq!((code, stderr.as_str()), (Some(0), why));
+}
+
+#[test]
+fn the_mutations_need_no_folder_of_cases() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-conformance"));
+    command.args(["mutations", "--agent", "false", "--only", "banner"]);
+    let output = command
+        .current_dir(folder.path())
+        .output()
+        .expect("the runner");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    // So far it comes: this agent cannot be broken.
+    let why = "acp-conformance: the agent does not answer `initialize`: ";
+    assert!(stderr.starts_with(why), "{stderr}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn what_is_expected_and_chosen_is_looked_up_in_the_whole_table() {
     let folder = folder();
     let expected = folder.path().join("expected");

@@ -2,7 +2,7 @@
 //! tool and takes it back, or that was told of the server it belongs to, has no such excuse.
 
 use acp_conformance::{
-    Agent, Case, Facts, Options, Ruling, case::Tool, play_all, profile::Profile,
+    Agent, Case, Facts, Options, Ruling, case::Tool, embedded, play_all, profile::Profile,
 };
 
 /// Takes each line for the tools to offer, asks the model once with them, and says so.
@@ -18,6 +18,64 @@ done
 "#;
 const PLAN: &str = r#"[{"type": "function", "function": {"name": "plan", "parameters": {}}}]"#;
 const ELSE: &str = r#"[{"type": "function", "function": {"name": "else", "parameters": {}}}]"#;
+
+/// Speaks just enough of the protocol, and asks the model about the long work only, with a tool that is no shell.
+const BUSY: &str = r#"
+say() { echo "{\"jsonrpc\":\"2.0\",$1}"; }
+while read -r line; do
+    id=${line#*\"id\":}
+    id=${id%%[,\}]*}
+    case $line in
+    *'"initialize"'*) say "\"id\":$id,\"result\":{\"protocolVersion\":1}" ;;
+    *'"session/new"'*) say "\"id\":$id,\"result\":{\"sessionId\":\"s\"}" ;;
+    *'"session/prompt"'* | *'"session/cancel"'*)
+        say '"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I"}}}'
+        case $line in *long*) echo 'ELSE' | bash -c "$ASKS" >/dev/null ;; esac
+        ;;
+    esac
+done
+"#;
+
+#[test]
+fn an_agent_without_a_shell_comes_to_the_end_of_the_case_of_those_who_leave() {
+    let profile = "name = 'a'\nabout = 'b'\ncommand = []\napi = 'openai-chat'\n\
+        environment.MODEL = '{BASE}'\nenvironment.ASKS = '''\nASKING'''";
+    let profile = profile.replace("ASKING", &AGENT.replace("\"go\\", "\"Do the long work\\"));
+    let script = BUSY.replace("ELSE", ELSE);
+    let agent = Agent {
+        command: ["bash", "-c", &script].map(str::to_owned).to_vec(),
+        profile: Some(Profile::parse("test", &profile).expect("a profile")),
+        ..Agent::default()
+    };
+    let facts = Facts {
+        model: true,
+        tools: vec![Tool::Shell],
+        ..Facts::default()
+    };
+    let mut cases = embedded::cases().expect("the cases");
+    cases.retain(|case| case.name == "leaving-busy");
+    let played = play_all(&cases, &agent, &Options::default(), Some(facts), &|_| ());
+    let outcome = played.expect("a runtime").outcomes.remove(0);
+    assert_eq!((outcome.fault, outcome.broken), (None, None));
+    let of = |rule: &str| -> Vec<Ruling> {
+        let checks = outcome.checks.iter();
+        let its = checks.filter(|check| check.rule == rule && check.line > 0);
+        its.map(|check| check.result.clone()).collect()
+    };
+    let why = "the agent offered the model no tool that runs commands";
+    let without = Ruling::NotApplicable(why.to_owned());
+    let passed = || Ruling::Passed;
+    let all = [
+        passed(),
+        passed(),
+        passed(),
+        passed(),
+        without.clone(),
+        without,
+    ];
+    assert_eq!(of("TR-6"), all, "{:#?}", outcome.transcript);
+    assert_eq!(of("TR-11"), [passed(), passed()]);
+}
 
 /// What came of each rule that the case cites, against an agent of which its profile says that it has all tools.
 fn rulings(case: &str) -> Vec<(String, &'static str, String)> {

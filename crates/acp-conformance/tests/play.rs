@@ -164,8 +164,13 @@ fn an_answer_of_the_wrong_shape_is_blamed_for_that_and_nothing_else() {
 
 #[test]
 fn an_agent_that_ends_or_ends_wrongly_is_caught() {
-    let ended = "the agent ended its output";
+    let ended = "the agent ended: exit status: 0";
     assert_eq!(failed("exit 0", "start\n< {}"), one("", 3, ended));
+    let ended = "the agent ended: signal: 9 (SIGKILL)";
+    assert_eq!(failed("kill -9 $$", "start\n<* {}"), one("", 3, ended));
+    let closed = "the agent closed its output";
+    let script = "exec >&-; sleep 1000";
+    assert_eq!(failed(script, "start\n< {}"), one("", 3, closed));
     let code = failed("exit 3", "start\nexit 0 @ A-1");
     let why = "the agent ended with exit status: 3";
     assert_eq!(code, one("A-1", 3, why));
@@ -287,7 +292,7 @@ fn what_is_always_watched_is_part_of_the_outcome() {
     assert_eq!(
         watched,
         [
-            ("A-2", "the agent ended its output", None),
+            ("A-2", "the agent ended: exit status: 0", None),
             ("TR-3", "it is no message", Some("starting")),
             ("RPC-12", "_y 102 was never answered", None),
         ]
@@ -365,6 +370,81 @@ fn all_that_was_said_is_kept() {
             (Kind::Note, "the agent ended: exit status: 0"),
         ]
     );
+}
+
+/// All notes of a transcript.
+fn notes(outcome: &Outcome) -> Vec<&str> {
+    let notes = outcome.transcript.iter();
+    let notes = notes.filter(|entry| entry.kind == Kind::Note);
+    notes.map(|entry| entry.text.as_str()).collect()
+}
+
+#[test]
+fn how_an_agent_ended_that_nobody_told_to_is_in_the_transcript() {
+    let crashed = outcome("read a; exit 7", "start\ncall _x {} -> {} @ A-1");
+    assert_eq!(
+        notes(&crashed),
+        ["started sh", "the agent ended: exit status: 7"]
+    );
+    // Its child holds its stdout open, and it is gone before it can be heard that it is.
+    let script = "sleep 1000 & echo '{}'; exit 7";
+    let left = outcome(script, "start\n< {}\nwithin 300 < {} @ A-1");
+    assert_eq!(
+        notes(&left),
+        ["started sh", "the agent ended: exit status: 7"]
+    );
+    let again = outcome(
+        "read a; exit 7",
+        "start\ntell _x {}\nexit 7\nstart\nexit any",
+    );
+    let notes = notes(&again);
+    let ended = notes
+        .iter()
+        .filter(|note| note.starts_with("the agent ended"));
+    assert_eq!(ended.count(), 2, "{notes:?}");
+}
+
+#[test]
+fn what_an_agent_went_at_is_what_it_had_not_answered() {
+    let answers = "answer() { read a; echo '{\"jsonrpc\":\"2.0\",\"id\":'$1',\"result\":{}}'; }";
+    let sent = |script: &str, case: &str| -> Vec<String> {
+        let outcome = outcome(&format!("{answers}; {script}"), case);
+        let found = outcome.findings().map(|(_, finding)| finding.sent.clone());
+        found
+            .map(|sent| sent.expect("something was sent"))
+            .collect()
+    };
+    let odd = "{\"jsonrpc\": \"2.0\", \"id\": 5, \"method\": \"odd\"}";
+    let case = format!("start\ncall _x {{}} -> {{}}\n>! {odd}\nprobe @ A-1");
+    let script = "answer 101; read odd; read probe; exit 3";
+    assert_eq!(sent(script, &case), [odd, odd]);
+    // Of the probe nobody can say so if the agent has answered all that came before.
+    let case = format!("start\n>! {odd}\nprobe @ A-1");
+    let probe = "_acp_conformance/probe";
+    let probes = sent("answer 5; read probe; exit 3", &case);
+    assert!(probes.iter().all(|sent| sent.contains(probe)), "{probes:?}");
+    assert_eq!(probes.len(), 2);
+}
+
+#[test]
+fn what_no_terminal_shows_is_shown() {
+    let outcome = outcome("cat >/dev/null", "start\n>raw \"{}\\r\\x1b\\n\"\nexit 0");
+    let mut sent = outcome
+        .transcript
+        .iter()
+        .filter(|entry| entry.kind == Kind::Sent);
+    assert_eq!(
+        sent.next().map(|entry| entry.text.as_str()),
+        Some("{}\\r\\u{1b}\n")
+    );
+}
+
+#[test]
+fn an_answer_that_nearly_fits_is_named() {
+    let script = r#"read a; echo '{"jsonrpc":"2.0","id":"101","result":{}}'; cat >/dev/null"#;
+    let why = "nothing fitting came in 300 ms; an answer with the id \"101\" came, a string, and not the number 101";
+    let case = "start\nwithin 300 call _x {} -> {} @ A-1";
+    assert_eq!(failed(script, case), one("A-1", 3, why));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use acp_conformance::scratch::{self, Scratch};
 use anyhow::{Context, Result};
 use std::{
-    io,
+    io::{self, IsTerminal, Write},
     os::unix::process::CommandExt,
     path::Path,
     process::{Child, Command, Stdio, exit},
@@ -66,14 +66,21 @@ fn end_on_signals() -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     drop(within);
     thread::spawn(move || {
-        let kind = runtime.block_on(async {
+        let (kind, name) = runtime.block_on(async {
             tokio::select! {
-                _ = hangup.recv() => SignalKind::hangup(),
-                _ = interrupt.recv() => SignalKind::interrupt(),
-                _ = terminate.recv() => SignalKind::terminate(),
+                _ = hangup.recv() => (SignalKind::hangup(), "SIGHUP"),
+                _ = interrupt.recv() => (SignalKind::interrupt(), "SIGINT"),
+                _ = terminate.recv() => (SignalKind::terminate(), "SIGTERM"),
             }
         });
         scratch::close();
+        // Who has closed stderr does not want to know.
+        let mut stderr = io::stderr();
+        let end = if stderr.is_terminal() { "\n" } else { "" };
+        let _ = writeln!(
+            stderr,
+            "{end}acp-conformance: ended by {name}; no report was written"
+        );
         exit(128 + kind.as_raw_value());
     });
     Ok(())

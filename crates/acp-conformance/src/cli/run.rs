@@ -16,7 +16,7 @@ use acp_conformance::{
     verdict::{Measure, expected_failures, judge},
 };
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
 use std::{
     collections::BTreeSet,
     fs::{self, File, OpenOptions},
@@ -55,10 +55,10 @@ pub(crate) struct Run {
     #[arg(long, short)]
     output: Option<PathBuf>,
     /// How many cases are played at once; else one for each core.
-    #[arg(long)]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: Option<usize>,
     /// Seconds to wait for a line of the agent.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
     /// Milliseconds to wait for what should not come.
     #[arg(long, default_value_t = 150)]
@@ -91,6 +91,7 @@ enum Format {
 /// Whether the agent keeps the rules.
 pub(crate) fn run(run: &Run) -> Result<bool> {
     let mut requirements = requirements()?;
+    no_command(run)?;
     let all = cases(&run.cases, &requirements)?;
     let expected = expected(run, &requirements)?;
     let is_part = is_part(run, &requirements);
@@ -120,11 +121,36 @@ pub(crate) fn run(run: &Run) -> Result<bool> {
     }
     let report = Report::new(tested(run, &agent, &played), &measure, &verdicts, &played);
     write(run.format, output, &report)?;
+    if let Some(why) = &played.stopped {
+        say(why);
+        return Ok(false);
+    }
     // The others are told of all the same.
     if let Some((case, fault)) = report.faults().next() {
         bail!("the case {case} is at fault itself: {fault}");
     }
     Ok(report.is_kept())
+}
+
+fn say(text: &str) {
+    // Who has closed stderr does not want to know.
+    let _ = writeln!(io::stderr(), "acp-conformance: {}", report::lines(text));
+}
+
+/// Who forgets what comes before an agent's command, or the quotes around it, names its words as cases.
+fn no_command(run: &Run) -> Result<()> {
+    let is_case =
+        |path: &PathBuf| path.is_dir() || path.extension().is_some_and(|end| end == "case");
+    let Some(first) = run.cases.iter().find(|path| !is_case(path)) else {
+        return Ok(());
+    };
+    let words = run.cases.iter().map(|path| path.display().to_string());
+    let words: Vec<String> = run.agent.iter().cloned().chain(words).collect();
+    bail!(
+        "{} is no case; an agent's command goes behind `--`: acp-conformance run -- {}",
+        first.display(),
+        words.join(" ")
+    )
 }
 
 /// Whether single cases are named: then there are others.
@@ -198,6 +224,15 @@ fn agent(run: &Run) -> Result<Agent> {
     if command.is_empty() && profile.is_none() {
         bail!("say which agent: --agent \"COMMAND\", --profile NAME, or -- COMMAND");
     }
+    for name in run
+        .pass
+        .iter()
+        .filter(|name| std::env::var_os(name).is_none())
+    {
+        say(&format!(
+            "warning: --pass {name}: there is no such variable"
+        ));
+    }
     Ok(Agent {
         command,
         profile,
@@ -226,14 +261,19 @@ fn tested(run: &Run, agent: &Agent, played: &Played) -> Tested {
     }
 }
 
-/// A file to be written later: until then it is as it was.
-fn opened(path: &Path) -> Result<(File, &Path)> {
+/// A file to be written later: until then it is as it was, or is not there.
+fn opened(path: &Path) -> Result<(Option<File>, &Path)> {
     let mut options = OpenOptions::new();
+    let is_new = !path.exists();
     let file = options.write(true).create(true).truncate(false).open(path);
-    Ok((file.with_context(|| path.display().to_string())?, path))
+    let file = file.with_context(|| path.display().to_string())?;
+    if is_new {
+        fs::remove_file(path).with_context(|| path.display().to_string())?;
+    }
+    Ok(((!is_new).then_some(file), path))
 }
 
-fn write(format: Format, output: Option<(File, &Path)>, report: &Report) -> Result<()> {
+fn write(format: Format, output: Option<(Option<File>, &Path)>, report: &Report) -> Result<()> {
     let text = match format {
         Format::Pretty if output.is_none() => report::pretty(report, colours(&io::stdout())),
         Format::Pretty => report::pretty(report, Colours::Off),
@@ -244,7 +284,11 @@ fn write(format: Format, output: Option<(File, &Path)>, report: &Report) -> Resu
     };
     match output {
         Some((file, path)) => {
-            overwrite(file, text.as_bytes()).with_context(|| path.display().to_string())
+            let written = match file {
+                Some(file) => overwrite(file, text.as_bytes()),
+                None => fs::write(path, text),
+            };
+            written.with_context(|| path.display().to_string())
         }
         None => io::stdout().write_all(text.as_bytes()).context("stdout"),
     }

@@ -1,8 +1,8 @@
 //! command: `acp-conformance mutations`.
 
 use super::{Expected, Plan, Row, Table, mutations};
-use crate::{Agent, Case, Options, faults, near::unknown, profile::Profile};
-use clap::{Args, ValueEnum};
+use crate::{Agent, Case, Options, embedded, faults, near::unknown, profile::Profile};
+use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,16 +27,16 @@ pub struct Mutations {
     #[arg(long)]
     near: bool,
     /// How many cases are played at once.
-    #[arg(long)]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: Option<usize>,
-    /// The folder of the cases.
-    #[arg(long, default_value = "conformance/cases")]
-    cases: PathBuf,
+    /// The folder of the cases, if not those that come along are played.
+    #[arg(long)]
+    cases: Option<PathBuf>,
     /// Seconds to wait for a line of the right agent.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
     /// Milliseconds to wait for a line of a broken one; what comes out wrong is tried again with more.
-    #[arg(long, default_value_t = 2000)]
+    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
     hurry: u64,
     /// What is printed.
     #[arg(long, value_enum, default_value_t = Format::Markdown)]
@@ -102,7 +102,7 @@ impl Mutations {
             ..usual
         };
         let plan = Plan {
-            cases: &cases(&self.cases)?,
+            cases: &cases(self.cases.as_deref())?,
             agent: &agent,
             proxy: &proxy()?,
             options: &options,
@@ -132,7 +132,10 @@ fn line(row: &Row) -> String {
     }
 }
 
-fn cases(folder: &Path) -> Result<Vec<Case>, String> {
+fn cases(folder: Option<&Path>) -> Result<Vec<Case>, String> {
+    let Some(folder) = folder else {
+        return embedded::cases().map_err(|error| error.to_string());
+    };
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut files = Vec::new();
     for entry in entries {

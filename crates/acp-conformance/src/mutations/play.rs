@@ -72,7 +72,11 @@ pub fn mutations(
     let no_folder = |error| format!("no folder to write to: {error}");
     let scratch = Scratch::present().map_err(no_folder)?;
     let folder = scratch.case().map_err(no_folder)?;
-    let facts = play_all(&[], &plan.through(&[]), plan.options, None, &|_| ())?.facts;
+    let asked = play_all(&[], &plan.through(&[]), plan.options, None, &|_| ())?;
+    if let Some(why) = asked.stopped {
+        return Err(why);
+    }
+    let facts = asked.facts;
     let mut heard = without_fault(plan, &facts, folder.path())?;
     let wanted = |fault: &&Fault| plan.only.is_empty() || plan.only.iter().any(|n| n == fault.name);
     let tried: Vec<_> = faults::all()

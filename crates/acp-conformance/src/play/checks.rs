@@ -2,7 +2,7 @@
 
 use super::{
     Miss,
-    stage::{Heard, Stage},
+    stage::{Heard, Silence, Stage},
 };
 use crate::{
     case::{Range, Voice},
@@ -29,10 +29,10 @@ impl Stage<'_> {
                     Err(why) => nearest = format!("; the last line: {why}"),
                 },
                 Err(silence) => {
-                    let Miss::Nothing(why) = self.silence(&silence) else {
-                        return Err(self.silence(&silence));
-                    };
-                    return Err(Miss::Nothing(why + &nearest));
+                    return Err(match (self.silence(&silence), silence) {
+                        (Miss::Nothing(why), Silence::Patience) => Miss::Nothing(why + &nearest),
+                        (miss, Silence::Patience | Silence::Ended | Silence::NotStarted) => miss,
+                    });
                 }
             }
         }

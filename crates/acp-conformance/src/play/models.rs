@@ -3,7 +3,7 @@
 use super::{Miss, stage::Stage};
 use crate::{
     case::{Need, Range},
-    model::{Answer, FakeModel, Fate},
+    model::{Answer, FakeModel, Fate, Role},
     pattern::fill_text,
 };
 use serde_json::Value;
@@ -46,7 +46,9 @@ impl Stage<'_> {
         let text = fill_text(text, &self.vars);
         let conversation = self.fake()?.conversation();
         let Some(last) = conversation.last() else {
-            return Err(Miss::wrong("the model was not asked anything"));
+            return Err(Miss::wrong(
+                self.but_for_side("the model was not asked anything")?,
+            ));
         };
         match (holds(&last.body, &text), has) {
             (true, true) | (false, false) => Ok(()),
@@ -60,9 +62,25 @@ impl Stage<'_> {
         if range.holds(asked) {
             return Ok(());
         }
-        Err(Miss::wrong(format!(
-            "the model was asked {asked} times, not {range}"
-        )))
+        let why = format!("the model was asked {asked} times, not {range}");
+        Err(Miss::wrong(self.but_for_side(&why)?))
+    }
+
+    /// It may have been asked without tools.
+    fn but_for_side(&self, why: &str) -> Result<String, Miss> {
+        let exchanges = self.fake()?.exchanges();
+        let has_side = exchanges.iter().any(|exchange| {
+            let asked = exchange.asked.as_ref();
+            exchange.role == Role::Side && asked.is_some_and(|asked| asked.offered.is_empty())
+        });
+        Ok(if has_side {
+            format!(
+                "{why}; a request came without tools and was taken for a side request (a title, a summary): set \
+                 offers_tools = false in the profile, under [requests], if the agent never offers tools"
+            )
+        } else {
+            why.to_owned()
+        })
     }
 
     pub(super) fn dropped(&self) -> Result<(), Miss> {

@@ -96,6 +96,7 @@ impl Stage<'_> {
         self.is_logged_in = false;
         self.is_forced = false;
         self.is_silent = false;
+        self.ending = None;
         self.asked_before = self
             .fake
             .as_ref()
@@ -134,9 +135,12 @@ impl Stage<'_> {
             (false, false) => Ending::Eof,
         };
         self.judge_end(ending);
-        match status {
-            Some(status) => self.log.note(format!("the agent ended: {status}")),
-            None => self.log.note("the agent did not end and was killed"),
+        let ending = match status {
+            Some(status) => format!("the agent ended: {status}"),
+            None => "the agent did not end and was killed".to_owned(),
+        };
+        if self.ending.take().as_ref() != Some(&ending) {
+            self.log.note(ending);
         }
         // What it left behind in its group lives on: `orphans none` looks, and the end of the case clears up.
         self.ended.push(process);

@@ -2,7 +2,8 @@
 
 use super::{
     Miss,
-    stage::{Asked, Stage},
+    log::PROBE,
+    stage::{Asked, Silence, Stage},
 };
 use crate::{
     case::{Content, Expect, Permission},
@@ -79,8 +80,25 @@ impl Stage<'_> {
             match self.next().await {
                 Ok(index) if is_answer(&self.heard[index].value) => return Ok(index),
                 Ok(_) => {}
-                Err(silence) => return Err(self.silence(&silence)),
+                Err(silence) => return Err(self.silence_for(&silence, &id, from)),
             }
+        }
+    }
+
+    /// What is missing is the answer to this request; one that is nearly that may have come.
+    fn silence_for(&self, silence: &Silence, id: &Value, from: usize) -> Miss {
+        let number = id.to_string();
+        let is_near = |value: &&Value| {
+            let found = value["id"].as_str();
+            value.get("method").is_none() && found == Some(&number)
+        };
+        let mut heard = self.heard[from..].iter().map(|heard| &heard.value);
+        match (self.silence(silence), heard.find(is_near)) {
+            (Miss::Nothing(why), Some(near)) => Miss::Nothing(format!(
+                "{why}; an answer with the id {} came, a string, and not the number {id}",
+                near["id"]
+            )),
+            (miss, _) => miss,
         }
     }
 
@@ -262,8 +280,7 @@ impl Stage<'_> {
 
     pub(super) async fn probe(&mut self) -> Result<(), Miss> {
         let params = json!({});
-        self.call("_acp_conformance/probe", params, "_probe", false, false)
-            .await?;
+        self.call(PROBE, params, "_probe", false, false).await?;
         self.answer_to("_probe").await.map(drop)
     }
 

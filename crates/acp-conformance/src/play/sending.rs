@@ -6,7 +6,6 @@ use super::{
 };
 use crate::{
     official::{Part, Side, official},
-    outcome::Kind,
     pattern::{fill_line, fill_text},
 };
 use serde_json::Value;
@@ -43,7 +42,7 @@ impl Stage<'_> {
     }
 
     async fn send(&mut self, line: &str, more: bool) -> Result<(), Miss> {
-        self.log.add(Kind::Sent, line);
+        self.log.sent(line);
         self.told(line.as_bytes());
         self.told(b"\n");
         self.held.extend_from_slice(line.as_bytes());
@@ -56,7 +55,7 @@ impl Stage<'_> {
             Ok(text) => fill_text(text, &self.vars).into_bytes(),
             Err(_) => bytes.to_vec(),
         };
-        self.log.add(Kind::Sent, &String::from_utf8_lossy(&bytes));
+        self.log.sent(&String::from_utf8_lossy(&bytes));
         self.told(&bytes);
         self.held.extend_from_slice(&bytes);
         if more { Ok(()) } else { self.flush().await }
@@ -125,7 +124,11 @@ impl Stage<'_> {
         };
         match timeout(self.patience, writes.send(bytes)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Miss::Nothing("the agent has closed its stdin".to_owned())),
+            Ok(Err(_)) => {
+                self.note_end().await;
+                let why = "the agent has closed its stdin".to_owned();
+                Err(Miss::Nothing(self.ending.clone().unwrap_or(why)))
+            }
             Err(_) => Err(Miss::Nothing("the agent does not read".to_owned())),
         }
     }

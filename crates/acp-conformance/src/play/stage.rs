@@ -1,11 +1,15 @@
 //! Stage: where a case is played: its folders, its agent, and all that was said.
 
-use super::{Agent, Miss, Options, models::holds};
+use super::{
+    Agent, Facts, Miss, Options,
+    log::{Log, shown},
+    models::holds,
+};
 use crate::{
     deep,
     model::{FakeModel, Tool},
     oracle::{Ending, Oracle, Violation},
-    outcome::{Entry, Finding, Kind},
+    outcome::{Finding, Kind},
     pattern::{Captures, fill_text},
     peer::{
         client::Client,
@@ -24,9 +28,10 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
+use tokio::time::timeout;
 
-/// So much of a line is shown. Unit: characters.
-const SHOWN: usize = 4000;
+/// How long an agent whose output is over may take to end: so that it is known how it ended.
+const ENDING: Duration = Duration::from_millis(500);
 
 /// Where a case is played.
 pub(super) struct Stage<'a> {
@@ -92,6 +97,8 @@ pub(super) struct Stage<'a> {
     pub(super) is_forced: bool,
     /// The agent's output has ended.
     pub(super) is_silent: bool,
+    /// How it ended, in words, though nobody had told it to.
+    pub(super) ending: Option<String>,
 }
 
 /// A line of the agent.
@@ -125,7 +132,11 @@ pub(super) enum Silence {
 }
 
 impl<'a> Stage<'a> {
-    pub(super) async fn new(agent: &'a Agent, options: &'a Options) -> Result<Self, String> {
+    pub(super) async fn new(
+        agent: &'a Agent,
+        options: &'a Options,
+        facts: &Facts,
+    ) -> Result<Self, String> {
         let no_folder = |error: std::io::Error| format!("no folder for a case: {error}");
         let scratch = Scratch::present().map_err(no_folder)?;
         let top = scratch.case().map_err(no_folder)?;
@@ -144,11 +155,12 @@ impl<'a> Stage<'a> {
         let mut vars: Captures = vars.into_iter().collect();
         let fake = match &agent.profile {
             None => None,
-            Some(profile) => Some(
-                FakeModel::start(profile.rules())
-                    .await
-                    .map_err(|error| format!("no fake model: {error}"))?,
-            ),
+            Some(profile) => {
+                let mut rules = profile.rules();
+                rules.offers_tools &= !facts.offers_no_tools;
+                let fake = FakeModel::start(rules).await;
+                Some(fake.map_err(|error| format!("no fake model: {error}"))?)
+            }
         };
         if let Some(fake) = &fake {
             vars.insert("MODEL".to_owned(), fake.base().into());
@@ -211,6 +223,7 @@ impl<'a> Stage<'a> {
             begun_line: Vec::new(),
             is_forced: false,
             is_silent: false,
+            ending: None,
         })
     }
 
@@ -256,6 +269,7 @@ impl<'a> Stage<'a> {
                 Some(spoken) => spoken,
                 None => {
                     self.is_silent = true;
+                    self.note_end().await;
                     return Err(Silence::Ended);
                 }
             },
@@ -272,12 +286,33 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
+    /// The agent seems to be gone, though nobody has told it to go: how it ended.
+    pub(super) async fn note_end(&mut self) {
+        let is_asked = self.is_forced || self.ending.is_some();
+        let Some(process) = self
+            .process
+            .as_mut()
+            .filter(|process| process.is_open() && !is_asked)
+        else {
+            return;
+        };
+        let ending = match timeout(ENDING, process.ended()).await {
+            Ok(Ok(status)) => format!("the agent ended: {status}"),
+            Ok(Err(_)) | Err(_) => "the agent closed its output".to_owned(),
+        };
+        self.log.note(&ending);
+        self.ending = Some(ending);
+    }
+
     async fn take_in(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
         let value = deep::read(line).unwrap_or_default();
         let entry = self.log.add(Kind::Came, &text);
         let violations = self.oracle.heard(line);
         self.violated(violations, Some((&text, entry)));
+        if value.get("method").is_none() {
+            self.log.answered(&value["id"]);
+        }
         let replies = self.client.asked(&value);
         let is_bent = self.oracle.is_bent();
         self.heard.push(Heard {
@@ -320,7 +355,7 @@ impl<'a> Stage<'a> {
             let finding = Finding {
                 line: self.at,
                 step: "(always watched)".to_owned(),
-                sent: self.log.last_sent(),
+                sent: self.sent(),
                 came: came.map(|(text, _)| shown(text)),
                 why: violation.why,
                 entry: came.map(|(_, entry)| entry),
@@ -377,13 +412,24 @@ impl<'a> Stage<'a> {
         let _ = self.write(format!("{text}\n").into_bytes()).await;
     }
 
+    /// What was sent before something was wrong: if the agent is gone, what it went at.
+    pub(super) fn sent(&self) -> Option<String> {
+        match self.ending {
+            None => self.log.last_sent(),
+            Some(_) => self.log.unanswered(),
+        }
+    }
+
     /// What a step says that got no line.
     pub(super) fn silence(&self, silence: &Silence) -> Miss {
         Miss::Nothing(match silence {
             Silence::Patience => {
                 format!("nothing fitting came in {} ms", self.patience.as_millis())
             }
-            Silence::Ended => "the agent ended its output".to_owned(),
+            Silence::Ended => {
+                let ending = self.ending.as_deref();
+                ending.unwrap_or("the agent ended its output").to_owned()
+            }
             Silence::NotStarted => return Miss::Fault("no agent has been started".to_owned()),
         })
     }
@@ -415,6 +461,13 @@ impl<'a> Stage<'a> {
             if self.is_silent && process.is_open() && !self.is_forced {
                 self.judge_end(Ending::Unasked);
             }
+            // A child that it left behind may hold its stdout open.
+            if self.ending.is_none()
+                && process.has_ended()
+                && let Ok(status) = process.ended().await
+            {
+                self.log.note(format!("the agent ended: {status}"));
+            }
             process.kill();
             // So that nothing of it is left, not even its entry in the table of processes.
             let _ = process.ended().await;
@@ -424,45 +477,5 @@ impl<'a> Stage<'a> {
         end(&marked(&self.mark_of_processes));
         // A case that was cut off by a signal says nothing.
         drop(beginning());
-    }
-}
-
-/// So much of a line as a person would read.
-fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
-        None => text.to_owned(),
-    }
-}
-
-/// What happened, in order.
-#[derive(Default)]
-pub(super) struct Log {
-    pub(super) entries: Vec<Entry>,
-    begun: Option<Instant>,
-    sent: Option<usize>,
-}
-
-impl Log {
-    pub(super) fn add(&mut self, kind: Kind, text: &str) -> usize {
-        let begun = *self.begun.get_or_insert_with(Instant::now);
-        if kind == Kind::Sent {
-            self.sent = Some(self.entries.len());
-        }
-        self.entries.push(Entry {
-            at: begun.elapsed(),
-            kind,
-            text: shown(text),
-        });
-        self.entries.len() - 1
-    }
-
-    pub(super) fn note(&mut self, text: impl AsRef<str>) {
-        self.add(Kind::Note, text.as_ref());
-    }
-
-    pub(super) fn last_sent(&self) -> Option<String> {
-        let entry = self.sent.and_then(|sent| self.entries.get(sent))?;
-        Some(entry.text.clone())
     }
 }

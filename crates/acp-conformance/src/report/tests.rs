@@ -88,6 +88,7 @@ fn report_on(rules: &str, outcome: Outcome, expected: &[&str], strict: bool) -> 
     let outcomes = [outcome];
     let verdicts = judge(&requirements, &outcomes, &expected);
     let played = Played {
+        stopped: None,
         facts: Facts::default(),
         outcomes: outcomes.to_vec(),
         took: Duration::from_millis(1500),

@@ -211,6 +211,7 @@ mod tests {
         };
         let initialize = serde_json::json!({"agentInfo": {"name": "X", "version": "2"}});
         let played = Played {
+            stopped: None,
             facts: Facts {
                 initialize,
                 ..Facts::default()
