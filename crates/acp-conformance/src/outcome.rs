@@ -15,6 +15,8 @@ pub struct Outcome {
     pub broken: Option<Finding>,
     /// A fault of the case or of the runner itself: then nothing is said about the agent.
     pub fault: Option<String>,
+    /// How the agent's process ended, if it did so though nobody had told it to.
+    pub died: Option<String>,
     /// All that was said.
     pub transcript: Vec<Entry>,
     /// What the agent wrote to stderr: the beginning.

@@ -136,6 +136,7 @@ pub(crate) async fn play_and_keep(
         checks: Vec::new(),
         broken: None,
         fault: None,
+        died: None,
         transcript: Vec::new(),
         stderr: String::new(),
         took: Duration::ZERO,
@@ -181,6 +182,7 @@ pub(crate) async fn play_and_keep(
     outcome.took = stage.begun.elapsed();
     outcome.transcript = std::mem::take(&mut stage.log.entries);
     outcome.stderr = stage.stderr();
+    outcome.died = stage.died.take();
     let initialize = stage.asked.get("initialize");
     let is_answer = |value: &Value| {
         let is_its = initialize.is_some_and(|asked| asked.id == value["id"]);

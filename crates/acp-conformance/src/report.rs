@@ -1,5 +1,6 @@
 //! Report: what came of a run, for people and for programs.
 
+mod deaths;
 mod ending;
 mod html;
 mod junit;
@@ -137,9 +138,11 @@ pub struct PlayedCase {
     pub fault: Option<String>,
     /// The step without a rule that failed and ended it.
     pub broken: Option<Found>,
+    /// How the agent's process ended, if it did so though nobody had told it to.
+    pub died: Option<String>,
     /// All that was said, if it did not pass.
     pub transcript: Vec<Said>,
-    /// The end of what the agent wrote to stderr, if it did not pass.
+    /// The end of what the agent wrote to stderr, if it did not pass or the agent's process ended.
     pub stderr: String,
 }
 
@@ -180,6 +183,14 @@ impl By {
             Self::Agent => Kind::Came.sign(),
             Self::Process => Kind::Note.sign(),
         }
+    }
+}
+
+impl Tested {
+    /// Its name and version.
+    fn title(&self) -> String {
+        let version = self.version.iter().map(|version| format!(" {version}"));
+        self.name.clone() + &version.collect::<String>()
     }
 }
 
@@ -317,12 +328,13 @@ impl PlayedCase {
             passed,
             took_ms: milliseconds(outcome.took),
             fault: outcome.fault.clone(),
+            died: outcome.died.clone(),
             broken: outcome
                 .broken
                 .as_ref()
                 .map(|finding| Found::new(&outcome.case, finding)),
             transcript: if passed { Vec::new() } else { said.collect() },
-            stderr: if passed {
+            stderr: if passed && outcome.died.is_none() {
                 String::new()
             } else {
                 stderr.chars().skip(skip).collect()

@@ -309,6 +309,7 @@ mod tests {
             checks: checks.collect(),
             broken: None,
             fault: None,
+            died: None,
             transcript: Vec::new(),
             stderr: String::new(),
             took: Duration::ZERO,

@@ -242,21 +242,21 @@ fn a_fault_or_a_profile_that_is_not_there_is_an_error() {
 }
 
 /// Plays this case with more options.
-fn played(case: &str, more: &[&str]) -> (Option<i32>, String, String) {
+fn played(agent: &str, case: &str, more: &[&str]) -> (Option<i32>, String, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("odd.case");
     fs::write(&file, case).expect("a case");
-    ran(&[&["run", path(&file), "--agent", MUTE], more].concat())
+    ran(&[&["run", path(&file), "--agent", agent], more].concat())
 }
 
 #[test]
 fn a_case_fails_on_stderr_only_if_it_makes_the_run_fail() {
     let case = "# It warns.\nstart\nexit any\nvalue 1 2 @ RPC-9\n";
-    let (code, stdout, stderr) = played(case, &[]);
+    let (code, stdout, stderr) = played(MUTE, case, &[]);
     assert_eq!((code, stderr.as_str()), (Some(0), "warn odd\n"));
     let last = "exit 0: no rule that counts is broken; 1 would count with --strict\n";
     assert!(stdout.ends_with(last), "{stdout}");
-    let (code, stdout, stderr) = played(case, &["--strict"]);
+    let (code, stdout, stderr) = played(MUTE, case, &["--strict"]);
     assert_eq!((code, stderr.as_str()), (Some(1), "FAIL odd\n"));
     assert!(stdout.ends_with("exit 1: 1 rule broken\n"), "{stdout}");
 }
@@ -264,7 +264,7 @@ fn a_case_fails_on_stderr_only_if_it_makes_the_run_fail() {
 #[test]
 fn a_case_at_fault_does_not_cost_the_report() {
     let fault = "the case odd is at fault itself: line 2: no agent has been started";
-    let (code, stdout, stderr) = played("# It is odd.\neof\n", &[]);
+    let (code, stdout, stderr) = played(MUTE, "# It is odd.\neof\n", &[]);
     assert_eq!(code, Some(2));
     assert_eq!(stderr, format!("fault odd\nacp-conformance: {fault}\n"));
     assert!(stdout.contains(&format!("{fault}\n")), "{stdout}");
@@ -332,4 +332,20 @@ fn a_case_that_cites_no_rule_is_told_which_is_meant() {
     let why = "acp-conformance: the case ends: \"MCP-77\" is no rule; there is MCP-7";
     assert_eq!(code, Some(2));
     assert!(stderr.starts_with(why), "{stderr}");
+}
+
+#[test]
+fn an_agent_that_ends_by_itself_is_told_of_with_its_last_words() {
+    let answers = |rest: &str| format!("sh -c 'read line; echo \"{{}}\"; {rest}'");
+    let asks = "# It asks.\nstart\n>! {\"id\": 1}\n<* {\"id\": 1} @ RPC-9\n";
+    let told = "the agent's process ended by itself (exit status: 3) in 1 case (odd); its last words on stderr:\n    \
+                no more\n";
+    let (_, stdout, _) = played(&answers("echo no more >&2; exit 3"), asks, &[]);
+    assert!(stdout.starts_with(told), "{stdout}");
+    // At the end of the case it is still there, or it was told to end.
+    let begins = "# It begins.\nstart\n>! {\"id\": 1}\n< {}\nexit 3 @ RPC-9\n";
+    let stays = "case \"$line\" in *initialize*) ;; *) read line ;; esac; exit 3";
+    let (_, stdout, _) = played(&answers(stays), begins, &[]);
+    assert!(!stdout.contains("by itself"), "{stdout}");
+    assert!(stdout.contains("1 pass"), "{stdout}");
 }

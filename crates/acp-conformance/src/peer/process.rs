@@ -53,6 +53,7 @@ pub(crate) struct Process {
     spoken: Exit,
     reader: Option<JoinHandle<()>>,
     reading: watch::Sender<bool>,
+    logger: Option<JoinHandle<()>>,
 }
 
 /// What an agent wrote to stderr.
@@ -73,11 +74,8 @@ impl Process {
             return Err(io::Error::other("no pipes"));
         };
         // What nobody reads stays open: to write there may block, but is no error.
-        if let Some(logs) = logs
-            && let Some(stderr) = child.stderr.take()
-        {
-            tokio::spawn(keep(stderr, logs));
-        }
+        let stderr = logs.and_then(|logs| Some((child.stderr.take()?, logs)));
+        let logger = stderr.map(|(stderr, logs)| tokio::spawn(keep(stderr, logs)));
         let (sender, writes) = mpsc::channel(WAITING);
         let writer = tokio::spawn(write(stdin, writes));
         let (found, spoken) = queue(WAITING, WAITING_BYTES);
@@ -90,6 +88,7 @@ impl Process {
             spoken,
             reader: Some(tokio::spawn(read(stdout, found, go_on))),
             reading,
+            logger,
         })
     }
 
@@ -131,6 +130,11 @@ impl Process {
 
     pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
+    }
+
+    /// What is over once all that it, and whoever else has its stderr, wrote there has been read.
+    pub(crate) fn logger(&mut self) -> Option<JoinHandle<()>> {
+        self.logger.take()
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {

@@ -135,6 +135,9 @@ impl Stage<'_> {
             (false, false) => Ending::Eof,
         };
         self.judge_end(ending);
+        if let (Ending::Unasked, Some(status)) = (ending, status) {
+            self.died.get_or_insert_with(|| status.to_string());
+        }
         let ending = match status {
             Some(status) => format!("the agent ended: {status}"),
             None => "the agent did not end and was killed".to_owned(),

@@ -99,6 +99,8 @@ pub(super) struct Stage<'a> {
     pub(super) is_silent: bool,
     /// How it ended, in words, though nobody had told it to.
     pub(super) ending: Option<String>,
+    /// The first way in which an agent of this case ended so.
+    pub(super) died: Option<String>,
 }
 
 /// A line of the agent.
@@ -224,6 +226,7 @@ impl<'a> Stage<'a> {
             is_forced: false,
             is_silent: false,
             ending: None,
+            died: None,
         })
     }
 
@@ -297,7 +300,10 @@ impl<'a> Stage<'a> {
             return;
         };
         let ending = match timeout(ENDING, process.ended()).await {
-            Ok(Ok(status)) => format!("the agent ended: {status}"),
+            Ok(Ok(status)) => {
+                self.died.get_or_insert_with(|| status.to_string());
+                format!("the agent ended: {status}")
+            }
             Ok(Err(_)) | Err(_) => "the agent closed its output".to_owned(),
         };
         self.log.note(&ending);
@@ -467,14 +473,23 @@ impl<'a> Stage<'a> {
                 && let Ok(status) = process.ended().await
             {
                 self.log.note(format!("the agent ended: {status}"));
+                if process.is_open() && !self.is_forced {
+                    self.died.get_or_insert_with(|| status.to_string());
+                }
             }
             process.kill();
             // So that nothing of it is left, not even its entry in the table of processes.
             let _ = process.ended().await;
+            self.ended.push(process);
         }
+        let loggers: Vec<_> = self.ended.iter_mut().filter_map(Process::logger).collect();
         self.ended.clear();
         self.keep_seen();
         end(&marked(&self.mark_of_processes));
+        for logger in loggers {
+            // Who cannot be ended may hold it open.
+            let _ = timeout(ENDING, logger).await;
+        }
         // A case that was cut off by a signal says nothing.
         drop(beginning());
     }

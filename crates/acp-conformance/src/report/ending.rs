@@ -92,54 +92,53 @@ impl Report {
         let is_meant = |reason: &str| {
             matches!(reason, "profile" | "model" | "keyless") || reason.starts_with("tool ")
         };
-        let reasons = self.left_out();
-        let reasons = reasons.iter().filter(|(_, reason)| is_meant(reason));
-        let number: usize = reasons.map(|(number, _)| number).sum();
+        let number = self.left_out().filter(|reason| is_meant(reason)).count();
         let rules = counted(number, ["rule was", "rules were"]);
         (number > 0).then(|| {
             format!("{rules} left out because no profile was given: one says how the agent is pointed at a model that is played (--profile NAME or FILE)")
         })
     }
 
-    /// Why rules are not applicable, in a line.
+    /// Why rules are not applicable, in a line: the most first.
     pub(super) fn not_applicable(&self) -> Option<String> {
-        let profile = if self.agent.profile.is_some() {
-            ""
-        } else {
-            " (--profile)"
-        };
-        let reasons = self.left_out().into_iter().map(|(number, reason)| {
-            let what = match reason {
-                "model" => format!("a model{profile}"),
-                "profile" => format!("a profile{profile}"),
-                "keyless" => "a start without a key".to_owned(),
-                "v2" => "version 2".to_owned(),
-                tool if tool.starts_with("tool ") => format!("a {tool}"),
-                sentence if sentence.starts_with("the agent ") => {
-                    return format!("{number} as {sentence}");
-                }
-                other => other.to_owned(),
-            };
-            format!("{} {what}", counted(number, ["needs", "need"]))
+        let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+        for reason in self.left_out() {
+            *numbers.entry(self.lacks(reason)).or_default() += 1;
+        }
+        let mut numbers: Vec<_> = numbers.into_iter().collect();
+        numbers.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+        let reasons = numbers.into_iter().map(|(what, number)| {
+            let verb = if number == 1 { "needs" } else { "need" };
+            format!("{number} {}", what.replacen("need", verb, 1))
         });
         let reasons: Vec<String> = reasons.collect();
         (!reasons.is_empty()).then(|| format!("not applicable: {}", reasons.join(", ")))
     }
 
-    /// What the agent does not have, with the number of rules that need it, the most first.
-    fn left_out(&self) -> Vec<(usize, &str)> {
-        let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
-        for rule in &self.rules {
-            if let (Verdict::NotApplicable, Some(reason)) = (rule.verdict, &rule.reason) {
-                *numbers.entry(reason).or_default() += 1;
-            }
+    /// Why a rule is not applicable, as one says it of several.
+    fn lacks(&self, reason: &str) -> String {
+        let profile = match self.agent.profile {
+            Some(_) => "",
+            None => " (--profile)",
+        };
+        match reason {
+            "model" => format!("need a model{profile}"),
+            "profile" => format!("need a profile{profile}"),
+            "keyless" => format!("need a start without a key{profile}"),
+            "v2" => "need version 2".to_owned(),
+            tool if tool.starts_with("tool ") => format!("need a {tool}"),
+            offer if offer.starts_with("the agent ") => format!("since {offer}"),
+            // What a step would have captured.
+            moment if moment.contains('$') => "need what did not come up".to_owned(),
+            capability => format!("need {capability}"),
         }
-        let mut reasons: Vec<_> = numbers
-            .into_iter()
-            .map(|(reason, number)| (number, reason))
-            .collect();
-        reasons.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
-        reasons
+    }
+
+    /// Why each rule is not applicable that is not.
+    fn left_out(&self) -> impl Iterator<Item = &str> {
+        let rules = self.rules.iter();
+        let rules = rules.filter(|rule| rule.verdict == Verdict::NotApplicable);
+        rules.filter_map(|rule| rule.reason.as_deref())
     }
 }
 

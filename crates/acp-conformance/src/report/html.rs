@@ -33,8 +33,7 @@ pub(super) fn escape(text: &str) -> String {
 
 fn write(text: &mut String, report: &Report) -> fmt::Result {
     let agent = &report.agent;
-    let name = escape(&agent.name);
-    let version = escape(agent.version.as_deref().unwrap_or(""));
+    let title = escape(&agent.title());
     writeln!(
         text,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">"
@@ -43,9 +42,9 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
         text,
         "<meta name=\"viewport\" content=\"width=device-width\">"
     )?;
-    writeln!(text, "<title>{name} {version}: ACP conformance</title>")?;
+    writeln!(text, "<title>{title}: ACP conformance</title>")?;
     writeln!(text, "<style>\n{STYLE}</style>\n</head>\n<body>")?;
-    writeln!(text, "<h1>{name} {version}</h1>")?;
+    writeln!(text, "<h1>{title}</h1>")?;
     writeln!(
         text,
         "<p>{}, {} rules of {}, played by acp-conformance {} in {:.1} s: <code>{}</code></p>",

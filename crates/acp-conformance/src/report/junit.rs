@@ -74,6 +74,15 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
             "  <testcase classname=\"case\" name=\"{case}\"><error message=\"{fault}\"/></testcase>"
         )?;
     }
+    let deaths = report.deaths();
+    if !deaths.is_empty() {
+        writeln!(text, "  <system-err>")?;
+        for death in deaths {
+            writeln!(text, "{}", escape(&death.says()))?;
+            writeln!(text, "{}", escape(&death.words.join("\n")))?;
+        }
+        writeln!(text, "  </system-err>")?;
+    }
     writeln!(text, "</testsuite>")
 }
 

@@ -20,8 +20,7 @@ pub fn markdown(report: &Report) -> String {
 
 fn write(text: &mut String, report: &Report) -> fmt::Result {
     let agent = &report.agent;
-    let version = agent.version.as_deref().unwrap_or("");
-    writeln!(text, "# {} {}\n", plain(&agent.name), plain(version))?;
+    writeln!(text, "# {}\n", plain(&agent.title()))?;
     writeln!(
         text,
         "{}, rules of {}, `{}`.\n",
@@ -32,6 +31,14 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
     writeln!(text, "{}.\n", plain(&report.ending()))?;
     if let Some(hint) = report.hint() {
         writeln!(text, "{}.\n", plain(&hint))?;
+    }
+    for death in report.deaths() {
+        writeln!(text, "{}\n", plain(&death.says()))?;
+        for words in &death.words {
+            // So much before a line makes it code.
+            writeln!(text, "    {words}")?;
+        }
+        writeln!(text)?;
     }
     let used: Vec<Verdict> = Verdict::ALL
         .into_iter()

@@ -42,6 +42,12 @@ pub fn pretty(report: &Report, colours: Colours) -> String {
 }
 
 fn write(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
+    for death in report.deaths() {
+        writeln!(text, "{}", colours.paint(Verdict::Fail, &death.says()))?;
+        for words in &death.words {
+            writeln!(text, "    {words}")?;
+        }
+    }
     for group in report.groups() {
         for rule in &group.rules {
             write_rule(text, rule, colours)?;
@@ -74,12 +80,10 @@ fn write(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
     for remark in report.unseen_remarks() {
         writeln!(text, "{}", line(&remark))?;
     }
-    let agent = &report.agent;
-    let version = line(agent.version.as_deref().unwrap_or(""));
     writeln!(
         text,
-        "\n{} {version}: {} in {:.1} s, rules of {}",
-        line(&agent.name),
+        "\n{}: {} in {:.1} s, rules of {}",
+        line(&report.agent.title()),
         counted(report.cases.len(), ["case", "cases"]),
         std::time::Duration::from_millis(report.took_ms).as_secs_f64(),
         report.revision

@@ -1,6 +1,7 @@
 //! Reports of a run made by hand, read again.
 
 mod build_servers;
+mod deaths;
 mod ending;
 mod order;
 
@@ -71,6 +72,7 @@ fn report_with(last: Ruling, expected: &[&str], broken: bool, strict: bool) -> R
         ],
         broken: broken.then(finding),
         fault: None,
+        died: None,
         transcript: vec![
             entry(Kind::Sent, "{\"id\":1}"),
             entry(Kind::Came, "{\"text\":\"<script>\"}"),
@@ -128,6 +130,7 @@ fn case(checks: Vec<(&str, Ruling)>) -> Outcome {
         checks: checks.collect(),
         broken: None,
         fault: None,
+        died: None,
         transcript: Vec::new(),
         stderr: String::new(),
         took: Duration::ZERO,

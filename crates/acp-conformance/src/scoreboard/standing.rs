@@ -205,6 +205,7 @@ mod tests {
             ],
             broken: Some(finding(11)),
             fault: None,
+            died: None,
             transcript: Vec::new(),
             stderr: String::new(),
             took: Duration::ZERO,

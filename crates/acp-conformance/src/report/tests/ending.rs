@@ -93,7 +93,9 @@ fn a_case_that_is_at_fault_is_told_and_the_rest_stays() {
 
 /// Rules that are not applicable for these reasons.
 fn left_out(profile: Option<&str>) -> Report {
-    let rules = ["A-1", "A-2", "A-3", "A-4", "A-5", "A-6", "A-7"];
+    let rules = [
+        "A-1", "A-2", "A-3", "A-4", "A-5", "A-6", "A-7", "A-8", "A-9",
+    ];
     let reasons = [
         "sessionCapabilities.list",
         "model",
@@ -102,6 +104,8 @@ fn left_out(profile: Option<&str>) -> Report {
         "no initialize.authMethods",
         "v2",
         "the agent offered the model no tool that asks the user",
+        "$ask",
+        "no $call",
     ];
     let missing = reasons.map(|reason| Ruling::NotApplicable(reason.to_owned()));
     let checks = rules.into_iter().zip(missing).collect();
@@ -114,9 +118,10 @@ fn left_out(profile: Option<&str>) -> Report {
 #[test]
 fn what_is_not_applicable_is_summed_up_by_what_it_needs() {
     let text = plain(&left_out(None));
-    let line = "\nnot applicable: 2 need a model (--profile), 1 needs no initialize.authMethods, \
-                1 needs sessionCapabilities.list, 1 as the agent offered the model no tool that asks the user, \
-                1 needs a tool that runs commands, 1 needs version 2\n";
+    let line = "\nnot applicable: 2 need a model (--profile), 2 need what did not come up, \
+                1 needs a tool that runs commands, 1 needs no initialize.authMethods, \
+                1 needs sessionCapabilities.list, 1 needs version 2, \
+                1 since the agent offered the model no tool that asks the user\n";
     assert!(text.contains(line), "{text}");
     let text = plain(&left_out(Some("x")));
     assert!(
@@ -155,4 +160,13 @@ fn levels_without_a_rule_are_not_shown() {
     for text in [pretty, markdown, html] {
         assert!(!text.contains("SHOULD"), "{text}");
     }
+}
+
+#[test]
+fn an_agent_without_a_version_is_named_without_a_gap() {
+    let mut report = report_of(&[], false);
+    report.agent.version = None;
+    assert!(plain(&report).contains("\nAn <agent>: 1 case in 1.5 s"));
+    assert!(markdown(&report).starts_with("# An \\<agent\\>\n"));
+    assert!(html(&report).contains("<h1>An &lt;agent&gt;</h1>"));
 }
