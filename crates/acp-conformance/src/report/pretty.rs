@@ -4,6 +4,9 @@ use super::{Found, JudgedRule, Report, ending::counted, letters::line, order::Sh
 use crate::{requirements::Level, verdict::Verdict};
 use std::fmt::{self, Write};
 
+/// More rules that one thing kept from being reached are named only.
+const FEW: usize = 3;
+
 /// Whether a text is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
@@ -49,8 +52,12 @@ fn write(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
         }
     }
     for group in report.groups() {
-        for rule in &group.rules {
-            write_rule(text, rule, colours)?;
+        if group.rules.len() > FEW && group.rules[0].verdict == Verdict::NotReached {
+            write_unreached(text, &group.rules, colours)?;
+        } else {
+            for rule in &group.rules {
+                write_rule(text, rule, colours)?;
+            }
         }
         for shown in &group.findings {
             match shown {
@@ -129,6 +136,12 @@ fn write_rule(text: &mut String, rule: &JudgedRule, colours: Colours) -> fmt::Re
         rule.level,
         rule.says
     )
+}
+
+fn write_unreached(text: &mut String, rules: &[&JudgedRule], colours: Colours) -> fmt::Result {
+    let ids: Vec<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
+    let word = colours.paint(Verdict::NotReached, Verdict::NotReached.name());
+    writeln!(text, "{word}  {} rules: {}", ids.len(), ids.join(", "))
 }
 
 fn write_found(text: &mut String, found: &Found, others: &[&str]) -> fmt::Result {

@@ -140,3 +140,17 @@ fn colours_are_only_added() {
     assert_eq!(bare, plain(&report));
     assert!(!plain(&report).contains('\u{1b}'));
 }
+
+#[test]
+fn many_rules_that_one_thing_kept_from_being_reached_are_named_in_a_line() {
+    let ids = ["A-1", "A-2", "A-3", "A-4"];
+    let shown_of = |ids: &[&'static str]| {
+        let levels: Vec<_> = ids.iter().map(|&id| (id, "MUST")).collect();
+        let checks = ids.iter().map(|&id| (id, unreached(1))).collect();
+        shown(&report_on(&table(&levels), case(checks), &[], false))
+    };
+    let why = "    some-case, line 1: a step before its check failed: /a is missing & \"gone\"";
+    let wanted = ["not reached  4 rules: A-1, A-2, A-3, A-4", why];
+    assert_eq!(shown_of(&ids), wanted);
+    assert_eq!(shown_of(&ids[..3]).len(), 4);
+}
