@@ -7,11 +7,12 @@ pub(crate) mod show;
 pub(crate) mod table;
 
 use acp_conformance::{
-    Case, Requirements, mutations::command::Mutations, near::unknown, scoreboard::Scoreboard,
+    Case, Requirements, folder, mutations::command::Mutations, near::unknown,
+    scoreboard::Scoreboard,
 };
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 /// Tells whether an agent speaks the Agent Client Protocol: plays protocol cases against it, over stdio.
 #[derive(Parser)]
@@ -63,15 +64,7 @@ pub(crate) fn cases(paths: &[PathBuf], requirements: &Requirements) -> Result<Ve
             files.push(path.clone());
             continue;
         }
-        for entry in fs::read_dir(path).with_context(|| path.display().to_string())? {
-            let file = entry?.path();
-            if file
-                .extension()
-                .is_some_and(|extension| extension == "case")
-            {
-                files.push(file);
-            }
-        }
+        files.extend(folder::files(path).with_context(|| path.display().to_string())?);
     }
     files.sort();
     let cases: Vec<Case> = if paths.is_empty() {

@@ -11,6 +11,7 @@ mod deep;
 pub mod embedded;
 pub mod facts;
 pub mod faults;
+pub mod folder;
 pub mod mcp_server;
 pub mod model;
 pub mod mutations;

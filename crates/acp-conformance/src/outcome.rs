@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// What came of a case.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The name of the case.
     pub case: String,
@@ -51,6 +51,17 @@ pub enum Ruling {
 
 /// Begins the reason why a check was not reached; what was wrong with the step before it follows.
 pub const BEFORE: &str = "a step before its check failed: ";
+
+impl Ruling {
+    /// A check that was not reached, because of what was wrong with a step before it.
+    #[must_use]
+    pub fn not_reached(before: &Finding) -> Self {
+        Self::NotReached(Finding {
+            why: format!("{BEFORE}{}", before.why),
+            ..before.clone()
+        })
+    }
+}
 
 /// What was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

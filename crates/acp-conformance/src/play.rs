@@ -14,7 +14,7 @@ use crate::{
     case::Guard,
     facts::Facts,
     model::{Exchange, FakeModel},
-    outcome::{BEFORE, Check, Finding, Outcome, Ruling},
+    outcome::{Check, Finding, Outcome, Ruling},
     pattern::{self, Captures},
     profile::Profile,
 };
@@ -133,13 +133,7 @@ pub(crate) async fn play_and_keep(
     let mut outcome = Outcome {
         case: case.name.clone(),
         purpose: case.purpose.clone(),
-        checks: Vec::new(),
-        broken: None,
-        fault: None,
-        died: None,
-        transcript: Vec::new(),
-        stderr: String::new(),
-        took: Duration::ZERO,
+        ..Outcome::default()
     };
     if let Some(missing) = facts.missing(case) {
         for rule in case.rules() {
@@ -220,11 +214,7 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
             continue;
         }
         if let Some(before) = &ended {
-            let why = format!("{BEFORE}{}", before.why);
-            rule(&Ruling::NotReached(Finding {
-                why,
-                ..before.clone()
-            }));
+            rule(&Ruling::not_reached(before));
             continue;
         }
         stage.at = line.number;

@@ -1,10 +1,10 @@
 //! Preflight: asks an agent what it has, before the cases.
 
 use crate::{
-    Agent, Case, CaseError, Facts, Finding, Options, Outcome, Ruling,
+    Agent, Case, CaseError, Facts, Options, Outcome, Ruling,
     case::Tool,
     model::Exchange,
-    outcome::{BEFORE, Check, Kind},
+    outcome::{Check, Kind},
     play::{Kept, play_and_keep},
     profile::Profile,
 };
@@ -126,14 +126,10 @@ impl Mute {
         };
         for rule in cases.iter().flat_map(|case| case.rules()) {
             if outcome.checks.iter().all(|check| check.rule != rule) {
-                let why = format!("{BEFORE}{}", failed.why);
                 outcome.checks.push(Check {
                     rule: rule.to_owned(),
                     line: failed.line,
-                    result: Ruling::NotReached(Finding {
-                        why,
-                        ..failed.clone()
-                    }),
+                    result: Ruling::not_reached(&failed),
                 });
             }
         }

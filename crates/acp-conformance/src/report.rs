@@ -299,6 +299,17 @@ impl Found {
     }
 }
 
+impl JudgedRule {
+    /// What is said behind the verdict of a rule that was known to be broken.
+    const fn as_expected(&self) -> &'static str {
+        if self.is_expected {
+            ", as expected"
+        } else {
+            ""
+        }
+    }
+}
+
 impl PlayedCase {
     fn new(outcome: &Outcome) -> Self {
         let passed = outcome.is_passed();

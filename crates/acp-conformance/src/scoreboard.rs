@@ -10,7 +10,7 @@ pub use places::Places;
 pub use standing::{Found, Standing, Why};
 
 use crate::{
-    Agent, Case, Options, Outcome, Played, Ruling, embedded,
+    Agent, Case, Options, Outcome, Played, Ruling, folder,
     near::unknown,
     play_all,
     profile::Profile,
@@ -97,7 +97,7 @@ impl Scoreboard {
             return Err(unknown(name, "profile", Profile::known()));
         }
         let requirements = Requirements::known()?;
-        let cases = self.cases()?;
+        let cases = folder::cases(self.cases.as_deref())?;
         let own = self.own()?;
         fs::create_dir_all(&self.scratch).map_err(|error| at(&self.scratch, &error))?;
         let mut standings = Vec::new();
@@ -186,18 +186,6 @@ impl Scoreboard {
         let kept = folder.join("standing.json");
         let text = serde_json::to_string_pretty(&standing).map_err(|error| at(&kept, &error))?;
         fs::write(&kept, text).map_err(|error| at(&kept, &error))
-    }
-
-    fn cases(&self) -> Result<Vec<Case>, String> {
-        let Some(folder) = &self.cases else {
-            return embedded::cases().map_err(|error| error.to_string());
-        };
-        let files = fs::read_dir(folder).map_err(|error| at(folder, &error))?;
-        let mut files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
-        files.retain(|file| file.extension().is_some_and(|end| end == "case"));
-        files.sort();
-        let cases: Result<Vec<Case>, _> = files.iter().map(|file| Case::read(file)).collect();
-        cases.map_err(|error| error.to_string())
     }
 
     fn own(&self) -> Result<BTreeMap<String, Vec<String>>, String> {

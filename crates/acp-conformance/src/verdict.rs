@@ -271,7 +271,6 @@ pub fn cases_of<'a>(rule: &'a str, cases: &'a [Case]) -> impl Iterator<Item = &'
 mod tests {
     use super::*;
     use crate::outcome::Check;
-    use std::time::Duration;
 
     fn requirements() -> Requirements {
         let rule = |id: &str, level: &str, more: &str| {
@@ -305,14 +304,8 @@ mod tests {
         });
         Outcome {
             case: "c".to_owned(),
-            purpose: String::new(),
             checks: checks.collect(),
-            broken: None,
-            fault: None,
-            died: None,
-            transcript: Vec::new(),
-            stderr: String::new(),
-            took: Duration::ZERO,
+            ..Outcome::default()
         }
     }
 

@@ -1,13 +1,13 @@
 //! command: `acp-conformance mutations`.
 
 use super::{Expected, Plan, Row, Table, mutations};
-use crate::{Agent, Case, Options, embedded, faults, near::unknown, profile::Profile};
+use crate::{Agent, Options, faults, folder, near::unknown, profile::Profile};
 use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -102,7 +102,7 @@ impl Mutations {
             ..usual
         };
         let plan = Plan {
-            cases: &cases(self.cases.as_deref())?,
+            cases: &folder::cases(self.cases.as_deref())?,
             agent: &agent,
             proxy: &proxy()?,
             options: &options,
@@ -130,23 +130,6 @@ fn line(row: &Row) -> String {
     } else {
         format!("WRONG {}: {}", row.fault, row.complaint())
     }
-}
-
-fn cases(folder: Option<&Path>) -> Result<Vec<Case>, String> {
-    let Some(folder) = folder else {
-        return embedded::cases().map_err(|error| error.to_string());
-    };
-    let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| error.to_string())?.path();
-        if path.extension().is_some_and(|end| end == "case") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    let read = |file: &PathBuf| Case::read(file).map_err(|error| error.to_string());
-    files.iter().map(read).collect()
 }
 
 /// The broken agent lies beside this program.

@@ -135,11 +135,7 @@ fn write_counts(text: &mut String, report: &Report) -> fmt::Result {
 
 fn write_rule(text: &mut String, rule: &JudgedRule) -> fmt::Result {
     let verdict = rule.verdict;
-    let expected = if rule.is_expected {
-        ", as expected"
-    } else {
-        ""
-    };
+    let expected = rule.as_expected();
     writeln!(text, "<section id=\"{}\">", escape(&rule.id))?;
     writeln!(
         text,

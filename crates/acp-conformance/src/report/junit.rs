@@ -104,11 +104,7 @@ fn write_rule(text: &mut String, rule: &JudgedRule, test: &Test) -> fmt::Result 
             "><failure type=\"unexpected pass\" message=\"it was expected to be broken, and is not\"/></testcase>"
         ),
         Test::Remarked => {
-            let expected = if rule.is_expected {
-                ", as expected"
-            } else {
-                ""
-            };
+            let expected = rule.as_expected();
             let remark = escape(&format!("{verdict}{expected}\n{}", places()));
             writeln!(text, "><system-out>{remark}</system-out></testcase>")
         }

@@ -103,11 +103,7 @@ fn write_group(text: &mut String, group: &Group<'_>) -> fmt::Result {
             rule.id,
             rule.level,
             rule.verdict.name(),
-            if rule.is_expected {
-                ", as expected"
-            } else {
-                ""
-            },
+            rule.as_expected(),
             plain(&rule.says),
             plain(&what)
         )?;

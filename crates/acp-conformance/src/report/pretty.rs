@@ -121,11 +121,7 @@ fn write(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
 }
 
 fn write_rule(text: &mut String, rule: &JudgedRule, colours: Colours) -> fmt::Result {
-    let expected = if rule.is_expected {
-        ", as expected"
-    } else {
-        ""
-    };
+    let expected = rule.as_expected();
     // The first of its sources says whose word it is.
     let source = rule.source.split([';', ',']).next().unwrap_or_default();
     writeln!(

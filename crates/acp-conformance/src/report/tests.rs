@@ -128,12 +128,7 @@ fn case(checks: Vec<(&str, Ruling)>) -> Outcome {
         case: "some-case".to_owned(),
         purpose: "It shows something.".to_owned(),
         checks: checks.collect(),
-        broken: None,
-        fault: None,
-        died: None,
-        transcript: Vec::new(),
-        stderr: String::new(),
-        took: Duration::ZERO,
+        ..Outcome::default()
     }
 }
 

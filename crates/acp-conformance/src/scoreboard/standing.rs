@@ -204,11 +204,7 @@ mod tests {
                 check("TR-2", Ruling::Failed(finding(9))),
             ],
             broken: Some(finding(11)),
-            fault: None,
-            died: None,
-            transcript: Vec::new(),
-            stderr: String::new(),
-            took: Duration::ZERO,
+            ..Outcome::default()
         };
         let initialize = serde_json::json!({"agentInfo": {"name": "X", "version": "2"}});
         let played = Played {

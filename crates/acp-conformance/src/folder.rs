@@ -1,0 +1,33 @@
+//! Folder: the cases that lie in a folder, or those that come along.
+
+use crate::{Case, embedded};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// The files of cases in a folder, in the order of their names.
+///
+/// # Errors
+/// It cannot be read.
+pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "case") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The cases of a folder; those that come along, if none is named.
+pub(crate) fn cases(folder: Option<&Path>) -> Result<Vec<Case>, String> {
+    let Some(folder) = folder else {
+        return embedded::cases().map_err(|error| error.to_string());
+    };
+    let files = files(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let read = |file: &PathBuf| Case::read(file).map_err(|error| error.to_string());
+    files.iter().map(read).collect()
+}
