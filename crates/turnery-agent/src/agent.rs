@@ -204,6 +204,7 @@ impl Agent {
         replay: bool,
         ports: impl FnOnce(&SessionId) -> Ports + Send,
     ) -> Result<Session, OpenError> {
+        self.recover(id).await;
         let info = self.store.info(id).await?;
         let (roots, mut settings) = self.settings(&request)?;
         if let Some(thinking) = info.thinking.as_deref() {
@@ -262,6 +263,15 @@ impl Agent {
         let servers = self.servers(request.mcp, &settings, &workspace);
         let given = (ports, workspace, servers);
         Ok(self.spawn(info, mode, &chain, settings, model, given))
+    }
+
+    /// Brings back what a process that is gone has left of a prompt. A session whose store cannot be
+    /// written is opened without.
+    async fn recover(&self, id: &SessionId) {
+        match self.store.recover(id).await {
+            Ok(()) | Err(StoreError::NotFound(_)) => {}
+            Err(error) => tracing::warn!("the interrupted prompt of {id} is not shown: {error}"),
+        }
     }
 
     /// The servers of a session: those of its client, and those of its settings that these do not hide.
@@ -461,6 +471,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         waiting: VecDeque::new(),
         words: VecDeque::new(),
         lost: 0,
+        retries: true,
         closing: Vec::new(),
         shown_as: known.unwrap_or_else(|| Known::of(&info)),
         depth,

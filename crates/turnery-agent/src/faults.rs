@@ -41,6 +41,10 @@ mod seeding {
         BeforeLoopIsDeaf,
         /// A prompt ends with the loop that opened a frame.
         StopAtFrameSwitch,
+        /// The next loop's number is the count of the loops before it.
+        CountLoops,
+        /// What was done is journalled after the next call has begun.
+        JournalLate,
         /// Calls run one after the other, also those that need not.
         OneCallAtATime,
         /// A loop that is run again sees its first run.

@@ -1,5 +1,6 @@
 //! Session: the handle of an open session. Cheap to clone; all clones reach the same task.
 
+mod committing;
 mod evaluating;
 mod gate;
 mod history;

@@ -197,7 +197,7 @@ fn overlaid(messages: &[Arc<LlmMessage>], block: &CompactionBlock) -> Option<Vec
 }
 
 /// Whether each call has its results, in call order, before anything else is said (D-16).
-fn is_whole(messages: &[Arc<LlmMessage>]) -> bool {
+pub(crate) fn is_whole(messages: &[Arc<LlmMessage>]) -> bool {
     let mut due = VecDeque::new();
     messages.iter().all(|message| take(&mut due, message)) && due.is_empty()
 }

@@ -92,6 +92,21 @@ impl de::Visitor<'_> for Shared {
 }
 
 impl LoopId {
+    /// Makes the id of a session's loop number `number`; `segment` names the model configuration and
+    /// has no dots (LOOP-10, LOOP-11).
+    #[must_use]
+    pub fn numbered(session: &SessionId, segment: &str, number: u64) -> Self {
+        Self::from(format!("{session}.{segment}.{number}"))
+    }
+
+    /// The loop's number, which is the last part of the id; `None` if that is not a number.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        let (_, number) = self.0.rsplit_once('.')?;
+        let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
+        is_plain.then(|| number.parse().ok())?
+    }
+
     /// The session that the loop belongs to: everything before the first dot (LOOP-69, D-13).
     #[must_use]
     pub fn session(&self) -> SessionId {

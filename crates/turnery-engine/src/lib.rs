@@ -47,7 +47,7 @@ pub use record::{
     Attempt, ChildLoopRef, ChildUsage, ConfigSnapshot, ContinuationKind, Frame, LoopRecord,
     LoopStatus, ParallelGroup, Turn, TurnTrigger,
 };
-pub use recorder::Recorder;
+pub use recorder::{Recorder, interrupted};
 pub use response::{
     FaultKind, ModelDelta, ModelFault, ModelStop, Named, Response, ResponseError, ResponseKind,
     Source, ToolResult, extract_from_content, extract_text, tool_message,

@@ -1,12 +1,15 @@
 //! Record: what is kept of a loop. Built by the recorder from events, and by nothing else.
 
 use crate::{
-    CallId, CompactionBlock, Detail, Event, FrameId, LlmMessage, LoopId, MessageId, ModelFault,
+    CallId, CompactionBlock, Detail, Event, FrameId, LlmMessage, LoopId, Message, MessageId, ModelFault,
     Outcome, PromptId, SessionId, Timestamp, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
+
+/// The longest title made from a prompt. Unit: characters.
+const TITLE: usize = 80;
 
 /// One engine execution: the commit unit (LOOP-1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,8 +94,8 @@ pub struct LoopRecord {
     /// Its events, as a rule without the streaming ones; gaps in `seq` mark those (LOOP-80, LOOP-81).
     #[serde(default)]
     pub events: Vec<Event>,
-    /// False for loops that the next prompt does not see: refused, aborted by a crash, or tried and not
-    /// chosen.
+    /// False for loops that the next prompt does not see: refused, aborted before anything was said, or
+    /// tried and not chosen.
     pub on_chain: bool,
 }
 
@@ -105,6 +108,26 @@ impl LoopRecord {
         let is_loser = group.is_some_and(|group| !group.is_selected);
         self.on_chain
             || (is_loser && self.status == LoopStatus::Completed && crate::recorder::stays(self))
+    }
+
+    /// A title for its session: the first line of its first prompt, shortened. `None` if there is none.
+    #[must_use]
+    pub fn title(&self) -> Option<String> {
+        let text = self
+            .messages
+            .iter()
+            .find_map(|message| match &message.message {
+                Message::User { .. } => Some(message.message.text()),
+                Message::System { .. }
+                | Message::Assistant { .. }
+                | Message::ToolResult { .. } => None,
+            })?;
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+        let mut title: String = line.chars().take(TITLE).collect();
+        if line.chars().nth(TITLE).is_some() {
+            title.push('…');
+        }
+        Some(title)
     }
 
     /// The record of a loop that has just begun: running, empty, and off the chain.

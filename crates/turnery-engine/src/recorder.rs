@@ -6,6 +6,10 @@ use crate::{
 };
 use std::sync::Arc;
 
+mod interrupted;
+
+pub use interrupted::interrupted;
+
 /// Folds the events of one loop into its record.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
@@ -58,9 +62,10 @@ impl Recorder {
     }
 
     /// The record of a loop whose process went away: `Aborted` unless its `LoopEnd` was seen
-    /// (LOOP-54). It has no outcome, and calls that never ended have no results.
+    /// (LOOP-54). It has no outcome, and calls that never ended have no results; [`interrupted`]
+    /// closes those first.
     #[must_use]
-    pub fn aborted(self) -> Option<LoopRecord> {
+    pub(crate) fn aborted(self) -> Option<LoopRecord> {
         self.record.map(|mut record| {
             if matches!(record.status, LoopStatus::Pending | LoopStatus::Running) {
                 record.status = LoopStatus::Aborted;

@@ -38,9 +38,14 @@ pub trait Store: Send + Sync + 'static {
     fn shown(&self, id: &SessionId, rest: Option<Rest>) -> BoxFuture<'_, Result<Page, StoreError>>;
 
     /// Claim the lane: the right to commit. Under the new lane, journals that a dead holder left
-    /// become loops with status Aborted, off chain (S5). Reclaims at once from a holder whose
-    /// process is gone, else only after its time has run out.
+    /// become loops with status Aborted (S5): on the chain and the new tip, marked as interrupted, if
+    /// anything was said in them; off the chain if not, or if they were candidates of a group. Reclaims
+    /// at once from a holder whose process is gone, else only after its time has run out.
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>>;
+
+    /// Turns journals that a dead holder left into loops, as a claim does, and holds nothing
+    /// afterwards: for callers that only read. Does nothing while the holder may be at work. Idempotent.
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Hold the lane for another period.
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>>;
@@ -51,6 +56,15 @@ pub trait Store: Send + Sync + 'static {
     /// Journal events of a running loop: evidence against a crash, not history. Returns when
     /// queued; a fault shows at the commit.
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>);
+
+    /// Journal events like [`append`](Self::append), and tell when they are written: from then on they
+    /// survive the end of this process. Work starts with the call, also if the future is dropped.
+    fn append_now(
+        &self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        events: Vec<Event>,
+    ) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Store loops and all that belongs to them, in one transaction, and drop their journals.
     /// Fence and head are checked in the same transaction (S1). Returns the new head version.
@@ -261,8 +275,9 @@ pub struct Opened {
     pub lane: Lane,
     /// The session as it stands now; its `head_version` tells whether what the caller knows is stale.
     pub info: SessionInfo,
-    /// Its loops; the next `N` of a loop id is greater than that.
-    pub loop_count: u64,
+    /// The greatest number of a loop of the session, stored or journalled; 0 without loops. Numbers may
+    /// have gaps, so this is no count.
+    pub last_number: u64,
 }
 
 /// All that one loop leaves behind, or one parallel group. The parent of a loop need not be the tip.

@@ -58,8 +58,12 @@ pub enum ImportError {
     Store(#[from] StoreError),
 }
 
-/// The session as a document.
+/// The session as a document, with what a process that is gone has left of a prompt.
 pub async fn export(store: &dyn Store, id: &SessionId) -> Result<Document, StoreError> {
+    match store.recover(id).await {
+        Ok(()) | Err(StoreError::NotFound(_)) => {}
+        Err(error) => tracing::warn!("the interrupted prompt of {id} is left out: {error}"),
+    }
     let mut session = store.info(id).await?;
     loop {
         let loops = store.loops(id, 0).await?;

@@ -4,7 +4,7 @@ use crate::{
     Clock, Commit, LANE_TIME, Lane, ListPage, ListQuery, NewSession, Opened, Owner, PAGE_EVENTS,
     PAGE_SIZE, Page, Remark, Rest, SessionInfo, SessionPatch, Store, StoreError,
     cursor::{Cursor, last_active, time_text},
-    owner::{Life, describe, life},
+    owner::{Life, describe, life, lives_here},
     recovery,
 };
 use futures_util::future::{BoxFuture, ready};
@@ -92,13 +92,8 @@ impl Held {
         }
         self.fence += 1;
         self.holder = Some((owner.clone(), now + LANE_TIME));
-        let mut journal = std::mem::take(&mut self.journal);
-        journal.sort_by_key(|(_, events)| events.iter().map(|event| event.at).min());
-        for (_, events) in journal {
-            if let Some(record) = recovery::aborted(events) {
-                self.store(vec![Arc::new(record)], None);
-            }
-        }
+        let journalled = self.settle_journal();
+        let numbers = self.loops.iter().filter_map(|(_, it)| it.loop_id.number());
         Ok(Opened {
             lane: Lane {
                 session_id: self.info.id.clone(),
@@ -106,8 +101,36 @@ impl Held {
                 fence: self.fence,
             },
             info: self.info.clone(),
-            loop_count: self.loops.len() as u64,
+            last_number: numbers.max().unwrap_or_default().max(journalled),
         })
+    }
+
+    /// What is journalled becomes loops. Returns the greatest number of one.
+    fn settle_journal(&mut self) -> u64 {
+        let mut journal = std::mem::take(&mut self.journal);
+        journal.sort_by_key(|(_, events)| events.iter().map(|event| event.at).min());
+        let journals = journal.into_iter().map(|(_, events)| events).collect();
+        let (records, last_number) = recovery::recover(journals);
+        for record in records {
+            if record.on_chain && self.info.title.is_none() {
+                self.info.title = record.title();
+            }
+            self.store(vec![Arc::new(record)], Some(0));
+        }
+        last_number
+    }
+
+    fn recover(&mut self, now: Timestamp) {
+        let is_held = self.holder.as_ref().is_some_and(|(owner, expires_at)| {
+            lives_here(&owner.process)
+                || (now < *expires_at && life(&owner.process) == Life::Possible)
+        });
+        if is_held || self.journal.is_empty() {
+            return;
+        }
+        self.fence += 1;
+        self.holder = None;
+        self.settle_journal();
     }
 
     fn release(&mut self, lane: &Lane) {
@@ -330,6 +353,14 @@ impl Store for MemoryStore {
         self.with(id, |held| held.claim(owner, now))
     }
 
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+        let now = self.clock.now();
+        self.with(id, |held| {
+            held.recover(now);
+            Ok(())
+        })
+    }
+
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         let until = self.clock.now() + LANE_TIME;
         let lost = || StoreError::LaneLost(lane.session_id.clone());
@@ -358,6 +389,16 @@ impl Store for MemoryStore {
                 held.append(lane, loop_id, events);
             }
         });
+    }
+
+    fn append_now(
+        &self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        events: Vec<Event>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.append(lane, loop_id, events);
+        Box::pin(ready(Ok(())))
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {

@@ -84,6 +84,16 @@ pub(crate) fn life(process: &str) -> Life {
     }
 }
 
+/// Whether the process of a holder certainly runs, on this machine: its lane may have run out, but it
+/// is not dead.
+pub(crate) fn lives_here(process: &str) -> bool {
+    if life(process) == Life::Gone || field(process, "pid").is_none() {
+        return false;
+    }
+    // Without its start a pid was looked up above, in this very namespace.
+    field(process, "start").is_none() || place().is_some_and(|here| process.ends_with(&here))
+}
+
 #[cfg(unix)]
 fn life_of_pid(pid: u32) -> Life {
     let pid = i32::try_from(pid)
@@ -119,6 +129,7 @@ mod tests {
     fn this_process_lives_and_handles_differ() {
         let (one, two) = (Owner::this_process(), Owner::this_process());
         assert_eq!(life(&one.process), Life::Possible);
+        assert!(lives_here(&one.process));
         assert_eq!(one.process, two.process);
         assert_ne!(one.id, two.id);
     }
@@ -130,6 +141,7 @@ mod tests {
         let ticks = field(text, "start").unwrap();
         let other = text.replace(&format!("start={ticks}"), "start=1");
         assert_eq!(life(&other), Life::Gone);
+        assert!(!lives_here(&other));
     }
 
     #[test]
@@ -139,6 +151,7 @@ mod tests {
         let ticks = field(text, "start").unwrap();
         let dead = text.replace(&format!("start={ticks}"), "start=1");
         assert_eq!(life(&dead.replace("boot=", "boot=x")), Life::Possible);
+        assert!(!lives_here(&dead.replace("boot=", "boot=x")));
         assert_eq!(life(&dead.replace("ns=pid", "ns=dip")), Life::Possible);
     }
 
@@ -155,6 +168,7 @@ mod tests {
     #[test]
     fn text_that_is_not_ours_is_not_judged() {
         assert_eq!(life(""), Life::Possible);
+        assert!(!lives_here(""));
         assert_eq!(life("pid=x start=y"), Life::Possible);
     }
 }

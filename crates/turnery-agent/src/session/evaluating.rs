@@ -5,7 +5,7 @@ mod entrant;
 mod showing;
 
 use super::{
-    CANDIDATES, PromptError, PromptOptions, PromptResult, Session, StartError, Task, Ticket,
+    CANDIDATES, PromptError, PromptOptions, PromptResult, Session, StartError, Task, Ticket, committing,
     leaf::{RunningModel, Said},
     mail::{Tries, Work},
     plan::Plan,
@@ -154,7 +154,15 @@ impl Task {
             release: !switches,
         };
         let store = Arc::clone(&self.store);
-        let committed = watch.see_through(self, store.commit(commit)).await;
+        let (cancel, cancel_all) = contest.cancel.clone();
+        let hurry = async move {
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = cancel_all.cancelled() => {}
+            }
+        };
+        let committed = committing::commit(&*store, commit, hurry);
+        let committed = watch.see_through(self, committed).await;
         for offer in offers {
             let _ = offer.stored.send(committed.clone());
         }

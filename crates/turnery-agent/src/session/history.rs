@@ -1,7 +1,7 @@
 //! History: the messages that the next model call sees, and the ids that its calls may not have.
 
 use std::{collections::HashSet, sync::Arc};
-use turnery_engine::{CallId, Content, LlmMessage, LoopRecord, Message, Response, context::View};
+use turnery_engine::{CallId, Content, LlmMessage, LoopRecord, Response, context::View};
 
 /// What is seen of a session, and all calls that were ever made in it.
 #[derive(Clone, Default)]
@@ -67,21 +67,4 @@ impl History {
             taken.insert(call.call_id.clone());
         }
     }
-}
-
-/// The longest title made from a prompt. Unit: characters.
-const TITLE: usize = 80;
-
-/// A title from the first line of the first prompt.
-pub(crate) fn title(messages: &[Arc<LlmMessage>]) -> Option<String> {
-    let text = messages.iter().find_map(|message| match &message.message {
-        Message::User { .. } => Some(message.message.text()),
-        Message::System { .. } | Message::Assistant { .. } | Message::ToolResult { .. } => None,
-    })?;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    let mut title: String = line.chars().take(TITLE).collect();
-    if line.chars().nth(TITLE).is_some() {
-        title.push('…');
-    }
-    Some(title)
 }

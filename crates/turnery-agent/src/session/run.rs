@@ -19,7 +19,7 @@ use super::{
     task::Task,
     watch::Watch,
 };
-use crate::{Compacted, PromptError, hooks, sink::Shown};
+use crate::{CancellationToken, Compacted, PromptError, hooks, sink::Shown};
 use chrono::Utc;
 use futures_util::future::BoxFuture;
 use std::{
@@ -33,7 +33,7 @@ use std::{
 };
 use tokio::time::{Instant, Sleep, sleep_until};
 use turnery_engine::{
-    CallId, Detail, Effect, Finish, Input, Loop, LoopId, LoopRecord, LoopSpec, ModelFault, Outcome,
+    CallId, Detail, Effect, EventKind, Finish, Input, Loop, LoopId, LoopRecord, LoopSpec, ModelFault, Outcome,
     Recorder, Response, ToolEnvelope, TurnTrigger, Usage,
 };
 use turnery_models::{Retry, Told};
@@ -61,7 +61,11 @@ pub(crate) struct Run<'t> {
     journalled: usize,
     /// When they are to be, at the latest.
     journal_due: Option<Pin<Box<Sleep>>>,
+    /// Events that are being journalled; no step is taken meanwhile.
+    journalling: Option<BoxFuture<'static, Result<(), StoreError>>>,
     cancel_heard: bool,
+    /// Cancelled with the prompt: a commit that fails is not tried again then.
+    hurry: CancellationToken,
     grace: Option<Pin<Box<Sleep>>>,
     deadline: Option<Pin<Box<Sleep>>>,
     /// Since when a person has been asked: that time does not count.
@@ -200,7 +204,9 @@ impl<'t> Run<'t> {
             inputs: VecDeque::new(),
             journalled: 0,
             journal_due: None,
+            journalling: None,
             cancel_heard: false,
+            hurry: CancellationToken::new(),
             grace: None,
             asked_since: None,
             committing: None,
@@ -255,6 +261,7 @@ impl<'t> Run<'t> {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
         if !self.cancel_heard && self.watch.poll_cancelled(cx) {
             self.cancel_heard = true;
+            self.hurry.cancel();
             return Poll::Ready(Happened::Cancelled);
         }
         if let Some(grace) = &mut self.grace
@@ -287,6 +294,12 @@ impl<'t> Run<'t> {
             self.committing = None;
             return Poll::Ready(Happened::Committed(committed));
         }
+        if let Some(journalling) = &mut self.journalling
+            && let Poll::Ready(written) = journalling.as_mut().poll(cx)
+        {
+            self.journalling = None;
+            self.after_journalling(written);
+        }
         let mut shown = Shown {
             outbox: &mut *self.task.ports.outbox,
             tap: &mut self.task.tap,
@@ -295,7 +308,9 @@ impl<'t> Run<'t> {
         if let Poll::Ready(broken) = shown.tap.poll_broken(cx) {
             return Poll::Ready(Happened::Broken(broken));
         }
-        if let Poll::Ready(step) = self.steps.poll_next(cx, &mut shown, &self.task.info) {
+        if self.journalling.is_none()
+            && let Poll::Ready(step) = self.steps.poll_next(cx, &mut shown, &self.task.info)
+        {
             return Poll::Ready(Happened::Step(step));
         }
         if let Poll::Ready(broken) = self.task.tap.poll_told() {
@@ -422,9 +437,9 @@ impl<'t> Run<'t> {
     /// Fold what happened, do what cannot wait, and line up the rest.
     fn absorb(&mut self) {
         let mut out = mem::take(&mut self.out);
-        let mut acts = false;
+        let mut matters = false;
         for effect in out.drain(..) {
-            acts |= matches!(effect, Effect::Run(_));
+            matters |= must_be_journalled(&effect);
             if let Effect::Emit(event) = &effect {
                 self.fold(event);
             }
@@ -434,10 +449,9 @@ impl<'t> Run<'t> {
                 Sorted::Now(urgent) => self.urgent(urgent),
             }
         }
-        // The commit holds all that the journal would. What a tool is going to do to the world must
-        // be known before it does it.
-        if acts {
-            self.write_journal();
+        // The commit holds all that the journal would.
+        if matters {
+            self.journal_now();
         } else if self.journal_due.is_none() && self.events().len() > self.journalled {
             self.journal_due = Some(Box::pin(sleep_until(Instant::now() + JOURNAL)));
         }
@@ -471,5 +485,30 @@ impl<'t> Run<'t> {
                 Err(PromptError::Lost(fault))
             }
         }
+    }
+}
+
+/// Whether what happened up to here has to survive a crash from now on: a tool or a model is about to do
+/// something, a call is over, or a person is asked.
+fn must_be_journalled(effect: &Effect) -> bool {
+    match effect {
+        Effect::Run(_) | Effect::CallModel { .. } | Effect::Compact(_) => true,
+        Effect::Emit(event) => matches!(
+            event.kind,
+            EventKind::ToolExecutionEnd { .. } | EventKind::PermissionRequested { .. }
+        ),
+        Effect::Publish(_)
+        | Effect::Gate(_)
+        | Effect::Finish(_)
+        | Effect::Hook(_)
+        | Effect::StopHook
+        | Effect::StopCompaction
+        | Effect::Unheard(_)
+        | Effect::StopModel
+        | Effect::Withdraw(_)
+        | Effect::StopTool(_)
+        | Effect::AbortTool(_)
+        | Effect::StartGrace
+        | Effect::Commit(_) => false,
     }
 }

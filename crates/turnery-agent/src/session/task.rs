@@ -55,8 +55,10 @@ pub(crate) struct Task {
     pub(crate) waiting: VecDeque<Prompt>,
     /// What has been said to the running prompt and is not heard yet.
     pub(crate) words: VecDeque<Word>,
-    /// The number of the last loop that was lost: it was shown, so no other may have it (LOOP-10).
+    /// The number of the last loop that was shown but not stored; never reused (LOOP-10).
     pub(crate) lost: u64,
+    /// Whether a commit that failed is tried again; a candidate's is that of its group.
+    pub(crate) retries: bool,
     /// Set once the session is to end: who wants to know.
     pub(crate) closing: Vec<oneshot::Sender<()>>,
 }

@@ -61,6 +61,10 @@ impl<S: Store> Store for Held<S> {
         held(self.0.claim(id, owner))
     }
 
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+        held(self.0.recover(id))
+    }
+
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         held(self.0.renew(lane))
     }
@@ -71,6 +75,15 @@ impl<S: Store> Store for Held<S> {
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
         self.0.append(lane, loop_id, events);
+    }
+
+    fn append_now(
+        &self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        events: Vec<Event>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        held(self.0.append_now(lane, loop_id, events))
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {

@@ -1,7 +1,7 @@
 //! Evaluating: one prompt under several configurations, one answer, one commit.
 
 use crate::{
-    failing_store::FailingStore,
+    failing_store::{FOR_GOOD, FailingStore},
     world::{Act, Puppet, ROOM, Seen, World, drain, live, say},
 };
 use std::sync::{Arc, atomic::Ordering};
@@ -374,7 +374,7 @@ async fn a_group_that_cannot_be_stored_leaves_nothing_behind() {
     let store = FailingStore::new();
     let world = World::among(store.clone(), &three());
     let (session, mut seen) = world.session(ROOM).await;
-    store.commit.store(true, Ordering::SeqCst);
+    store.commit.store(FOR_GOOD, Ordering::SeqCst);
     let lost = evaluate(&session, &["a", "b"], Pick::First).await;
     let why = CommitFault::Store("the disk is full".to_owned());
     assert_eq!(lost, Err(PromptError::Lost(why)));

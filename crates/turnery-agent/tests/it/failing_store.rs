@@ -14,10 +14,16 @@ use turnery_store::{
     SessionInfo, SessionPatch, Store, StoreError,
 };
 
-/// Each switch but `append` makes the next such call fail, and is off again then.
+/// More commits than anybody tries.
+pub(crate) const FOR_GOOD: u64 = u64::MAX;
+
+/// The switches `patch` and `loops` make the next such call fail, and are off again then.
 pub(crate) struct FailingStore {
     inner: MemoryStore,
-    pub(crate) commit: AtomicBool,
+    /// How many of the next commits fail.
+    pub(crate) commit: AtomicU64,
+    /// How many commits have failed so far.
+    pub(crate) failed: AtomicU64,
     pub(crate) patch: AtomicBool,
     pub(crate) loops: AtomicBool,
     /// While it is on, nothing reaches the journal.
@@ -32,7 +38,8 @@ impl FailingStore {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             inner: MemoryStore::new(),
-            commit: AtomicBool::new(false),
+            commit: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
             patch: AtomicBool::new(false),
             loops: AtomicBool::new(false),
             append: AtomicBool::new(false),
@@ -88,6 +95,10 @@ impl Store for FailingStore {
         self.inner.claim(id, owner)
     }
 
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.recover(id)
+    }
+
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         self.renewed.fetch_add(1, Ordering::SeqCst);
         self.inner.renew(lane)
@@ -103,9 +114,25 @@ impl Store for FailingStore {
         }
     }
 
+    fn append_now(
+        &self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        events: Vec<Event>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        match self.append.load(Ordering::SeqCst) {
+            true => Box::pin(std::future::ready(Ok(()))),
+            false => self.inner.append_now(lane, loop_id, events),
+        }
+    }
+
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
-        if let Some(failed) = fails(&self.commit) {
-            return failed;
+        let one_less = |left: u64| left.checked_sub(1);
+        let order = Ordering::SeqCst;
+        if self.commit.fetch_update(order, order, one_less).is_ok() {
+            self.failed.fetch_add(1, order);
+            let broken = Err(StoreError::Broken("the disk is full".to_owned()));
+            return Box::pin(std::future::ready(broken));
         }
         let takes = Duration::from_secs(self.commit_takes.load(Ordering::SeqCst));
         Box::pin(async move {

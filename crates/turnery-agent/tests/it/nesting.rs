@@ -2,7 +2,7 @@
 
 use crate::{
     delegating::children,
-    failing_store::FailingStore,
+    failing_store::{FOR_GOOD, FailingStore},
     world::{Act, ROOM, Seen, World, say},
 };
 use std::{
@@ -86,7 +86,7 @@ async fn a_child_of_a_loop_that_was_not_stored_is_found_by_its_call() {
     let (session, mut seen) = world.session(ROOM).await;
     let ticket = say(&session, "find something");
     let call = end(&mut seen).await;
-    store.commit.store(true, Ordering::SeqCst);
+    store.commit.store(FOR_GOOD, Ordering::SeqCst);
     let lost = ticket.result().await;
     let full = CommitFault::Store("the disk is full".to_owned());
     assert_eq!(lost, Err(PromptError::Lost(full)));

@@ -1,7 +1,7 @@
 //! A store that fails, and two handles on one session: nobody's context is wrong because of it.
 
 use crate::{
-    failing_store::FailingStore,
+    failing_store::{FOR_GOOD, FailingStore},
     world::{Act, ROOM, World, drain, live, say, start},
 };
 use std::sync::{Arc, atomic::Ordering};
@@ -19,12 +19,13 @@ pub(crate) async fn a_prompt_that_could_not_be_stored_is_forgotten() {
     let (session, mut seen) = world.session(ROOM).await;
     // A full disk takes no journal either, from which the next claim would learn of the loss.
     store.append.store(true, Ordering::SeqCst);
-    store.commit.store(true, Ordering::SeqCst);
+    store.commit.store(FOR_GOOD, Ordering::SeqCst);
     let lost = say(&session, "first").result().await;
     assert!(
         matches!(lost, Err(PromptError::Lost(CommitFault::Store(_)))),
         "{lost:?}"
     );
+    store.commit.store(0, Ordering::SeqCst);
     let shown = live(&drain(&mut seen));
     let second = say(&session, "second").result().await.unwrap();
     assert_eq!(world.puppet.request(1), ["second"]);

@@ -196,12 +196,13 @@ fn advance(db: &Connection, sql: &str, id: &SessionId, step: &Step<'_>) -> Resul
 pub(super) fn recover(db: &Connection, version: u64, record: LoopRecord) -> Result<(), Fault> {
     let row = Row::of(&record)?;
     insert(db, version, &record, &row)?;
-    let id = record.session_id.clone();
+    let title = record.on_chain.then(|| record.title()).flatten();
+    let records = [Arc::new(record)];
     let step = Step {
         version,
-        records: &[Arc::new(record)],
-        tip: None,
-        title: None,
+        records: &records,
+        tip: records[0].on_chain.then_some(&records[0].loop_id),
+        title: title.as_deref(),
     };
-    advance(db, ADVANCE, &id, &step)
+    advance(db, ADVANCE, &records[0].session_id, &step)
 }

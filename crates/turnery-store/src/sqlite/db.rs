@@ -3,6 +3,7 @@
 use super::{
     fault::{Fault, PATIENCE},
     journal::{self, Append},
+    lanes::Numbers,
     open::open,
 };
 use crate::StoreError;
@@ -16,6 +17,8 @@ pub(super) struct Db {
     /// Sessions whose journal is empty for as long as a lane of this fence is held: it was emptied when
     /// the lane was claimed here, and nothing has been journalled here since.
     pub(super) clean: HashMap<SessionId, u64>,
+    /// The numbers of the loops of sessions that were claimed here.
+    pub(super) numbers: HashMap<SessionId, Numbers>,
     /// Something has been done since the last checkpoint.
     pub(super) dirty: bool,
 }
@@ -25,6 +28,7 @@ impl Db {
         Ok(Self {
             sql: open(path)?,
             clean: HashMap::new(),
+            numbers: HashMap::new(),
             dirty: false,
         })
     }

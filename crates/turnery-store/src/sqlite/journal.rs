@@ -1,8 +1,14 @@
 //! Journal: the events of loops that are not committed yet. Evidence, not history.
 
-use super::{commit, db::Db, fault::Fault, lanes, loops::text};
+use super::{
+    commit,
+    db::{Db, write as in_one},
+    fault::Fault,
+    lanes,
+    loops::text,
+};
 use crate::{Lane, cursor::time_text};
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, params};
 use turnery_engine::{Event, EventKind, LoopId, SessionId};
 
 /// Events to be journalled.
@@ -34,37 +40,49 @@ pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
     for append in appends {
         db.clean.remove(&append.lane.session_id);
     }
-    let db = db
-        .sql
-        .transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut insert = db.prepare_cached(
-        "INSERT INTO journal (session_id, loop_id, seq, at, body) VALUES (?1, ?2, ?3, ?4, ?5) \
-         ON CONFLICT DO NOTHING",
-    )?;
-    for append in appends {
-        let (session, loop_id) = (append.lane.session_id.as_str(), append.loop_id.as_str());
-        let late = commit::is_stored(&db, &append.lane.session_id, &append.loop_id)?;
-        if late || !lanes::holds(&db, &append.lane)? {
-            continue;
-        }
-        if append.events.first().is_some_and(|event| event.seq == 0) {
-            // A loop that begins anew under an id whose commit failed.
-            drop_loop(&db, &append.lane.session_id, &append.loop_id)?;
-        }
-        for event in &append.events {
-            let body = serde_json::to_string(event)?;
+    in_one(&db.sql, |work| {
+        let mut insert = work.prepare_cached(
+            "INSERT INTO journal (session_id, loop_id, seq, at, body) VALUES (?1, ?2, ?3, ?4, ?5) \
+             ON CONFLICT DO NOTHING",
+        )?;
+        for append in appends {
+            let Some(first) = append.events.first() else {
+                continue;
+            };
+            let (session, loop_id) = (&append.lane.session_id, &append.loop_id);
+            let late = commit::is_stored(work, session, loop_id)?;
+            if late || !lanes::holds(work, &append.lane)? {
+                continue;
+            }
+            if first.seq == 0 {
+                // A loop whose journal is written again from its beginning.
+                drop_loop(work, session, loop_id)?;
+            }
+            let body = serde_json::to_string(&append.events)?;
             insert.execute(params![
-                session,
-                loop_id,
-                event.seq,
-                time_text(event.at),
+                session.as_str(),
+                loop_id.as_str(),
+                first.seq,
+                time_text(first.at),
                 body
             ])?;
         }
+        Ok(())
+    })
+}
+
+/// The events of a row; earlier versions wrote one in each.
+fn read(body: &str) -> Result<Vec<Event>, serde_json::Error> {
+    match body.starts_with('[') {
+        true => serde_json::from_str(body),
+        false => Ok(vec![serde_json::from_str(body)?]),
     }
-    drop(insert);
-    db.commit()?;
-    Ok(())
+}
+
+/// Whether a session has anything journalled.
+pub(super) fn is_there(db: &Connection, session: &SessionId) -> Result<bool, Fault> {
+    let mut select = db.prepare_cached("SELECT 1 FROM journal WHERE session_id = ?1")?;
+    Ok(select.exists((session.as_str(),))?)
 }
 
 /// Empty the journal of a session: the events of each loop, the oldest loop first.
@@ -78,16 +96,16 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
     while let Some(row) = rows.next()? {
         let loop_id = LoopId::from(text(row, 0)?);
         // Evidence that does not read is worth no more than none; the session must still open.
-        let event = match serde_json::from_str(text(row, 1)?) {
-            Ok(event) => event,
+        let read = match read(text(row, 1)?) {
+            Ok(events) => events,
             Err(error) => {
                 tracing::warn!(%session, %loop_id, %error, "failed to read the journal");
                 continue;
             }
         };
         match loops.last_mut() {
-            Some((last, events)) if *last == loop_id => events.push(event),
-            Some(_) | None => loops.push((loop_id, vec![event])),
+            Some((last, events)) if *last == loop_id => events.extend(read),
+            Some(_) | None => loops.push((loop_id, read)),
         }
     }
     drop(rows);

@@ -11,11 +11,11 @@ use super::{
 use crate::{
     LANE_TIME, Lane, Opened, Owner, SessionInfo, StoreError,
     cursor::time_text,
-    owner::{Life, describe, life},
+    owner::{Life, describe, life, lives_here},
     recovery,
 };
 use rusqlite::{Connection, Row, params};
-use turnery_engine::{SessionId, Timestamp};
+use turnery_engine::{LoopId, SessionId, Timestamp};
 
 pub(super) fn claim(
     db: &mut Db,
@@ -23,17 +23,49 @@ pub(super) fn claim(
     owner: &Owner,
     now: Timestamp,
 ) -> Result<Opened, Fault> {
-    let (found, fence) = write(&db.sql, |work| take(work, id, owner, now))?;
+    let known = db.numbers.remove(id).unwrap_or_default();
+    let (found, fence, numbers) = write(&db.sql, |work| take(work, id, owner, now, known))?;
     db.clean.insert(id.clone(), fence);
+    db.numbers.insert(id.clone(), numbers);
     Ok(Opened {
         lane: Lane {
             session_id: id.clone(),
             owner_id: owner.id.clone(),
             fence,
         },
-        loop_count: found.loop_count,
+        last_number: numbers.last.max(found.last_journalled),
         info: found.info,
     })
+}
+
+/// Turns what a dead holder journalled into loops; nobody holds the lane then.
+pub(super) fn recover(db: &mut Db, id: &SessionId, now: Timestamp) -> Result<(), Fault> {
+    write(&db.sql, |work| {
+        let found = look(work, id)?;
+        let is_held = found.held.as_ref().is_some_and(|held| held.may_be_at_work(now));
+        if is_held || !found.journalled {
+            return Ok(());
+        }
+        let mut free = work.prepare_cached(
+            "UPDATE sessions SET fence = fence + 1, owner_id = NULL, process = NULL, \
+             expires_at = NULL WHERE session_id = ?1",
+        )?;
+        free.execute((id.as_str(),))?;
+        settle_journal(work, &found.info).map(drop)
+    })
+}
+
+/// What is journalled becomes loops. Returns the greatest number of one.
+fn settle_journal(work: &Connection, info: &SessionInfo) -> Result<u64, Fault> {
+    let mut version = info.head_version;
+    let (records, last_number) = recovery::recover(journal::take(work, &info.id)?);
+    for record in records {
+        if !commit::is_stored(work, &info.id, &record.loop_id)? {
+            version += 1;
+            commit::recover(work, version, record)?;
+        }
+    }
+    Ok(last_number)
 }
 
 /// The next fence of a session that nobody else holds, and the session with what was left behind in it.
@@ -42,7 +74,8 @@ fn take(
     id: &SessionId,
     owner: &Owner,
     now: Timestamp,
-) -> Result<(Found, u64), Fault> {
+    known: Numbers,
+) -> Result<(Found, u64, Numbers), Fault> {
     let mut found = look(work, id)?;
     if let Some(held) = found.held.take().filter(|held| held.stops(owner, now)) {
         return Err(StoreError::Busy {
@@ -66,25 +99,63 @@ fn take(
     ])?;
     drop(take);
     if found.journalled {
-        let mut version = found.info.head_version;
-        for record in journal::take(work, id)?
-            .into_iter()
-            .filter_map(recovery::aborted)
-        {
-            if !commit::is_stored(work, id, &record.loop_id)? {
-                version += 1;
-                commit::recover(work, version, record)?;
+        let last_journalled = settle_journal(work, &found.info)?;
+        found = Found {
+            last_journalled,
+            ..look(work, id)?
+        };
+    }
+    let numbers = known.update(work, id, found.loop_count)?;
+    Ok((found, fence, numbers))
+}
+
+/// The numbers of a session's loops, as far as they were read: numbers may have gaps, so that they
+/// cannot be counted, and a long session must not be read whole at each claim.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Numbers {
+    /// How many loops that is.
+    count: u64,
+    /// The key of the newest.
+    newest: i64,
+    /// The greatest number.
+    last: u64,
+}
+
+impl Numbers {
+    /// Reads those of the loops that were stored since; all of them if that does not add up.
+    fn update(self, db: &Connection, id: &SessionId, count: u64) -> Result<Self, Fault> {
+        if self.count > 0 {
+            // The plus keeps SQLite from going through all loops of the session.
+            const NEWER: &str =
+                "SELECT loop, loop_id FROM loops WHERE loop > ?2 AND +session_id = ?1";
+            let newer = self.read(db, NEWER, id)?;
+            if newer.count == count {
+                return Ok(newer);
             }
         }
-        found = look(work, id)?;
+        const ALL: &str = "SELECT loop, loop_id FROM loops WHERE session_id = ?1 AND loop > ?2";
+        Self::default().read(db, ALL, id)
     }
-    Ok((found, fence))
+
+    fn read(mut self, db: &Connection, sql: &str, id: &SessionId) -> Result<Self, Fault> {
+        let mut select = db.prepare_cached(sql)?;
+        let mut rows = select.query(params![id.as_str(), self.newest])?;
+        while let Some(row) = rows.next()? {
+            self.count += 1;
+            self.newest = self.newest.max(row.get(0)?);
+            let number = LoopId::from(text(row, 1)?).number();
+            self.last = self.last.max(number.unwrap_or_default());
+        }
+        Ok(self)
+    }
 }
 
 /// A session as a claim finds it.
 struct Found {
     info: SessionInfo,
     loop_count: u64,
+    /// The greatest number of a loop that was in the journal.
+    last_journalled: u64,
     fence: u64,
     held: Option<Held>,
     journalled: bool,
@@ -97,6 +168,13 @@ struct Held {
 }
 
 impl Held {
+    /// A holder that is alive here counts even when its time has run out: callers that only read take
+    /// nothing away from it.
+    fn may_be_at_work(&self, now: Timestamp) -> bool {
+        lives_here(&self.process)
+            || (now < self.expires_at && life(&self.process) == Life::Possible)
+    }
+
     /// A holder does not stand in its own way; a dead one stands in nobody's.
     fn stops(&self, owner: &Owner, now: Timestamp) -> bool {
         self.owner_id != owner.id && now < self.expires_at && life(&self.process) == Life::Possible
@@ -116,6 +194,7 @@ fn look(db: &Connection, id: &SessionId) -> Result<Found, Fault> {
     Ok(Found {
         info: sessions::session(row)?,
         loop_count: row.get(sessions::WIDTH)?,
+        last_journalled: 0,
         fence: row.get(sessions::WIDTH + 1)?,
         held: held(row)?,
         journalled: row.get(sessions::WIDTH + 5)?,

@@ -123,6 +123,23 @@ impl Store for SqliteStore {
         })
     }
 
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+        let (key, id) = (id.clone(), id.clone());
+        let journalled = self.reader.call(Flush::Later, Settles::new(), move |db| {
+            journal::is_there(&db.sql, &key)
+        });
+        Box::pin(async move {
+            if !journalled.await? {
+                return Ok(());
+            }
+            let clock = self.clock.clone();
+            let recovered = self.writer.call(Flush::Later, Settles::new(), move |db| {
+                lanes::recover(db, &id, clock.now())
+            });
+            recovered.await
+        })
+    }
+
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         let (lane, clock) = (lane.clone(), self.clock.clone());
         self.writer.call(Flush::Later, Settles::new(), move |db| {
@@ -141,6 +158,20 @@ impl Store for SqliteStore {
         if let Some(append) = journal::Append::new(lane, loop_id, events) {
             self.writer.append(append);
         }
+    }
+
+    fn append_now(
+        &self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        events: Vec<Event>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        let Some(append) = journal::Append::new(lane, loop_id, events) else {
+            return Box::pin(std::future::ready(Ok(())));
+        };
+        self.writer.soon(Flush::Later, Settles::new(), move |db| {
+            journal::write(db, std::slice::from_ref(&append))
+        })
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {

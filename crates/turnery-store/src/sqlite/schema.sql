@@ -129,6 +129,6 @@ CREATE TABLE journal (
     loop_id    TEXT NOT NULL,
     seq        INTEGER NOT NULL,
     at         TEXT NOT NULL,
-    body       TEXT NOT NULL,                -- JSON: the whole event; its kind is body ->> 'event'
+    body       TEXT NOT NULL,                -- JSON array: the events written together, from seq on
     PRIMARY KEY (session_id, loop_id, seq)
 ) STRICT, WITHOUT ROWID;

@@ -205,6 +205,10 @@ impl Store for Flawed {
         })
     }
 
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.sound.recover(id)
+    }
+
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         self.sound.renew(lane)
     }
@@ -219,6 +223,16 @@ impl Store for Flawed {
         }
         let lane = self.lane(lane, Flaw::LoserJournals);
         self.sound.append(&lane, loop_id, events);
+    }
+
+    fn append_now(
+        &self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        events: Vec<Event>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.append(lane, loop_id, events);
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn commit(&self, mut commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {

@@ -48,7 +48,7 @@ async fn a_commit_moves_the_session_on(world: &World) {
     assert_eq!(info.tip_loop_id, Some(loop_id("s1", 2)));
     assert_eq!(info.updated_at, at(208));
     let again = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
-    assert_eq!(again.loop_count, 2);
+    assert_eq!(again.last_number, 2);
     assert_eq!(again.info, info);
 }
 
@@ -305,7 +305,7 @@ pub(crate) async fn a_group_commits_once(world: &World) {
     }
     assert_eq!(world.store.commit(group(&lane, 1)).await, Ok(2));
     let again = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
-    assert_eq!((again.info.head_version, again.loop_count), (2, 4));
+    assert_eq!((again.info.head_version, again.last_number), (2, 4));
     assert_eq!(again.info.tip_loop_id, Some(loop_id("s1", 3)));
     assert_eq!(again.info.updated_at, at(408));
     let loops = world.store.loops(&"s1".into(), 1).await.unwrap();

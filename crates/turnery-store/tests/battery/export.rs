@@ -103,7 +103,7 @@ async fn a_document_under_another_id_names_it_everywhere(world: &World) {
     assert_eq!(told, Some(turnery_engine::ToolEnvelope::text("s1")));
     // It can be gone on with.
     let opened = world.store.claim(&"s2".into(), &owner("a")).await.unwrap();
-    assert_eq!(opened.loop_count, 3);
+    assert_eq!(opened.last_number, 3);
     let next = record("s2", 4, "On").into();
     let head = opened.info.head_version;
     let committed = world.store.commit(commit(&opened.lane, head, &next)).await;

@@ -252,7 +252,7 @@ impl Model {
                 if session.claim(o, self.now) {
                     let claimed = claimed.expect("free");
                     assert_eq!(claimed.lane.fence, session.fence);
-                    assert_eq!(claimed.loop_count, session.head());
+                    assert_eq!(claimed.last_number, session.head());
                     self.lanes.insert((s, o), session.fence);
                 } else {
                     assert!(

@@ -212,6 +212,6 @@ async fn a_commit_leaves_no_journal_behind() {
     other.renew(&lane).await.unwrap();
     store.commit(commit(&lane, 2, &record(3))).await.unwrap();
     let opened = store.claim(&"s1".into(), &owner("a")).await.unwrap();
-    assert_eq!(opened.loop_count, 3);
+    assert_eq!(opened.last_number, 3);
     assert_eq!(kept(), Vec::<String>::new());
 }

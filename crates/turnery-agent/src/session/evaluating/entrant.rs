@@ -81,6 +81,7 @@ impl Task {
             waiting: VecDeque::new(),
             words: VecDeque::new(),
             lost: 0,
+            retries: false,
             closing: Vec::new(),
         }
     }
@@ -140,6 +141,10 @@ impl Store for GroupStore {
         self.store.claim(id, owner)
     }
 
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.store.recover(id)
+    }
+
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         match lane.session_id == self.session_id {
             true => Box::pin(async { Ok(()) }),
@@ -156,6 +161,15 @@ impl Store for GroupStore {
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
         self.store.append(lane, loop_id, events);
+    }
+
+    fn append_now(
+        &self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        events: Vec<Event>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.store.append_now(lane, loop_id, events)
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {

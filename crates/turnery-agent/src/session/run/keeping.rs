@@ -1,7 +1,7 @@
 //! Keeping: what a loop leaves behind: its history, its record, its journal and its commit.
 
 use super::Run;
-use crate::session::{history, steps::Step};
+use crate::session::{committing::commit, steps::Step};
 use chrono::Utc;
 use std::{mem, sync::Arc};
 use turnery_engine::{CommitFault, Event, EventKind, Input, LoopRecord, Message, Outcome};
@@ -20,6 +20,35 @@ impl Run<'_> {
             self.journalled += events.len();
             let loop_id = &self.machine.spec().loop_id;
             self.task.store.append(&self.watch.lane, loop_id, events);
+        }
+    }
+
+    /// Journals what is not journalled yet. Nothing is shown or begun until that is written: what was
+    /// seen to happen is known after a crash (S5).
+    pub(super) fn journal_now(&mut self) {
+        if faulty!(JournalLate) {
+            return;
+        }
+        self.journal_due = None;
+        let events = self.events()[self.journalled..].to_vec();
+        if events.is_empty() {
+            return;
+        }
+        self.journalled += events.len();
+        let store = Arc::clone(&self.task.store);
+        let lane = self.watch.lane.clone();
+        let loop_id = self.machine.spec().loop_id.clone();
+        self.journalling = Some(Box::pin(async move {
+            store.append_now(&lane, &loop_id, events).await
+        }));
+    }
+
+    /// Takes note of what became of [`journal_now`](Self::journal_now). A journal is evidence only, so
+    /// that the prompt goes on without; next time it is written from the beginning.
+    pub(super) fn after_journalling(&mut self, written: Result<(), StoreError>) {
+        if let Err(error) = written {
+            tracing::warn!(%error, "failed to journal");
+            self.journalled = 0;
         }
     }
 
@@ -66,7 +95,7 @@ impl Run<'_> {
         };
         let title = match &self.task.info.title {
             Some(_) => None,
-            None => history::title(&record.messages),
+            None => record.title(),
         };
         self.title_is_new = title.is_some() && record.on_chain;
         if self.title_is_new {
@@ -74,7 +103,7 @@ impl Run<'_> {
         }
         let record = Arc::new(record);
         self.record = Some(Arc::clone(&record));
-        let commit = Commit {
+        let data = Commit {
             lane: self.watch.lane.clone(),
             expected_head: self.task.info.head_version,
             release: !Self::goes_on(&record),
@@ -83,7 +112,11 @@ impl Run<'_> {
             tip: 0,
         };
         let store = Arc::clone(&self.task.store);
-        self.committing = Some(Box::pin(async move { store.commit(commit).await }));
+        let hurry = self.hurry.clone();
+        self.committing = Some(match self.task.retries {
+            true => Box::pin(async move { commit(&*store, data, hurry.cancelled()).await }),
+            false => Box::pin(async move { store.commit(data).await }),
+        });
     }
 
     /// Whether another loop of the same prompt follows.
@@ -99,9 +132,21 @@ impl Run<'_> {
             }
             Err(StoreError::LaneLost(_)) => Input::CommitFailed(CommitFault::LaneLost),
             Err(StoreError::HeadConflict { .. }) => Input::CommitFailed(CommitFault::HeadConflict),
-            Err(error) => Input::CommitFailed(CommitFault::Store(error.to_string())),
+            Err(error) => {
+                self.journal_lost();
+                Input::CommitFailed(CommitFault::Store(error.to_string()))
+            }
         };
         self.feed(input);
+    }
+
+    /// Journals all of a loop that could not be committed: if the store can do that by now, the next
+    /// claim brings back what was shown.
+    fn journal_lost(&mut self) {
+        if let Some(record) = &self.record {
+            let (lane, events) = (&self.watch.lane, record.events.clone());
+            self.task.store.append(lane, &record.loop_id, events);
+        }
     }
 
     fn stored(&mut self, head: u64) {

@@ -1,0 +1,47 @@
+//! Commits loops, and tries again when the store fails for a reason that may pass.
+
+use std::{future::Future, pin::pin, time::Duration};
+use turnery_store::{Commit, Store, StoreError};
+
+/// Waits between the attempts. A store that is locked takes its own time in each of them.
+const WAITS: [Duration; 5] = [
+    Duration::from_millis(100),
+    Duration::from_millis(400),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
+
+/// Commits; while the store is full or locked, tries again until `hurry` is ready, at most for as long
+/// as [`WAITS`] says. A commit that was made after all is not made twice (S2).
+pub(super) async fn commit(
+    store: &dyn Store,
+    commit: Commit,
+    hurry: impl Future<Output = ()>,
+) -> Result<u64, StoreError> {
+    let mut hurry = pin!(hurry);
+    let mut waits = WAITS.iter();
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let why = match store.commit(commit.clone()).await {
+            Err(StoreError::Broken(why)) => why,
+            done => return done,
+        };
+        let wait = waits.next();
+        tracing::warn!(attempts, "failed to store an answer: {why}");
+        let goes_on = match wait {
+            Some(wait) => tokio::select! {
+                biased;
+                () = &mut hurry => false,
+                () = tokio::time::sleep(*wait) => true,
+            },
+            None => false,
+        };
+        if !goes_on {
+            return Err(StoreError::Broken(format!(
+                "{why} (attempts to store the answer: {attempts})"
+            )));
+        }
+    }
+}

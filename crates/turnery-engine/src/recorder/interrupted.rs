@@ -1,0 +1,387 @@
+//! Makes the record of a loop whose process ended before the commit, from its journal (S5).
+
+use super::Recorder;
+use crate::{
+    CallDetail, CallId, ContextSize, Disposition, Event, EventKind, FailureKind, LlmMessage,
+    LoopRecord, LoopStatus, Message, MessageId, MessageStop, ToolCall, ToolEnvelope, TurnId, Usage,
+    Verdict, context::is_whole, tool_message,
+};
+use std::sync::Arc;
+
+const NOTICE: &str = "This prompt was interrupted: turnery ended before it was finished and stored. \
+     Calls with a result were done. Calls marked as interrupted may or may not have had effects; \
+     check before relying on them or repeating them.";
+
+const RUNNING: &str = "interrupted: turnery ended while this call was running, so it may or may not \
+     have had effects; check before repeating it";
+
+const NOT_RUN: &str = "not run: turnery ended before this call began";
+
+const NO_SUMMARY: &str = "interrupted: turnery ended before the summary was made";
+
+/// Returns the record of a loop that was interrupted, given its journalled events in order.
+///
+/// Everything left open is closed: each call gets an end and a result that says whether it was
+/// running, and the turn ends. A loop with settled messages stays in the conversation and ends with a
+/// notice to the model; one of a parallel group, or without any message, does not. Returns `None` if
+/// the journal does not begin with `LoopStart` or `ParallelStart`. `LoopEnd` and `ParallelEnd` are
+/// ignored, since the commit they need was not made (R4).
+#[must_use]
+pub fn interrupted(events: &[Event]) -> Option<LoopRecord> {
+    let events = events.iter().filter(|event| {
+        !matches!(
+            event.kind,
+            EventKind::LoopEnd { .. } | EventKind::ParallelEnd { .. }
+        )
+    });
+    let mut closing = Closing::new(events.clone().next()?);
+    for event in events {
+        closing.see(event);
+    }
+    closing.finish()
+}
+
+/// Follows a journal and knows what is still open.
+struct Closing {
+    recorder: Recorder,
+    /// The event seen or added last.
+    last: Event,
+    /// How many messages have begun; the next id is made from it.
+    messages: u64,
+    /// A message that has begun and is not settled.
+    open_message: Option<MessageId>,
+    /// The size before a compaction that has not ended.
+    compacting: Option<ContextSize>,
+    turn: Option<OpenTurn>,
+}
+
+/// A turn that has not ended.
+struct OpenTurn {
+    index: u32,
+    answered: bool,
+    /// The usage of an answer that was not reported yet.
+    unreported: Option<Option<Usage>>,
+    /// In call order.
+    calls: Vec<OpenCall>,
+}
+
+/// A call of that turn.
+struct OpenCall {
+    call: ToolCall,
+    announced: bool,
+    asked: bool,
+    denied: Option<String>,
+    /// Whether its bracket is open, and it really runs.
+    started: Option<bool>,
+    /// For the model, once the call has ended.
+    result: Option<Message>,
+    told: bool,
+}
+
+impl OpenCall {
+    fn new(call: &ToolCall) -> Self {
+        Self {
+            call: call.clone(),
+            announced: false,
+            asked: false,
+            denied: None,
+            started: None,
+            result: None,
+            told: false,
+        }
+    }
+
+    /// How a call ends that the process did not see the end of.
+    fn end(&self) -> (ToolEnvelope, Disposition) {
+        match (&self.denied, self.started) {
+            (Some(why), _) => (
+                ToolEnvelope::failed(FailureKind::Denied, why.clone()),
+                Disposition::Denied,
+            ),
+            (None, Some(true)) => (
+                ToolEnvelope::failed(FailureKind::Cancelled, RUNNING),
+                Disposition::Cancelled,
+            ),
+            (None, Some(false) | None) => (
+                ToolEnvelope::failed(FailureKind::Skipped, NOT_RUN),
+                Disposition::Skipped,
+            ),
+        }
+    }
+}
+
+impl Closing {
+    fn new(first: &Event) -> Self {
+        Self {
+            recorder: Recorder::new(),
+            last: first.clone(),
+            messages: 0,
+            open_message: None,
+            compacting: None,
+            turn: None,
+        }
+    }
+
+    fn see(&mut self, event: &Event) {
+        self.recorder.fold(event);
+        self.last = event.clone();
+        match &event.kind {
+            EventKind::TurnStart { .. } => {
+                self.turn = Some(OpenTurn {
+                    index: event.turn_index.unwrap_or_default(),
+                    answered: false,
+                    unreported: None,
+                    calls: Vec::new(),
+                });
+            }
+            EventKind::TurnEnd { .. } => self.turn = None,
+            EventKind::MessageStart { message_id } => {
+                self.open_message = Some(message_id.clone());
+                self.messages += 1;
+            }
+            EventKind::MessageEnd { message } => {
+                self.open_message = None;
+                self.settled(&message.message);
+            }
+            EventKind::UsageReported { .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.unreported = None;
+                }
+            }
+            EventKind::CompactionStarted { before } => self.compacting = Some(*before),
+            EventKind::CompactionEnded { .. } => self.compacting = None,
+            EventKind::ToolCallRequested { call, .. } => {
+                self.with_call(&call.call_id, |open| open.announced = true);
+            }
+            EventKind::PermissionRequested { call_id, .. } => {
+                self.with_call(call_id, |open| open.asked = true);
+            }
+            EventKind::PermissionResolved { call_id, verdict } => self.with_call(call_id, |open| {
+                open.asked = false;
+                if let Verdict::Deny(why) = verdict {
+                    open.denied = Some(why.clone());
+                }
+            }),
+            EventKind::ToolExecutionStart { call_id, runs, .. } => {
+                self.with_call(call_id, |open| open.started = Some(*runs));
+            }
+            EventKind::ToolExecutionEnd {
+                call_id,
+                tool_name,
+                envelope,
+                ..
+            } => self.with_call(call_id, |open| {
+                let result = tool_message(call_id.clone(), tool_name.clone(), envelope);
+                open.result = Some(result);
+            }),
+            EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
+            | EventKind::LoopStart { .. }
+            | EventKind::LoopEnd { .. }
+            | EventKind::InputRejected { .. }
+            | EventKind::Delta { .. }
+            | EventKind::ToolExecutionUpdate { .. }
+            | EventKind::ToolExecutionOutput { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::Issue { .. }
+            | EventKind::ToolProgress { .. }
+            | EventKind::ChildUsageReported { .. }
+            | EventKind::FinalValue { .. }
+            | EventKind::ToolValue { .. } => {}
+        }
+    }
+
+    fn settled(&mut self, message: &Message) {
+        match message {
+            Message::Assistant { usage, .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.answered = true;
+                    turn.unreported = Some(*usage);
+                    turn.calls = message.calls().map(OpenCall::new).collect();
+                }
+            }
+            Message::ToolResult { call_id, .. } => {
+                self.with_call(call_id, |open| open.told = true);
+            }
+            Message::System { .. } | Message::User { .. } => {}
+        }
+    }
+
+    fn with_call(&mut self, call_id: &CallId, change: impl FnOnce(&mut OpenCall)) {
+        let calls = self.turn.iter_mut().flat_map(|turn| &mut turn.calls);
+        if let Some(open) = calls.into_iter().find(|open| open.call.call_id == *call_id) {
+            change(open);
+        }
+    }
+
+    /// Closes everything that is open.
+    fn finish(mut self) -> Option<LoopRecord> {
+        let record = self.recorder.record()?;
+        let stands = record.status == LoopStatus::Running
+            && !in_group(record)
+            && (!record.messages.is_empty() || record.compaction_block.is_some());
+        if let Some(before) = self.compacting.take() {
+            self.emit(EventKind::CompactionEnded {
+                block: None,
+                after: before,
+                failure: Some(NO_SUMMARY.to_owned()),
+                usage: None,
+            });
+        }
+        if let Some(turn) = self.turn.take() {
+            self.close_turn(turn);
+        }
+        if stands {
+            let text = NOTICE.to_owned();
+            self.say(Message::System { text }, None);
+        }
+        let mut record = self.recorder.aborted()?;
+        // A journal with a hole in it must not make a conversation that no model accepts.
+        record.on_chain = stands && is_whole(&record.messages);
+        Some(record)
+    }
+
+    fn close_turn(&mut self, mut turn: OpenTurn) {
+        if !turn.answered {
+            self.cut_off_answer(&mut turn);
+        }
+        if let Some(usage) = turn.unreported {
+            let before = self.recorder.record().map(|record| record.usage);
+            let mut cumulative = before.unwrap_or_default();
+            cumulative += usage.unwrap_or_default();
+            self.emit_in(&turn, EventKind::UsageReported { usage, cumulative });
+        }
+        for at in 0..turn.calls.len() {
+            let call = &turn.calls[at].call;
+            if !turn.calls[at].announced {
+                let detail = CallDetail {
+                    title: call.name.clone(),
+                    ..CallDetail::default()
+                };
+                let call = call.clone();
+                self.emit_in(&turn, EventKind::ToolCallRequested { call, detail });
+            }
+        }
+        for at in 0..turn.calls.len() {
+            if turn.calls[at].result.is_none() {
+                turn.calls[at].result = Some(self.end_call(&turn, at));
+            }
+        }
+        for at in 0..turn.calls.len() {
+            if !turn.calls[at].told
+                && let Some(result) = turn.calls[at].result.take()
+            {
+                self.say(result, Some(turn.index));
+            }
+        }
+        let closed = self.recorder.record().and_then(|it| it.turns.last());
+        let kind = EventKind::TurnEnd {
+            usage: closed.and_then(|turn| turn.usage),
+            tool_results: closed.map_or_else(Vec::new, |turn| turn.tool_results.clone()),
+        };
+        self.emit_in(&turn, kind);
+    }
+
+    /// The answer that was on its way: as with a cancel, an empty one takes its place.
+    fn cut_off_answer(&mut self, turn: &mut OpenTurn) {
+        let config = self.recorder.record().and_then(|it| it.config.as_ref());
+        let (model, provider) = config.map_or_else(Default::default, |config| {
+            (config.model.clone(), config.provider.clone())
+        });
+        let message = Message::Assistant {
+            content: Vec::new(),
+            stop: MessageStop::Aborted,
+            model,
+            provider,
+            usage: None,
+            error: None,
+        };
+        self.say(message, Some(turn.index));
+        turn.unreported = Some(None);
+    }
+
+    /// Closes a call's bracket; returns what the model is told.
+    fn end_call(&mut self, turn: &OpenTurn, at: usize) -> Message {
+        let open = &turn.calls[at];
+        let (call_id, tool_name) = (open.call.call_id.clone(), open.call.name.clone());
+        if open.asked {
+            let (call_id, verdict) = (call_id.clone(), Verdict::Cancelled);
+            self.emit_in(turn, EventKind::PermissionResolved { call_id, verdict });
+        }
+        if open.started.is_none() {
+            let kind = EventKind::ToolExecutionStart {
+                call_id: call_id.clone(),
+                tool_name: tool_name.clone(),
+                runs: false,
+            };
+            self.emit_in(turn, kind);
+        }
+        let (envelope, disposition) = open.end();
+        let result = tool_message(call_id.clone(), tool_name.clone(), &envelope);
+        let kind = EventKind::ToolExecutionEnd {
+            call_id,
+            tool_name,
+            envelope,
+            disposition,
+            child_loop_id: None,
+        };
+        self.emit_in(turn, kind);
+        result
+    }
+
+    /// Settles a message, under the id that has begun already if there is one.
+    fn say(&mut self, message: Message, turn_index: Option<u32>) {
+        let loop_id = self.last.loop_id.clone();
+        let message_id = match self.open_message.take() {
+            Some(begun) => begun,
+            None => {
+                let message_id = MessageId::from(format!("{loop_id}.m{}", self.messages));
+                self.messages += 1;
+                let kind = EventKind::MessageStart {
+                    message_id: message_id.clone(),
+                };
+                self.add(turn_index, kind);
+                message_id
+            }
+        };
+        let turn_id = turn_index.map(|turn_index| TurnId {
+            loop_id,
+            turn_index,
+        });
+        let message = Arc::new(LlmMessage {
+            message_id,
+            turn_id,
+            message,
+        });
+        self.add(turn_index, EventKind::MessageEnd { message });
+    }
+
+    /// Adds an event where the loop stands.
+    fn emit(&mut self, kind: EventKind) {
+        let turn_index = self.turn.as_ref().map(|turn| turn.index);
+        self.add(turn_index, kind);
+    }
+
+    fn emit_in(&mut self, turn: &OpenTurn, kind: EventKind) {
+        self.add(Some(turn.index), kind);
+    }
+
+    fn add(&mut self, turn_index: Option<u32>, kind: EventKind) {
+        let event = Event {
+            session_id: self.last.session_id.clone(),
+            loop_id: self.last.loop_id.clone(),
+            seq: self.last.seq + 1,
+            turn_index,
+            at: self.last.at,
+            kind,
+        };
+        self.recorder.fold(&event);
+        self.last = event;
+    }
+}
+
+fn in_group(record: &LoopRecord) -> bool {
+    let first = record.events.first().map(|event| &event.kind);
+    matches!(first, Some(EventKind::ParallelStart { .. }))
+}
