@@ -1,8 +1,8 @@
 //! Record: what is kept of a loop. Built by the recorder from events, and by nothing else.
 
 use crate::{
-    CallId, CompactionBlock, Detail, Event, FrameId, LlmMessage, LoopId, Message, MessageId, ModelFault,
-    Outcome, PromptId, SessionId, Timestamp, TurnId, Usage,
+    CallId, CompactionBlock, Detail, Event, FrameId, LlmMessage, LoopId, Message, MessageId,
+    ModelFault, Outcome, PromptId, SessionId, Timestamp, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -118,9 +118,9 @@ impl LoopRecord {
             .iter()
             .find_map(|message| match &message.message {
                 Message::User { .. } => Some(message.message.text()),
-                Message::System { .. }
-                | Message::Assistant { .. }
-                | Message::ToolResult { .. } => None,
+                Message::System { .. } | Message::Assistant { .. } | Message::ToolResult { .. } => {
+                    None
+                }
             })?;
         let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
         let mut title: String = line.chars().take(TITLE).collect();

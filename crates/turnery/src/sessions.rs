@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 use turnery_engine::{Content, LoopId, LoopRecord, Message, SessionId};
-use turnery_store::{Archived, ListQuery, SessionInfo, Store};
+use turnery_store::{Archived, ListQuery, SessionInfo, Store, StoreError};
 
 /// Longest title in a list. Unit: characters.
 const TITLE: usize = 60;
@@ -121,6 +121,7 @@ async fn show(
     json: bool,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
+    recover(store, id).await;
     let info = store.info(id).await?;
     let loops = store.loops(id, 0).await?;
     if json {
@@ -140,6 +141,21 @@ async fn show(
     tree::write(&loops, tip, out)?;
     transcript(&loops, &tree::seen(&loops, tip), out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Brings back what a killed process has left of a prompt. A store that cannot be written is read
+/// without.
+async fn recover(store: &dyn Store, id: &SessionId) {
+    match store.recover(id).await {
+        Ok(()) | Err(StoreError::NotFound(_)) => {}
+        Err(error) => {
+            // Nobody has to read it.
+            let _ = writeln!(
+                io::stderr(),
+                "turnery: an interrupted prompt of {id} is not shown: {error}"
+            );
+        }
+    }
 }
 
 /// What was said, in order, for reading.

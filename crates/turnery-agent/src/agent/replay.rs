@@ -3,8 +3,8 @@
 use crate::{Item, Outbox};
 use std::{collections::VecDeque, future::poll_fn, sync::Arc};
 use turnery_engine::{
-    CallDetail, Disposition, Event, EventKind, FailureKind, LlmMessage, LoopId, LoopRecord,
-    Message, SessionId, ToolEnvelope,
+    CallDetail, Content, Disposition, Event, EventKind, FailureKind, LlmMessage, LoopId,
+    LoopRecord, LoopStatus, Message, MessageStop, SessionId, ToolEnvelope,
 };
 use turnery_store::{Remark, Store, StoreError};
 
@@ -75,6 +75,9 @@ impl Screen<'_> {
                 self.event(&event).await;
             }
         }
+        if let Some(event) = interruption(record) {
+            self.put(&event).await;
+        }
     }
 
     async fn put(&mut self, event: &Event) {
@@ -95,6 +98,38 @@ fn event_of(id: &SessionId, remark: Remark) -> Event {
             message: Arc::new(remark.message),
         },
     }
+}
+
+/// The notice at the end of an interrupted loop, as a message of the agent: clients are not shown those
+/// of the engine.
+fn interruption(record: &LoopRecord) -> Option<Event> {
+    let last = record.messages.last()?;
+    let (LoopStatus::Aborted, Message::System { text }) = (record.status, &last.message) else {
+        return None;
+    };
+    let config = record.config.as_ref();
+    let message = Message::Assistant {
+        content: vec![Content::text(text)],
+        stop: MessageStop::Aborted,
+        model: config.map_or_else(String::new, |config| config.model.clone()),
+        provider: config.map_or_else(String::new, |config| config.provider.clone()),
+        usage: None,
+        error: None,
+    };
+    Some(Event {
+        session_id: record.session_id.clone(),
+        loop_id: record.loop_id.clone(),
+        seq: record.events.last().map_or(0, |event| event.seq + 1),
+        turn_index: None,
+        at: record.ended_at.unwrap_or(record.started_at),
+        kind: EventKind::MessageEnd {
+            message: Arc::new(LlmMessage {
+                message_id: last.message_id.clone(),
+                turn_id: None,
+                message,
+            }),
+        },
+    })
 }
 
 /// What must have happened in a loop for its messages to be what they are.

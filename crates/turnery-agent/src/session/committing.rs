@@ -28,9 +28,8 @@ pub(super) async fn commit(
             Err(StoreError::Broken(why)) => why,
             done => return done,
         };
-        let wait = waits.next();
         tracing::warn!(attempts, "failed to store an answer: {why}");
-        let goes_on = match wait {
+        let goes_on = match waits.next() {
             Some(wait) => tokio::select! {
                 biased;
                 () = &mut hurry => false,
@@ -39,9 +38,7 @@ pub(super) async fn commit(
             None => false,
         };
         if !goes_on {
-            return Err(StoreError::Broken(format!(
-                "{why} (attempts to store the answer: {attempts})"
-            )));
+            return Err(StoreError::Broken(why));
         }
     }
 }

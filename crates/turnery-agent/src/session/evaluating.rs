@@ -5,7 +5,8 @@ mod entrant;
 mod showing;
 
 use super::{
-    CANDIDATES, PromptError, PromptOptions, PromptResult, Session, StartError, Task, Ticket, committing,
+    CANDIDATES, PromptError, PromptOptions, PromptResult, Session, StartError, Task, Ticket,
+    committing,
     leaf::{RunningModel, Said},
     mail::{Tries, Work},
     plan::Plan,

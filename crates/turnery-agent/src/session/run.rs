@@ -33,8 +33,8 @@ use std::{
 };
 use tokio::time::{Instant, Sleep, sleep_until};
 use turnery_engine::{
-    CallId, Detail, Effect, EventKind, Finish, Input, Loop, LoopId, LoopRecord, LoopSpec, ModelFault, Outcome,
-    Recorder, Response, ToolEnvelope, TurnTrigger, Usage,
+    CallId, Detail, Effect, EventKind, Finish, Input, Loop, LoopId, LoopRecord, LoopSpec,
+    ModelFault, Outcome, Recorder, Response, ToolEnvelope, TurnTrigger, Usage,
 };
 use turnery_models::{Retry, Told};
 use turnery_store::StoreError;

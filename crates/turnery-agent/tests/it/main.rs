@@ -14,6 +14,7 @@ mod forking;
 mod framing;
 mod hooking;
 mod inserting;
+mod interrupting;
 mod keeping;
 mod lending;
 mod nesting;

@@ -1,14 +1,15 @@
 //! The tests can fail: each bug that is seeded into the session task is found by one of them.
 
 use crate::{
-    continuing, framing, hooking, opening, prompting, simulation, slow_client, steering, storing,
+    continuing, framing, hooking, interrupting, opening, prompting, simulation, slow_client,
+    steering, storing,
 };
 use std::panic::catch_unwind;
 use turnery_agent::faults::{Fault, seeded};
 
 #[test]
 fn every_seeded_bug_is_found() {
-    let table: [(Fault, fn()); 17] = [
+    let table: [(Fault, fn()); 19] = [
         (
             Fault::AnswerBeforeEvents,
             prompting::a_result_comes_after_every_event_and_the_commit,
@@ -76,6 +77,14 @@ fn every_seeded_bug_is_found() {
         (
             Fault::OneCallAtATime,
             framing::calls_that_may_run_beside_each_other_do,
+        ),
+        (
+            Fault::CountLoops,
+            interrupting::prompts_after_a_lost_one_are_stored,
+        ),
+        (
+            Fault::JournalLate,
+            interrupting::interrupted_prompt_is_in_the_next_context,
         ),
     ];
     for (fault, test) in table {

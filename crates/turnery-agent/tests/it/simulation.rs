@@ -18,7 +18,7 @@ use turnery_engine::{
     Content, Event, EventKind, Hook, HookSet, HookVerdict, LoopRecord, LoopStatus, Message,
     Outcome, TurnStop,
     context::{View, chain},
-    oracle,
+    interrupted, oracle,
 };
 
 /// One prompt of a simulated session.
@@ -239,6 +239,11 @@ fn agrees(record: &LoopRecord, events: &[Event]) -> Result<(), String> {
     let shown: Vec<Event> = shown.cloned().collect();
     oracle::check(&shown)?;
     oracle::check_stored(&record.events)?;
+    // A crash may come anywhere.
+    for until in 1..record.events.len() {
+        let cut = interrupted(&record.events[..until]);
+        oracle::check_record(&cut.ok_or("no record of an interrupted loop")?)?;
+    }
     let kept = shown.into_iter().filter(|event| {
         let kind = &event.kind;
         !matches!(

@@ -1,8 +1,8 @@
 //! Watch: one oracle for each loop, for a test that sees the events of several.
 
 use super::{Oracle, check_history, check_stored};
-use crate::{Event, LoopId, LoopRecord, LoopStatus};
-use std::collections::BTreeMap;
+use crate::{Event, EventKind, LlmMessage, LoopId, LoopRecord, LoopStatus, Message};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Watches the live events of any number of loops, and keeps the first complaint about them.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,22 @@ pub fn check_record(record: &LoopRecord) -> Result<(), String> {
     kept.map_err(|complaint| format!("stored of {:?}: {complaint}", record.loop_id))
 }
 
+/// One that stays in the conversation is whole, and a notice comes last; it may be the second one after
+/// that of a limit.
 fn begun(record: &LoopRecord) -> Result<(), String> {
     let mut oracle = Oracle::stored();
-    record.events.iter().try_for_each(|event| oracle.see(event))
+    if !record.on_chain {
+        return record.events.iter().try_for_each(|event| oracle.see(event));
+    }
+    let is_notice = |message: &Arc<LlmMessage>| matches!(message.message, Message::System { .. });
+    let notice = record.messages.last().filter(|it| is_notice(it));
+    let notice = notice.ok_or("S5: no notice at the end of an interrupted loop")?;
+    let before = record.events.iter().filter(|event| match &event.kind {
+        EventKind::MessageStart { message_id } => *message_id != notice.message_id,
+        EventKind::MessageEnd { message } => message.message_id != notice.message_id,
+        _ => true,
+    });
+    before.into_iter().try_for_each(|event| oracle.see(event))?;
+    oracle.closed()?;
+    check_history(&record.messages)
 }

@@ -150,9 +150,7 @@ impl Closing {
             }
             EventKind::CompactionStarted { before } => self.compacting = Some(*before),
             EventKind::CompactionEnded { .. } => self.compacting = None,
-            EventKind::ToolCallRequested { call, .. } => {
-                self.with_call(&call.call_id, |open| open.announced = true);
-            }
+            EventKind::ToolCallRequested { call, .. } => self.announced(call),
             EventKind::PermissionRequested { call_id, .. } => {
                 self.with_call(call_id, |open| open.asked = true);
             }
@@ -205,6 +203,23 @@ impl Closing {
                 self.with_call(call_id, |open| open.told = true);
             }
             Message::System { .. } | Message::User { .. } => {}
+        }
+    }
+
+    /// A call that no message has asked for, since the journal has a hole, is closed all the same.
+    fn announced(&mut self, call: &ToolCall) {
+        let Some(turn) = &mut self.turn else { return };
+        match turn
+            .calls
+            .iter_mut()
+            .find(|open| open.call.call_id == call.call_id)
+        {
+            Some(open) => open.announced = true,
+            None => turn.calls.push(OpenCall {
+                announced: true,
+                told: true,
+                ..OpenCall::new(call)
+            }),
         }
     }
 

@@ -42,7 +42,10 @@ pub(super) fn claim(
 pub(super) fn recover(db: &mut Db, id: &SessionId, now: Timestamp) -> Result<(), Fault> {
     write(&db.sql, |work| {
         let found = look(work, id)?;
-        let is_held = found.held.as_ref().is_some_and(|held| held.may_be_at_work(now));
+        let is_held = found
+            .held
+            .as_ref()
+            .is_some_and(|held| held.may_be_at_work(now));
         if is_held || !found.journalled {
             return Ok(());
         }

@@ -206,10 +206,11 @@ impl Editor {
         self.ended().await
     }
 
-    /// The end that comes at once, with answers owed.
-    pub(crate) async fn killed(mut self) {
+    /// The end that comes at once, with answers owed; returns all that was said.
+    pub(crate) async fn killed(mut self) -> Vec<Value> {
         self.child.kill().await.expect("it runs");
         while self.next().await.is_some() {}
+        self.said
     }
 
     /// All that comes, to the end.

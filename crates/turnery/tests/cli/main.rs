@@ -12,6 +12,7 @@ mod examples;
 mod home;
 mod hooks;
 mod key_page;
+mod killing;
 mod login;
 mod login_acp;
 mod mcp;

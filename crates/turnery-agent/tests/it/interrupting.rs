@@ -1,0 +1,300 @@
+//! What was interrupted, or could not be stored: it stays in the session, and the session goes on.
+
+use crate::{
+    evaluating::evaluate,
+    failing_store::{FOR_GOOD, FailingStore},
+    world::{Act, Puppet, ROOM, Seen, World, say, start},
+};
+use proptest::{prelude::*, test_runner::TestRunner};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::mpsc;
+use turnery_agent::{CancellationToken, Pick, Ports, PromptError, Silent, SubAgents};
+use turnery_engine::{CommitFault, Event, EventKind, LoopStatus, oracle};
+use turnery_store::{Clock, ListQuery, MemoryStore, Owner, Store as _};
+use turnery_tools::Toolbox;
+
+const WORD: &[Act] = &[Act::Say("ok")];
+
+/// A store whose lanes can be made to run out, as if their holders were gone. Unit: seconds.
+fn mortal_store() -> (Arc<MemoryStore>, Arc<AtomicI64>) {
+    let later = Arc::new(AtomicI64::new(0));
+    let seconds = Arc::clone(&later);
+    let clock = Clock::new(move || {
+        chrono::Utc::now() + chrono::TimeDelta::seconds(seconds.load(Ordering::SeqCst))
+    });
+    (Arc::new(MemoryStore::with_clock(clock)), later)
+}
+
+fn mortal(script: &[&[Act]]) -> (World, Arc<AtomicI64>) {
+    let (store, later) = mortal_store();
+    (World::over(store, script), later)
+}
+
+async fn until(seen: &mut mpsc::Receiver<Seen>, fits: impl Fn(&EventKind) -> bool) -> Event {
+    loop {
+        if let Seen::Live(event) = seen.recv().await.unwrap()
+            && fits(&event.kind)
+        {
+            return event;
+        }
+    }
+}
+
+/// One call is done, one runs: the model is told so of each, and what happened to the prompt.
+// proves: S5, C-12, D-16
+#[tokio::test(start_paused = true)]
+pub(crate) async fn interrupted_prompt_is_in_the_next_context() {
+    let calls: &[Act] = &[
+        Act::Say("on it"),
+        Act::Call("a", "look"),
+        Act::Call("b", "hang"),
+    ];
+    let (world, later) = mortal(&[calls, &[Act::Say("here")]]);
+    let (one, mut seen) = world.session(ROOM).await;
+    let ticket = say(&one, "first");
+    // No time passes in which a journal that waits for company would be written.
+    until(&mut seen, |kind| {
+        matches!(kind, EventKind::ToolExecutionStart { call_id, .. } if call_id.as_str() == "b")
+    })
+    .await;
+    later.store(60, Ordering::SeqCst);
+    let (two, _seen) = world.open(one.id(), false).await;
+    let second = say(&two, "second").result().await.unwrap();
+    let request = world.puppet.request(1);
+    let [first, answer, done, running, notice, last] = &request[..] else {
+        panic!("{request:?}");
+    };
+    assert_eq!(
+        [first, answer, done, last],
+        ["first", "on it", "done", "second"]
+    );
+    assert!(
+        running.contains("may or may not have had effects"),
+        "{running}"
+    );
+    assert!(notice.contains("interrupted"), "{notice}");
+    let loops = world.store.loops(one.id(), 0).await.unwrap();
+    assert_eq!(
+        (loops[0].status, loops[0].on_chain),
+        (LoopStatus::Aborted, true)
+    );
+    assert_eq!(
+        second.loops[0].parent_loop_id.as_ref(),
+        Some(&loops[0].loop_id)
+    );
+    let lost = ticket.result().await;
+    assert_eq!(lost, Err(PromptError::Lost(CommitFault::LaneLost)));
+}
+
+// proves: S5, LASH-12
+#[tokio::test(start_paused = true)]
+async fn interrupted_frame_is_gone_on_from() {
+    let script: [&[Act]; 3] = [
+        &[Act::Call("s", "switch")],
+        &[Act::Say("digging"), Act::Hang],
+        &[Act::Say("here")],
+    ];
+    let (world, later) = mortal(&script);
+    let (one, mut seen) = world.session(ROOM).await;
+    let _ticket = say(&one, "first");
+    until(&mut seen, |kind| matches!(kind, EventKind::LoopEnd { .. })).await;
+    until(&mut seen, |kind| matches!(kind, EventKind::Delta { .. })).await;
+    later.store(60, Ordering::SeqCst);
+    let (two, _seen) = world.open(one.id(), false).await;
+    say(&two, "second").result().await.unwrap();
+    let request = world.puppet.request(2);
+    // What was streamed is not settled.
+    assert_eq!(
+        [&request[0], &request[1], &request[3]],
+        ["dig here", "", "second"]
+    );
+    assert!(request[2].contains("interrupted"), "{request:?}");
+}
+
+/// The journal of a child is its own, and it stays with its parent's call.
+// proves: S5, S7
+#[tokio::test(start_paused = true)]
+async fn interrupted_child_has_a_record_too() {
+    let script: [&[Act]; 2] = [&[Act::Delegate("t", false)], &[Act::Call("h", "hang")]];
+    let (store, later) = mortal_store();
+    let tools = |tools: Toolbox| tools.and(SubAgents::new());
+    let world = World::made(store, &script, &[], |_| {}, tools);
+    let (one, _seen) = world.session(ROOM).await;
+    let _ticket = say(&one, "first");
+    while world.ran.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    later.store(60, Ordering::SeqCst);
+    let all = ListQuery {
+        spawned: true,
+        ..ListQuery::default()
+    };
+    let sessions = world.store.list(all).await.unwrap().sessions;
+    assert_eq!(sessions.len(), 2);
+    for info in sessions {
+        let owner = Owner::this_process();
+        let opened = world.store.claim(&info.id, &owner).await.unwrap();
+        let loops = world.store.loops(&info.id, 0).await.unwrap();
+        assert_eq!(loops.len(), 1);
+        assert_eq!(
+            (loops[0].status, loops[0].on_chain),
+            (LoopStatus::Aborted, true)
+        );
+        assert_eq!(opened.info.tip_loop_id.as_ref(), Some(&loops[0].loop_id));
+    }
+}
+
+/// Full for a while, or locked by a backup: the answer is stored once that has passed.
+// proves: S2
+#[tokio::test(start_paused = true)]
+async fn failing_store_is_tried_again() {
+    let store = FailingStore::new();
+    let world = World::over(store.clone(), &[WORD]);
+    let (session, _seen) = world.session(ROOM).await;
+    store.commit.store(3, Ordering::SeqCst);
+    say(&session, "go").result().await.unwrap();
+    assert_eq!(store.failed.load(Ordering::SeqCst), 3);
+    assert_eq!(world.store.loops(session.id(), 0).await.unwrap().len(), 1);
+}
+
+// proves: PROMPT-9
+#[tokio::test(start_paused = true)]
+async fn cancel_ends_the_attempts_to_store() {
+    let store = FailingStore::new();
+    let world = World::over(store.clone(), &[WORD]);
+    let (session, _seen) = world.session(ROOM).await;
+    store.commit.store(FOR_GOOD, Ordering::SeqCst);
+    let cancel = CancellationToken::new();
+    let ticket = start(&session, "go", cancel.clone());
+    // Virtual time: the first attempt is over, the second one is not due.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    cancel.cancel();
+    let lost = ticket.result().await;
+    assert!(
+        matches!(lost, Err(PromptError::Lost(CommitFault::Store(_)))),
+        "{lost:?}"
+    );
+    assert_eq!(store.failed.load(Ordering::SeqCst), 1);
+}
+
+/// It was paid for and shown: the next prompt brings it back.
+// proves: S5
+#[tokio::test(start_paused = true)]
+async fn answer_that_was_not_stored_comes_back() {
+    let store = FailingStore::new();
+    let world = World::over(store.clone(), &[&[Act::Say("one")], &[Act::Say("two")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    store.commit.store(FOR_GOOD, Ordering::SeqCst);
+    say(&session, "first").result().await.unwrap_err();
+    store.commit.store(0, Ordering::SeqCst);
+    say(&session, "second").result().await.unwrap();
+    let request = world.puppet.request(1);
+    assert_eq!(
+        [&request[0], &request[1], &request[3]],
+        ["first", "one", "second"]
+    );
+    assert!(request[2].contains("interrupted"), "{request:?}");
+}
+
+/// Ten prompts in a row, here, after a restart and in a fork.
+// proves: LOOP-10, LOOP-12
+#[tokio::test(start_paused = true)]
+pub(crate) async fn prompts_after_a_lost_one_are_stored() {
+    let store = FailingStore::new();
+    let world = World::over(store.clone(), &[WORD; 64]);
+    let (session, _seen) = world.session(ROOM).await;
+    say(&session, "one").result().await.unwrap();
+    store.append.store(true, Ordering::SeqCst);
+    store.commit.store(FOR_GOOD, Ordering::SeqCst);
+    say(&session, "lost").result().await.unwrap_err();
+    store.append.store(false, Ordering::SeqCst);
+    store.commit.store(0, Ordering::SeqCst);
+    say(&session, "two").result().await.unwrap();
+    let id = session.id().clone();
+    session.close().await;
+    let (again, _seen) = world.open(&id, false).await;
+    let silent = |_: &_| Ports::local(Arc::new(Silent), Box::new(Silent));
+    let fork = world
+        .agent
+        .fork(&id, world.request(), silent)
+        .await
+        .unwrap();
+    for session in [&again, &fork] {
+        for _ in 0..10 {
+            say(session, "go").result().await.unwrap();
+        }
+        let loops = world.store.loops(session.id(), 0).await.unwrap();
+        assert_eq!(loops.len(), 12);
+    }
+}
+
+/// Whatever fails and whoever comes back: a prompt is stored if the store can, under an id of its own.
+async fn goes_on(ops: &[u8]) -> Result<(), String> {
+    let store = FailingStore::new();
+    let others = ["a", "b"].map(|name| Puppet::new(name, &[WORD; 40]));
+    let world = World::made(store.clone(), &[WORD; 40], &others, |_| {}, |tools| tools);
+    let (mut session, _seen) = world.session(ROOM).await;
+    for op in ops {
+        let (fails, journals) = match op % 7 {
+            0 | 1 => (true, op % 7 == 0),
+            _ => (false, true),
+        };
+        store.append.store(!journals, Ordering::SeqCst);
+        store
+            .commit
+            .store(if fails { FOR_GOOD } else { 0 }, Ordering::SeqCst);
+        let ended = match op % 7 {
+            2 => {
+                let id = session.id().clone();
+                session.close().await;
+                session = world.open(&id, op % 2 == 0).await.0;
+                continue;
+            }
+            3 => evaluate(&session, &["a", "b"], Pick::First).await,
+            1 if op % 2 == 0 => evaluate(&session, &["b", "a"], Pick::First).await,
+            _ => say(&session, "go").result().await,
+        };
+        if ended.is_err() != fails {
+            return Err(format!("{op}: {ended:?}"));
+        }
+    }
+    let loops = world.store.loops(session.id(), 0).await;
+    let loops = loops.map_err(|error| error.to_string())?;
+    let ids: BTreeSet<_> = loops.iter().map(|record| &record.loop_id).collect();
+    if ids.len() != loops.len() {
+        return Err("an id was used twice".to_owned());
+    }
+    loops
+        .iter()
+        .try_for_each(|record| oracle::check_record(record))
+}
+
+// proves: LOOP-10, S5
+#[test]
+fn sessions_go_on_after_any_failures() {
+    let config = ProptestConfig {
+        cases: 60,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let ops = prop::collection::vec(any::<u8>(), 1..20);
+    let ended = TestRunner::new(config).run(&ops, |ops| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        prop_assert_eq!(runtime.block_on(goes_on(&ops)), Ok(()));
+        Ok(())
+    });
+    if let Err(found) = ended {
+        panic!("{found}");
+    }
+}
