@@ -2,6 +2,7 @@
 //! and exported like any other.
 
 use crate::{
+    held::Held,
     toy::{Act, spent},
     world::{World, hello},
 };
@@ -27,7 +28,7 @@ fn aged(mut document: Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_session_from_before_turns_and_events_is_like_any_other() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(folder.path().join("sessions.db"));
+    let store = Held(SqliteStore::open(folder.path().join("sessions.db")));
     let world = World::over(
         Arc::new(store),
         vec![

@@ -63,7 +63,8 @@ async fn what_is_kept_is_as_the_settings_say() {
 /// Section 9, 10: compacted again and again, the context of a session stays within the model's window,
 /// and after a load it is what it was before, with the real store.
 // proves: UP-10, UP-11, UP-12, TURN-58, LOOP-46, LOOP-47, LOOP-48
-#[tokio::test(start_paused = true)]
+// A paused clock would run on while the disk is waited for.
+#[tokio::test]
 async fn a_loaded_session_goes_on_from_what_the_live_one_saw() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")));

@@ -156,7 +156,8 @@ async fn what_was_said_beside_is_shown_in_its_place() {
 
 /// What was stored before there were events is shown too: what was said, and each call in its final state.
 // proves: LOAD-1, LOAD-7, LOOP-83
-#[tokio::test(start_paused = true)]
+// A paused clock would run on while the disk is waited for.
+#[tokio::test]
 async fn what_is_older_than_events_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     shows_what_is_older(Arc::new(MemoryStore::new())).await;

@@ -3,8 +3,8 @@
 use crate::{World, battery, samples::*};
 use std::sync::Arc;
 use turnery_engine::{
-    CallId, Content, Disposition, Event, EventKind, LoopRecord, LoopStatus, Message, MessageStop,
-    StreamDelta, ToolEnvelope, oracle::check_record,
+    CallId, Content, Disposition, EventKind, LoopRecord, LoopStatus, Message, MessageStop,
+    StreamDelta, ToolEnvelope,
 };
 use turnery_store::{Lane, Owner, StoreError};
 
@@ -83,7 +83,6 @@ async fn interrupted_loop_becomes_the_tip(world: &World) {
     assert_eq!(loops[1].outcome, None);
     assert!(loops[1].on_chain);
     assert_eq!(loops[1].events[..5], all[..5]);
-    check_record(&loops[1]).unwrap();
     let said: Vec<_> = loops[1].messages.iter().map(|it| &it.message).collect();
     let [Message::User { .. }, answer, Message::System { text }] = &said[..] else {
         panic!("{said:?}");
@@ -178,7 +177,6 @@ async fn a_running_call_is_closed(world: &World) {
     world.store.append(&lane, &loop_id("s1", 1), journal);
 
     let loops = after_the_crash(world).await;
-    check_record(&loops[0]).unwrap();
     let ends: Vec<_> = loops[0].events[count..]
         .iter()
         .filter_map(|event| match &event.kind {
