@@ -379,6 +379,7 @@ async fn a_group_that_cannot_be_stored_leaves_nothing_behind() {
     let why = CommitFault::Store("the disk is full".to_owned());
     assert_eq!(lost, Err(PromptError::Lost(why)));
     assert_eq!(live(&drain(&mut seen)), []);
+    store.commit.store(0, Ordering::SeqCst);
     say(&session, "next").result().await.unwrap();
     assert_eq!(world.puppet.request(0), ["next"]);
 }

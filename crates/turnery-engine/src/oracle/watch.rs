@@ -56,11 +56,11 @@ fn begun(record: &LoopRecord) -> Result<(), String> {
     let is_notice = |message: &Arc<LlmMessage>| matches!(message.message, Message::System { .. });
     let notice = record.messages.last().filter(|it| is_notice(it));
     let notice = notice.ok_or("S5: no notice at the end of an interrupted loop")?;
-    let before = record.events.iter().filter(|event| match &event.kind {
-        EventKind::MessageStart { message_id } => *message_id != notice.message_id,
-        EventKind::MessageEnd { message } => message.message_id != notice.message_id,
-        _ => true,
-    });
+    let begins = |event: &Event| {
+        matches!(&event.kind, EventKind::MessageStart { message_id }
+            if *message_id == notice.message_id)
+    };
+    let before = record.events.iter().take_while(|event| !begins(event));
     before.into_iter().try_for_each(|event| oracle.see(event))?;
     oracle.closed()?;
     check_history(&record.messages)

@@ -278,8 +278,16 @@ impl Closing {
                 self.emit_in(&turn, EventKind::ToolCallRequested { call, detail });
             }
         }
+        // A result that has begun comes before anything else ends.
+        if self.open_message.is_some()
+            && let Some(open) = turn.calls.iter_mut().find(|open| !open.told)
+            && let Some(result) = open.result.take()
+        {
+            open.told = true;
+            self.say(result, Some(turn.index));
+        }
         for at in 0..turn.calls.len() {
-            if turn.calls[at].result.is_none() {
+            if turn.calls[at].result.is_none() && !turn.calls[at].told {
                 turn.calls[at].result = Some(self.end_call(&turn, at));
             }
         }

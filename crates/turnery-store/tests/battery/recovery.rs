@@ -221,7 +221,8 @@ async fn a_running_call_is_closed(world: &World) {
 async fn recovery_needs_no_claim(world: &World) {
     let lane = opened_by(world, &dead("a")).await;
     let running = events("s1", 1, "Hello")[..4].to_vec();
-    world.store.append(&lane, &loop_id("s1", 1), running);
+    let id = loop_id("s1", 1);
+    world.store.append_now(&lane, &id, running).await.unwrap();
     for _ in 0..2 {
         world.store.recover(&"s1".into()).await.unwrap();
         let info = world.store.info(&"s1".into()).await.unwrap();

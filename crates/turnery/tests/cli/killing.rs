@@ -10,7 +10,7 @@ const STATES: usize = 40;
 /// Calls one by one, side by side and after a question, and an answer without an end.
 fn answers(home: &Home) -> Value {
     let path = home.project().join("a.txt");
-    let read = json!({"tool_call": {"name": "read", "args": {"path": path}}});
+    let read = json!({"tool_call": {"name": "read_file", "args": {"path": path}}});
     let shell = json!({"tool_call": {"name": "shell", "args": {"command": "touch made"}}});
     let mut answers = vec![
         json!({"steps": [{"text": "one"}, read]}),
@@ -98,6 +98,10 @@ async fn prompt_killed_in_any_state_is_shown_by_load() {
         assert!(last.contains("was interrupted"), "{lines}: {said:?}");
         let shown = calls(shown);
         for (id, (status, _)) in calls(&seen) {
+            // One that has not begun may be gone.
+            if status == "pending" && !shown.contains_key(&id) {
+                continue;
+            }
             let (now, text) = shown.get(&id).unwrap_or_else(|| panic!("{lines}: no {id}"));
             match status.as_str() {
                 "completed" => assert_eq!(now, "completed", "{lines}: {id}"),
