@@ -1,33 +1,125 @@
 //! Clock: where a store takes the time from. Only lanes need it; a test turns it by hand.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use chrono::{DateTime, TimeDelta};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 use turnery_engine::Timestamp;
 
 /// Tells the time.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+pub struct Clock {
+    wall: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    steady: Arc<dyn Fn() -> Duration + Send + Sync>,
+}
+
+/// A point in time on both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// May be set, and differs between machines.
+    pub(crate) wall: Timestamp,
+    /// Since the machine was started, the same for all of its processes.
+    pub(crate) steady: Duration,
+}
 
 impl Clock {
-    /// The clock on the wall, which all processes of a machine share.
+    /// The clocks of this machine.
     #[must_use]
     pub fn system() -> Self {
-        Self::new(|| SystemTime::now().into())
+        Self::with_steady(|| timestamp(SystemTime::now()), since_boot)
     }
 
-    /// Any other clock.
+    /// Any other clock on the wall, which also counts as the steady one.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        Self(Arc::new(now))
+        let wall: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(now);
+        let same = Arc::clone(&wall);
+        Self {
+            wall,
+            steady: Arc::new(move || {
+                let since = same() - DateTime::UNIX_EPOCH;
+                since.to_std().unwrap_or_default()
+            }),
+        }
+    }
+
+    /// A clock on the wall that may be set, and one that counts from the start of the machine.
+    pub fn with_steady(
+        wall: impl Fn() -> Timestamp + Send + Sync + 'static,
+        steady: impl Fn() -> Duration + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            wall: Arc::new(wall),
+            steady: Arc::new(steady),
+        }
     }
 
     /// The time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        (self.0)()
+        (self.wall)()
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        Moment {
+            wall: self.now(),
+            steady: (self.steady)(),
+        }
     }
 }
 
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Clock({})", self.now())
+    }
+}
+
+/// Also of a clock that stands before 1970; a time that no calendar has becomes 1970.
+fn timestamp(time: SystemTime) -> Timestamp {
+    let since = match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => TimeDelta::from_std(since).ok(),
+        Err(before) => TimeDelta::from_std(before.duration()).ok().map(|it| -it),
+    };
+    since
+        .and_then(|since| DateTime::UNIX_EPOCH.checked_add_signed(since))
+        .unwrap_or_default()
+}
+
+/// Stands still while the machine sleeps, so that a holder can renew its lane when it wakes up.
+#[cfg(unix)]
+fn since_boot() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    let time = clock_gettime(ClockId::Monotonic);
+    let (seconds, nanos) = (time.tv_sec.try_into(), time.tv_nsec.try_into());
+    Duration::new(seconds.unwrap_or_default(), nanos.unwrap_or_default())
+}
+
+/// Counts from the first use: good enough within one process.
+#[cfg(not(unix))]
+fn since_boot() -> Duration {
+    static START: std::sync::LazyLock<std::time::Instant> =
+        std::sync::LazyLock::new(std::time::Instant::now);
+    START.elapsed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clock_before_1970_tells_its_time() {
+        let before = UNIX_EPOCH - Duration::from_millis(1500);
+        assert_eq!(
+            timestamp(before).to_rfc3339(),
+            "1969-12-31T23:59:58.500+00:00"
+        );
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn steady_clock_never_goes_back() {
+        let (first, second) = (since_boot(), since_boot());
+        assert!(Duration::ZERO < first && first <= second);
     }
 }

@@ -4,6 +4,7 @@ pub mod clock;
 pub mod contract;
 mod cursor;
 pub mod export;
+mod lease;
 pub mod lineage;
 pub mod memory;
 #[cfg(feature = "oracle")]

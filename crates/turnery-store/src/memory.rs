@@ -1,10 +1,12 @@
 //! `MemoryStore`: the contract without a disk, for tests and for sessions that are to leave nothing behind.
 
 use crate::{
-    Clock, Commit, LANE_TIME, Lane, ListPage, ListQuery, NewSession, Opened, Owner, PAGE_EVENTS,
-    PAGE_SIZE, Page, Remark, Rest, SessionInfo, SessionPatch, Store, StoreError,
+    Clock, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, PAGE_EVENTS, PAGE_SIZE,
+    Page, Remark, Rest, SessionInfo, SessionPatch, Store, StoreError,
+    clock::Moment,
     cursor::{Cursor, last_active, time_text},
-    owner::{Life, describe, life, lives_here},
+    lease::{LeaseEnd, is_held, may_be_at_work},
+    owner::describe,
     recovery,
 };
 use futures_util::future::{BoxFuture, ready};
@@ -31,8 +33,17 @@ struct Held {
     /// With the versions that their commits made.
     loops: Vec<(u64, Arc<LoopRecord>)>,
     fence: u64,
-    holder: Option<(Owner, Timestamp)>,
+    holder: Option<Holder>,
     journal: Vec<(LoopId, Vec<Event>)>,
+}
+
+#[derive(Debug)]
+struct Holder {
+    owner_id: String,
+    /// With the end of the lease.
+    process: String,
+    /// On the clock on the wall.
+    expires_at: Timestamp,
 }
 
 impl MemoryStore {
@@ -76,14 +87,13 @@ impl Default for MemoryStore {
 impl Held {
     fn holds(&self, lane: &Lane) -> bool {
         let holder = self.holder.as_ref();
-        self.fence == lane.fence && holder.is_some_and(|(owner, _)| owner.id == lane.owner_id)
+        self.fence == lane.fence && holder.is_some_and(|holder| holder.owner_id == lane.owner_id)
     }
 
-    fn claim(&mut self, owner: &Owner, now: Timestamp) -> Result<Opened, StoreError> {
-        if let Some((holder, expires_at)) = &self.holder
-            && holder.id != owner.id
-            && now < *expires_at
-            && life(&holder.process) == Life::Possible
+    fn claim(&mut self, owner: &Owner, now: Moment) -> Result<Opened, StoreError> {
+        if let Some(holder) = &self.holder
+            && holder.owner_id != owner.id
+            && is_held(&holder.process, holder.expires_at, now)
         {
             return Err(StoreError::Busy {
                 session: self.info.id.clone(),
@@ -91,7 +101,12 @@ impl Held {
             });
         }
         self.fence += 1;
-        self.holder = Some((owner.clone(), now + LANE_TIME));
+        let end = LeaseEnd::after(now);
+        self.holder = Some(Holder {
+            owner_id: owner.id.clone(),
+            process: end.stamp(&owner.process),
+            expires_at: end.wall,
+        });
         let journalled = self.settle_journal();
         let numbers = self.loops.iter().filter_map(|(_, it)| it.loop_id.number());
         Ok(Opened {
@@ -120,11 +135,11 @@ impl Held {
         last_number
     }
 
-    fn recover(&mut self, now: Timestamp) {
-        let is_held = self.holder.as_ref().is_some_and(|(owner, expires_at)| {
-            lives_here(&owner.process)
-                || (now < *expires_at && life(&owner.process) == Life::Possible)
-        });
+    fn recover(&mut self, now: Moment) {
+        let is_held = self
+            .holder
+            .as_ref()
+            .is_some_and(|holder| may_be_at_work(&holder.process, holder.expires_at, now));
         if is_held || self.journal.is_empty() {
             return;
         }
@@ -349,12 +364,12 @@ impl Store for MemoryStore {
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
-        let now = self.clock.now();
+        let now = self.clock.moment();
         self.with(id, |held| held.claim(owner, now))
     }
 
     fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
-        let now = self.clock.now();
+        let now = self.clock.moment();
         self.with(id, |held| {
             held.recover(now);
             Ok(())
@@ -362,13 +377,16 @@ impl Store for MemoryStore {
     }
 
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
-        let until = self.clock.now() + LANE_TIME;
+        let end = LeaseEnd::after(self.clock.moment());
         let lost = || StoreError::LaneLost(lane.session_id.clone());
         let renewed = self.all(|sessions| {
             let held = sessions.get_mut(&lane.session_id);
             let held = held.filter(|held| held.holds(lane)).ok_or_else(lost)?;
-            let holder = held.holder.iter_mut();
-            holder.for_each(|(_, expires_at)| *expires_at = until);
+            if let Some(holder) = &mut held.holder {
+                let process = holder.process.split_once(' ');
+                holder.process = end.stamp(process.map_or("", |(_, process)| process));
+                holder.expires_at = end.wall;
+            }
             Ok(())
         });
         Box::pin(ready(renewed))

@@ -21,10 +21,18 @@ impl Owner {
     #[must_use]
     pub fn this_process() -> Self {
         Self {
-            id: uuid::Uuid::now_v7().to_string(),
+            id: unique_id(),
             process: this_process().to_owned(),
         }
     }
+}
+
+/// Like `Uuid::now_v7`, which panics while the clock stands before 1970.
+fn unique_id() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.unwrap_or_default();
+    let now = uuid::Timestamp::from_unix(uuid::NoContext, now.as_secs(), now.subsec_nanos());
+    uuid::Uuid::new_v7(now).to_string()
 }
 
 fn this_process() -> &'static str {
@@ -61,10 +69,17 @@ fn start(pid: &str) -> Option<Start> {
     Some(Start { ticks, zombie })
 }
 
-fn field<'a>(process: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(process: &'a str, name: &str) -> Option<&'a str> {
     process
         .split(' ')
         .find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// Whether the process of a holder runs on this machine, since the same start of it. False if it does
+/// not say.
+pub(crate) fn same_boot(process: &str) -> bool {
+    let boot = field(process, "boot");
+    boot.is_some() && boot == field(this_process(), "boot")
 }
 
 /// Whether the process of a holder can still be at work.

@@ -1,10 +1,14 @@
 //! Db: a connection, and what it knows of the journal.
 
 use super::{
-    fault::{Fault, PATIENCE},
+    fault::Fault,
+    flush::Log,
+    identity::OpenFiles,
     journal::{self, Append},
     lanes::Numbers,
     open::open,
+    tidy::Tidy,
+    worker::CutJournals,
 };
 use crate::StoreError;
 use rusqlite::Connection;
@@ -21,45 +25,64 @@ pub(super) struct Db {
     pub(super) numbers: HashMap<SessionId, Numbers>,
     /// Something has been done since the last checkpoint.
     pub(super) dirty: bool,
+    pub(super) log: Log,
+    pub(super) tidy: Tidy,
+    files: OpenFiles,
 }
 
 impl Db {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let (sql, files) = open(path)?;
         Ok(Self {
-            sql: open(path)?,
+            sql,
+            files,
             clean: HashMap::new(),
             numbers: HashMap::new(),
             dirty: false,
+            log: Log::of(path),
+            tidy: Tidy::default(),
         })
     }
 
-    pub(super) fn journal(&mut self, path: &Path, appends: &mut Vec<Append>) {
+    /// Writes events to the journal and removes them from `appends`. They stay there for the next time if
+    /// the disk is full or another process keeps the database locked for longer than `patience`.
+    pub(super) fn journal(
+        &mut self,
+        path: &Path,
+        appends: &mut Vec<Append>,
+        cut: &CutJournals,
+        patience: Duration,
+    ) {
         if appends.is_empty() {
             return;
         }
-        if let Err(fault) = journal::write(self, appends) {
-            // Evidence is lost, nothing else: the commit will tell if the store is broken.
-            tracing::warn!(error = %fault.at(path), "failed to journal");
+        let written = self
+            .wait_for_locks(patience)
+            .and_then(|()| self.files.check())
+            .and_then(|()| journal::write(self, appends));
+        let Err(fault) = written else {
+            appends.clear();
+            return;
+        };
+        let may_pass = fault.may_pass();
+        let error = fault.at(path).to_string();
+        if may_pass {
+            tracing::warn!(error, "failed to journal; trying again later");
+            return;
         }
-        appends.clear();
+        for append in appends.drain(..) {
+            cut.cut(append.loop_id().clone(), &error);
+        }
     }
 
-    /// Do it, unless another process is writing: then nothing is done.
-    pub(super) fn impatiently<T>(
-        &mut self,
-        work: impl Fn(&mut Self) -> Result<T, Fault>,
-    ) -> Option<Result<T, Fault>> {
-        let done = match self.sql.busy_timeout(Duration::ZERO) {
-            Ok(()) => work(self),
-            Err(error) => Err(error.into()),
-        };
-        if let Err(error) = self.sql.busy_timeout(PATIENCE) {
-            return Some(Err(error.into()));
-        }
-        match done {
-            Err(fault) if fault.is_busy() => None,
-            done => Some(done),
-        }
+    /// Makes statements wait at most so long for another process that writes.
+    pub(super) fn wait_for_locks(&self, patience: Duration) -> Result<(), Fault> {
+        Ok(self.sql.busy_timeout(patience)?)
+    }
+
+    /// Fails if the database is not where it was opened.
+    pub(super) fn check_files(&mut self) -> Result<(), Fault> {
+        self.files.check()
     }
 
     pub(super) fn checkpoint(&mut self) {

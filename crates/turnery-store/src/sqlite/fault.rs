@@ -2,10 +2,16 @@
 
 use crate::StoreError;
 use rusqlite::ErrorCode;
-use std::path::Path;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-/// How long to wait for another process that writes.
-pub(super) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+/// How long a job may wait for another process that writes, or for a disk that does not answer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same for a commit: the model has been paid for what it stores.
+pub(super) const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Why a job failed, before the path is known.
 #[derive(Debug)]
@@ -20,6 +26,10 @@ pub(super) enum Fault {
     Json(serde_json::Error),
     /// A row that does not read as what it should be.
     Row(String),
+    /// This file is not the one any more that was opened.
+    Moved(PathBuf),
+    /// Nothing came back for so long.
+    Stuck(Duration),
 }
 
 impl From<StoreError> for Fault {
@@ -49,8 +59,29 @@ impl From<serde_json::Error> for Fault {
 impl Fault {
     /// Another process is writing.
     pub(super) fn is_busy(&self) -> bool {
-        let busy = Some(ErrorCode::DatabaseBusy);
-        matches!(self, Self::Sql(error) if error.sqlite_error_code() == busy)
+        self.has_code(ErrorCode::DatabaseBusy)
+    }
+
+    /// It was interrupted to make way for another job.
+    pub(super) fn is_interrupt(&self) -> bool {
+        self.has_code(ErrorCode::OperationInterrupted)
+    }
+
+    /// The same may succeed later.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Sql(_) => {
+                self.is_busy()
+                    || self.has_code(ErrorCode::DiskFull)
+                    || self.has_code(ErrorCode::SystemIoFailure)
+            }
+            Self::Moved(_) | Self::Stuck(_) | Self::Disk(_) => true,
+            Self::Told(_) | Self::Json(_) | Self::Row(_) => false,
+        }
+    }
+
+    fn has_code(&self, code: ErrorCode) -> bool {
+        matches!(self, Self::Sql(error) if error.sqlite_error_code() == Some(code))
     }
 
     pub(super) fn at(self, path: &Path) -> StoreError {
@@ -60,8 +91,18 @@ impl Fault {
             Self::Json(error) => format!("{path}: a value does not fit its column: {error}"),
             Self::Row(text) => format!("{path}: {text}"),
             Self::Disk(error) => format!(
-                "{path} was written, but the disk does not say that it is kept: {error}; look after \
-                 the disk, then start again"
+                "{path} was written, but the disk did not confirm that it is kept: {error}; check \
+                 the disk and its free space, then try again"
+            ),
+            Self::Moved(file) => format!(
+                "{} was moved, removed or replaced while it was in use, so nothing is stored any \
+                 more; put the file back, or restart turnery to use what is at {path} now",
+                file.display()
+            ),
+            Self::Stuck(patience) => format!(
+                "{path} did not respond within {} seconds; check its disk, and whether another \
+                 program keeps it locked, then try again",
+                patience.as_secs()
             ),
             Self::Sql(error) => match error.sqlite_error_code() {
                 Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => format!(
@@ -71,9 +112,16 @@ impl Fault {
                 Some(ErrorCode::DiskFull) => {
                     format!("the disk with {path} is full; free some space and try again")
                 }
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => format!(
-                    "another program has kept {path} locked for {} seconds; close it and try again",
-                    PATIENCE.as_secs()
+                Some(
+                    ErrorCode::DatabaseBusy
+                    | ErrorCode::DatabaseLocked
+                    | ErrorCode::FileLockingProtocolFailed,
+                ) => {
+                    format!("another program keeps {path} locked; close it and try again")
+                }
+                Some(ErrorCode::SystemIoFailure) => format!(
+                    "the disk failed to read or write {path} ({error}); check the disk and its free \
+                     space, then try again"
                 ),
                 Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
                     format!(

@@ -3,16 +3,12 @@
 //! SQLite could wait for the disk itself. But to be told so before each commit, and not to after it,
 //! takes it longer than the commit, and it would keep whoever commits waiting.
 
-use super::fault::Fault;
-use crate::StoreError;
+use super::{fault::Fault, identity::log_of};
+use rusqlite::Connection;
 use std::{
     fs::File,
     io,
     path::{Path, PathBuf},
-    sync::{
-        OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
 };
 
 /// When the disk is told to keep what a job has committed. Once the job is answered, other processes
@@ -30,70 +26,97 @@ pub(super) struct Log {
     database: PathBuf,
     path: PathBuf,
     /// Opened to be flushed. Nobody removes it while there is a connection.
-    file: OnceLock<File>,
+    file: Option<File>,
     /// Something has been committed since the last flush that is to be flushed.
-    owed: AtomicBool,
-    /// What has been written may be lost: nothing can be promised any more.
-    failed: OnceLock<StoreError>,
+    owed: bool,
+    /// The last flush failed, so a power cut may undo what was committed.
+    failed: bool,
     #[cfg(test)]
-    paid: std::sync::atomic::AtomicUsize,
+    flushes: usize,
+    /// The disk fails while this is set.
+    #[cfg(test)]
+    disk_fails: bool,
 }
 
 impl Log {
     pub(super) fn of(database: &Path) -> Self {
-        let mut path = database.as_os_str().to_owned();
-        path.push("-wal");
         Self {
             database: database.to_owned(),
-            path: path.into(),
-            file: OnceLock::new(),
-            owed: AtomicBool::new(false),
-            failed: OnceLock::new(),
+            path: log_of(database),
+            file: None,
+            owed: false,
+            failed: false,
             #[cfg(test)]
-            paid: std::sync::atomic::AtomicUsize::default(),
+            flushes: 0,
+            #[cfg(test)]
+            disk_fails: false,
         }
     }
 
-    /// Whether a job can be done as it is to be.
-    pub(super) fn may(&self, flush: Flush) -> Result<(), StoreError> {
-        match (flush, self.failed.get()) {
-            (Flush::Now, Some(error)) => Err(error.clone()),
-            (Flush::Now, None) | (Flush::Later, _) => Ok(()),
-        }
-    }
-
-    /// After a job: whether it has to be flushed.
-    pub(super) fn owe(&self, flush: Flush) -> bool {
+    /// Before a job: whether the disk keeps what it is given. After a flush that failed, a later one
+    /// may succeed although the system has dropped what was written. So everything is first copied
+    /// from the log into the database and flushed there.
+    pub(super) fn ready(&mut self, flush: Flush, sql: &Connection) -> Result<(), Fault> {
         match flush {
-            Flush::Later => false,
-            Flush::Now => {
-                self.owed.store(true, Ordering::Release);
-                true
+            Flush::Now if self.failed => {
+                self.copy_back(sql)?;
+                tracing::info!("{} is kept again", self.database.display());
+                self.failed = false;
+                Ok(())
             }
+            Flush::Now | Flush::Later => Ok(()),
         }
+    }
+
+    fn copy_back(&self, sql: &Connection) -> Result<(), Fault> {
+        #[cfg(test)]
+        if self.disk_fails {
+            return Err(Fault::Disk(no_space()));
+        }
+        let is_busy: bool =
+            sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if is_busy {
+            let error = "another program is reading an earlier state of it";
+            return Err(Fault::Disk(io::Error::other(error)));
+        }
+        Ok(())
+    }
+
+    /// After a job that is to be flushed.
+    pub(super) fn owe(&mut self) {
+        self.owed = true;
     }
 
     /// Flush what is owed: once for all jobs that were done since the last time.
-    pub(super) fn pay(&self) {
-        if !self.owed.swap(false, Ordering::Acquire) {
+    pub(super) fn pay(&mut self) {
+        if !std::mem::take(&mut self.owed) {
             return;
         }
-        #[cfg(test)]
-        self.paid.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.flush() {
-            let error = Fault::Disk(error).at(&self.database);
-            tracing::error!("{error}");
-            let _ = self.failed.set(error);
+            tracing::error!("{}", Fault::Disk(error).at(&self.database));
+            self.failed = true;
         }
     }
 
-    fn flush(&self) -> io::Result<()> {
-        if let Some(file) = self.file.get() {
-            return file.sync_data();
+    fn flush(&mut self) -> io::Result<()> {
+        #[cfg(test)]
+        {
+            self.flushes += 1;
+            if self.disk_fails {
+                return Err(no_space());
+            }
         }
-        let file = File::options().write(true).open(&self.path)?;
-        self.file.get_or_init(|| file).sync_data()
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => File::options().write(true).open(&self.path)?,
+        };
+        self.file.insert(file).sync_data()
     }
+}
+
+#[cfg(test)]
+fn no_space() -> io::Error {
+    io::ErrorKind::StorageFull.into()
 }
 
 #[cfg(test)]
@@ -102,24 +125,31 @@ mod tests {
         super::worker::{Settles, Worker},
         *,
     };
+    use crate::StoreError;
 
     fn worker(folder: &tempfile::TempDir) -> Worker {
         Worker::new(folder.path().join("sessions.db"), "writer")
     }
 
-    /// All that is owed is flushed after this: the thread flushes between two rounds, and the first may
-    /// be the one that takes notice of what is owed.
+    /// All that is owed is flushed after this: the thread flushes between two rounds.
     async fn came_round(worker: &Worker) {
-        for _ in 0..2 {
-            let nothing = worker.call(Flush::Later, Settles::new(), |db| {
-                Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
-            });
-            nothing.await.unwrap();
-        }
+        let nothing = worker.call(Flush::Later, Settles::new(), |db| {
+            Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
+        });
+        nothing.await.unwrap();
     }
 
-    fn paid(worker: &Worker) -> usize {
-        worker.log().unwrap().paid.load(Ordering::Relaxed)
+    async fn flushes(worker: &Worker) -> usize {
+        let asked = worker.call(Flush::Later, Settles::new(), |db| Ok(db.log.flushes));
+        asked.await.unwrap()
+    }
+
+    async fn set_disk_fails(worker: &Worker, fails: bool) {
+        let set = worker.call(Flush::Later, Settles::new(), move |db| {
+            db.log.disk_fails = fails;
+            Ok(())
+        });
+        set.await.unwrap();
     }
 
     #[tokio::test]
@@ -127,17 +157,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(&folder);
         came_round(&worker).await;
-        assert_eq!(paid(&worker), 0);
-        let queued = worker.call(Flush::Now, Settles::new(), |_| Ok(()));
-        queued.await.unwrap();
-        came_round(&worker).await;
-        assert_eq!(paid(&worker), 1);
-        // By whoever asks, or by the thread if that was slow: either way it is flushed.
-        for done in 2..10 {
-            let here = worker.soon(Flush::Now, Settles::new(), |_| Ok(()));
-            here.await.unwrap();
+        assert_eq!(flushes(&worker).await, 0);
+        for done in 1..10 {
+            let queued = worker.call(Flush::Now, Settles::new(), |_| Ok(()));
+            queued.await.unwrap();
             came_round(&worker).await;
-            assert_eq!(paid(&worker), done);
+            assert_eq!(flushes(&worker).await, done);
         }
     }
 
@@ -145,24 +170,40 @@ mod tests {
     async fn nothing_is_promised_once_the_disk_has_failed() {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(&folder);
-        came_round(&worker).await;
-        std::fs::remove_file(folder.path().join("sessions.db-wal")).unwrap();
+        set_disk_fails(&worker, true).await;
         let lost = worker.call(Flush::Now, Settles::new(), |_| Ok(()));
         assert_eq!(lost.await, Ok(()), "nobody waits for the disk");
         came_round(&worker).await;
-        let jobs = [
-            worker.call(Flush::Now, Settles::new(), |_| Ok(())),
-            worker.soon(Flush::Now, Settles::new(), |_| Ok(())),
-        ];
-        for job in jobs {
+        for _ in 0..2 {
+            let job = worker.call(Flush::Now, Settles::new(), |_| Ok(()));
             let StoreError::Broken(text) = job.await.unwrap_err() else {
                 panic!("another error");
             };
             assert!(
-                text.contains("the disk does not say that it is kept"),
+                text.contains("the disk did not confirm that it is kept"),
                 "{text}"
             );
         }
         came_round(&worker).await;
+    }
+
+    #[tokio::test]
+    async fn disk_with_room_again_is_trusted_once_the_log_is_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(&folder);
+        set_disk_fails(&worker, true).await;
+        let make = worker.call(Flush::Now, Settles::new(), |db| {
+            Ok(db.sql.execute_batch("CREATE TABLE kept (n)")?)
+        });
+        make.await.unwrap();
+        came_round(&worker).await;
+        let refused = worker.call(Flush::Now, Settles::new(), |_| Ok(()));
+        assert!(refused.await.is_err());
+        set_disk_fails(&worker, false).await;
+        let log = folder.path().join("sessions.db-wal");
+        assert!(std::fs::metadata(&log).unwrap().len() > 0);
+        let accepted = worker.call(Flush::Now, Settles::new(), |_| Ok(()));
+        assert_eq!(accepted.await, Ok(()));
+        assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
     }
 }

@@ -29,6 +29,15 @@ impl Append {
         })
     }
 
+    pub(super) fn loop_id(&self) -> &LoopId {
+        &self.loop_id
+    }
+
+    /// True if these are the first events of the loop.
+    pub(super) fn begins(&self) -> bool {
+        self.events.first().is_some_and(|event| event.seq == 0)
+    }
+
     pub(super) fn is_of(&self, lane: &Lane, loop_id: &LoopId) -> bool {
         self.lane == *lane && self.loop_id == *loop_id
     }
@@ -54,7 +63,7 @@ pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
             if late || !lanes::holds(work, &append.lane)? {
                 continue;
             }
-            if first.seq == 0 {
+            if append.begins() {
                 // A loop whose journal is written again from its beginning.
                 drop_loop(work, session, loop_id)?;
             }

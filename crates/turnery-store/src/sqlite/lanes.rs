@@ -9,9 +9,11 @@ use super::{
     sessions,
 };
 use crate::{
-    LANE_TIME, Lane, Opened, Owner, SessionInfo, StoreError,
+    Lane, Opened, Owner, SessionInfo, StoreError,
+    clock::Moment,
     cursor::time_text,
-    owner::{Life, describe, life, lives_here},
+    lease::{LeaseEnd, is_held, may_be_at_work},
+    owner::describe,
     recovery,
 };
 use rusqlite::{Connection, Row, params};
@@ -21,7 +23,7 @@ pub(super) fn claim(
     db: &mut Db,
     id: &SessionId,
     owner: &Owner,
-    now: Timestamp,
+    now: Moment,
 ) -> Result<Opened, Fault> {
     let known = db.numbers.remove(id).unwrap_or_default();
     let (found, fence, numbers) = write(&db.sql, |work| take(work, id, owner, now, known))?;
@@ -39,7 +41,7 @@ pub(super) fn claim(
 }
 
 /// Turns what a dead holder journalled into loops; nobody holds the lane then.
-pub(super) fn recover(db: &mut Db, id: &SessionId, now: Timestamp) -> Result<(), Fault> {
+pub(super) fn recover(db: &mut Db, id: &SessionId, now: Moment) -> Result<(), Fault> {
     write(&db.sql, |work| {
         let found = look(work, id)?;
         let is_held = found
@@ -76,7 +78,7 @@ fn take(
     work: &Connection,
     id: &SessionId,
     owner: &Owner,
-    now: Timestamp,
+    now: Moment,
     known: Numbers,
 ) -> Result<(Found, u64, Numbers), Fault> {
     let mut found = look(work, id)?;
@@ -92,13 +94,13 @@ fn take(
         "UPDATE sessions SET fence = ?2, owner_id = ?3, process = ?4, expires_at = ?5 \
          WHERE session_id = ?1",
     )?;
-    let expires_at = time_text(now + LANE_TIME);
+    let end = LeaseEnd::after(now);
     take.execute(params![
         id.as_str(),
         fence,
         owner.id,
-        owner.process,
-        expires_at
+        end.stamp(&owner.process),
+        time_text(end.wall)
     ])?;
     drop(take);
     if found.journalled {
@@ -171,16 +173,13 @@ struct Held {
 }
 
 impl Held {
-    /// A holder that is alive here counts even when its time has run out: callers that only read take
-    /// nothing away from it.
-    fn may_be_at_work(&self, now: Timestamp) -> bool {
-        lives_here(&self.process)
-            || (now < self.expires_at && life(&self.process) == Life::Possible)
+    fn may_be_at_work(&self, now: Moment) -> bool {
+        may_be_at_work(&self.process, self.expires_at, now)
     }
 
     /// A holder does not stand in its own way; a dead one stands in nobody's.
-    fn stops(&self, owner: &Owner, now: Timestamp) -> bool {
-        self.owner_id != owner.id && now < self.expires_at && life(&self.process) == Life::Possible
+    fn stops(&self, owner: &Owner, now: Moment) -> bool {
+        self.owner_id != owner.id && is_held(&self.process, self.expires_at, now)
     }
 }
 
@@ -223,16 +222,19 @@ pub(super) fn holds(db: &Connection, lane: &Lane) -> Result<bool, Fault> {
     Ok(select.exists(params![lane.session_id.as_str(), lane.owner_id, lane.fence])?)
 }
 
-pub(super) fn renew(db: &mut Connection, lane: &Lane, now: Timestamp) -> Result<(), Fault> {
+pub(super) fn renew(db: &mut Connection, lane: &Lane, now: Moment) -> Result<(), Fault> {
     let mut update = db.prepare_cached(
-        "UPDATE sessions SET expires_at = ?4 WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
+        "UPDATE sessions SET expires_at = ?4, \
+         process = 'until=' || ?5 || substr(process, instr(process, ' ')) \
+         WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
     )?;
-    let until = time_text(now + LANE_TIME);
+    let end = LeaseEnd::after(now);
     let held = update.execute(params![
         lane.session_id.as_str(),
         lane.owner_id,
         lane.fence,
-        until
+        time_text(end.wall),
+        end.steady
     ])?;
     if held == 0 {
         return Err(StoreError::LaneLost(lane.session_id.clone()).into());

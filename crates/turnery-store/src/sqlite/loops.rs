@@ -101,6 +101,8 @@ pub(super) fn unreadable(loop_id: Result<&str, Fault>, fault: Fault) -> Fault {
             | Fault::Told(_)
             | Fault::Sql(_)
             | Fault::Disk(_)
+            | Fault::Moved(_)
+            | Fault::Stuck(_)
             | Fault::Row(_)),
             _,
         ) => fault,

@@ -1,14 +1,17 @@
 //! `SqliteStore`: sessions in one SQLite file, for all processes of one machine.
 //!
 //! One thread writes, another reads, so that lists and loads do not wait behind writes. Both start
-//! when first needed. Commits wait for the disk; claims and journals do not, since a claim that a
-//! power cut undoes has no holder any more, and a journal is evidence only.
+//! when first needed; no caller's thread ever reads or writes. Commits are flushed to the disk at once;
+//! claims and journals are not, since a claim that a power cut undoes has no holder any more, and a
+//! journal is evidence only.
 
 mod commit;
 mod db;
+mod deadlines;
 mod fault;
 mod fields;
 mod flush;
+mod identity;
 mod journal;
 mod lanes;
 mod log;
@@ -19,6 +22,7 @@ mod remarks;
 mod rows;
 mod sessions;
 mod shown;
+mod tidy;
 mod worker;
 
 use crate::{
@@ -87,7 +91,9 @@ impl Store for SqliteStore {
     fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
         let id = id.clone();
         self.writer.call(Flush::Now, Settles::new(), move |db| {
-            sessions::delete(&mut db.sql, &id)
+            let deleted = sessions::delete(&mut db.sql, &id)?;
+            db.tidy.note_deletion();
+            Ok(deleted)
         })
     }
 
@@ -118,8 +124,8 @@ impl Store for SqliteStore {
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
         let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
-        self.writer.soon(Flush::Later, Settles::new(), move |db| {
-            lanes::claim(db, &id, &owner, clock.now())
+        self.writer.call(Flush::Later, Settles::new(), move |db| {
+            lanes::claim(db, &id, &owner, clock.moment())
         })
     }
 
@@ -134,7 +140,7 @@ impl Store for SqliteStore {
             }
             let clock = self.clock.clone();
             let recovered = self.writer.call(Flush::Later, Settles::new(), move |db| {
-                lanes::recover(db, &id, clock.now())
+                lanes::recover(db, &id, clock.moment())
             });
             recovered.await
         })
@@ -143,7 +149,7 @@ impl Store for SqliteStore {
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         let (lane, clock) = (lane.clone(), self.clock.clone());
         self.writer.call(Flush::Later, Settles::new(), move |db| {
-            lanes::renew(&mut db.sql, &lane, clock.now())
+            lanes::renew(&mut db.sql, &lane, clock.moment())
         })
     }
 
@@ -169,7 +175,7 @@ impl Store for SqliteStore {
         let Some(append) = journal::Append::new(lane, loop_id, events) else {
             return Box::pin(std::future::ready(Ok(())));
         };
-        self.writer.soon(Flush::Later, Settles::new(), move |db| {
+        self.writer.call(Flush::Later, Settles::new(), move |db| {
             journal::write(db, std::slice::from_ref(&append))
         })
     }
@@ -184,8 +190,11 @@ impl Store for SqliteStore {
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         let settles = records.map(|record| (commit.lane.clone(), record.loop_id.clone()));
-        self.writer.soon(Flush::Now, settles.collect(), move |db| {
-            commit::commit(db, &commit, &rows)
+        self.writer.commit(settles.collect(), move |db| {
+            let version = commit::commit(db, &commit, &rows)?;
+            // Nobody would find a commit in a file that was taken away meanwhile.
+            db.check_files()?;
+            Ok(version)
         })
     }
 

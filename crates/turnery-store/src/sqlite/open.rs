@@ -1,6 +1,9 @@
 //! Open: the file, its rights, its shape and its version.
 
-use super::fault::{Fault, PATIENCE};
+use super::{
+    fault::{Fault, PATIENCE},
+    identity::OpenFiles,
+};
 use crate::StoreError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 use std::{fs, io, path::Path, time::Instant};
@@ -23,9 +26,12 @@ const PAGE: u32 = 8192;
 const LOG_PAGES: u32 = 500;
 
 /// Open the database, and make it if need be.
-pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open(path: &Path) -> Result<(Connection, OpenFiles), StoreError> {
     make_file(path).map_err(|error| cannot_make(path, &error))?;
-    connect(path).map_err(|fault| fault.at(path))
+    let files = OpenFiles::before_open(path).map_err(|error| cannot_make(path, &error));
+    let (mut files, db) = (files?, connect(path));
+    let db = db.and_then(|db| files.check().map(|()| db));
+    Ok((db.map_err(|fault| fault.at(path))?, files))
 }
 
 fn cannot_make(path: &Path, error: &io::Error) -> StoreError {
@@ -71,6 +77,8 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     if version(&db)? != VERSION {
         db.pragma_update(None, "page_size", PAGE)?;
+        // Holds for a new database only.
+        db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         make(&mut db)?;
     }
     let mode = switch_to_log(&db)?;
@@ -81,6 +89,8 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     }
     db.pragma_update(None, "foreign_keys", true)?;
     db.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+    // Text that was deleted is overwritten, not only forgotten.
+    db.pragma_update(None, "secure_delete", true)?;
     // The log is flushed by whoever promises that; SQLite flushes what it copies back from it.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(db)

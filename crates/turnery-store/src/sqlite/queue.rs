@@ -1,6 +1,6 @@
-//! Queue: a bounded way to a thread that takes jobs in batches.
+//! Bounded queue to a thread that takes jobs in batches. Pushing never waits.
 //!
-//! Jobs that somebody waits for are urgent and wake the thread. The others may lie for [`LINGER`], so
+//! Urgent jobs, whose answer somebody awaits, wake the thread. The others may stay for [`LINGER`], so
 //! that a whole turn's journal is written at once, or not at all when its commit comes first.
 
 use std::{
@@ -9,32 +9,38 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Jobs that may wait. Whoever finds the queue full waits for the disk.
-const CAPACITY: usize = 1024;
+/// Jobs that may wait. A store that is stuck refuses further ones at once.
+pub(super) const CAPACITY: usize = 16_384;
 
-/// The longest that a job which nobody waits for may lie.
+/// Longest time that a job may stay which is not urgent.
 const LINGER: Duration = Duration::from_millis(20);
 
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
     filled: Condvar,
-    emptied: Condvar,
 }
 
 struct State<T> {
     jobs: VecDeque<T>,
     urgent: bool,
     closed: bool,
-    /// A batch has been given out, and the thread is not through with it.
-    at_work: bool,
 }
 
-/// What the thread is to do next.
+/// Why a job was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PushError {
+    /// [`CAPACITY`] jobs are waiting already.
+    Full,
+    /// The thread has ended or is about to.
+    Closed,
+}
+
+/// Next thing for the thread to do.
 pub(super) enum Taken<T> {
     Batch(VecDeque<T>),
-    /// Nothing came for as long as asked.
+    /// No job arrived in the given time.
     Idle,
-    /// Closed, and all that was in it has been given out.
+    /// The queue is closed and empty.
     Closed,
 }
 
@@ -45,27 +51,21 @@ impl<T> Queue<T> {
                 jobs: VecDeque::new(),
                 urgent: false,
                 closed: false,
-                at_work: false,
             }),
             filled: Condvar::new(),
-            emptied: Condvar::new(),
         }
     }
 
-    /// Gives the job back if the queue is closed.
-    pub(super) fn push(&self, job: T, urgent: bool) -> Result<(), T> {
+    pub(super) fn push(&self, job: T, urgent: bool) -> Result<(), PushError> {
         let mut state = self.lock();
-        while state.jobs.len() >= CAPACITY && !state.closed {
-            state = self
-                .emptied
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
         if state.closed {
-            return Err(job);
+            return Err(PushError::Closed);
+        }
+        if state.jobs.len() >= CAPACITY {
+            return Err(PushError::Full);
         }
         state.jobs.push_back(job);
-        let full = state.jobs.len() >= CAPACITY / 2;
+        let full = state.jobs.len() >= CAPACITY / 32;
         let wake = state.jobs.len() == 1 || (!state.urgent && (urgent || full));
         state.urgent |= urgent || full;
         drop(state);
@@ -75,21 +75,15 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// All that went in has been done.
-    pub(super) fn is_done(&self) -> bool {
+    /// True if the thread has something better to do than housekeeping.
+    pub(super) fn has_jobs(&self) -> bool {
         let state = self.lock();
-        state.jobs.is_empty() && !state.at_work
+        state.closed || !state.jobs.is_empty()
     }
 
-    /// The thread has done its batch, but does not come back for the next yet.
-    pub(super) fn rest(&self) {
-        self.lock().at_work = false;
-    }
-
-    /// Wait for jobs, at most for `idle` if given.
+    /// Waits for jobs, at most for `idle` if given.
     pub(super) fn take(&self, idle: Option<Duration>) -> Taken<T> {
         let mut state = self.lock();
-        state.at_work = false;
         let deadline = idle.map(|idle| Instant::now() + idle);
         while state.jobs.is_empty() {
             if state.closed {
@@ -107,24 +101,21 @@ impl<T> Queue<T> {
             (state, in_time) = self.wait(state, Some(deadline));
         }
         state.urgent = false;
-        let batch = std::mem::take(&mut state.jobs);
-        state.at_work = true;
-        drop(state);
-        self.emptied.notify_all();
-        Taken::Batch(batch)
+        Taken::Batch(std::mem::take(&mut state.jobs))
     }
 
-    /// Nothing goes in any more; what is in it is still given out.
+    /// Refuses further jobs; those that are queued are still handed out.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_all();
-        self.emptied.notify_all();
     }
 
-    /// Nothing goes in any more, and what is in it is dropped.
+    /// Refuses further jobs and drops those that are queued.
     pub(super) fn abandon(&self) {
         self.close();
-        self.lock().jobs.clear();
+        let jobs = std::mem::take(&mut self.lock().jobs);
+        // Dropped without the lock: a job's answer may wake somebody.
+        drop(jobs);
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {

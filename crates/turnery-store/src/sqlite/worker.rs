@@ -1,31 +1,30 @@
 //! Worker: a connection, and a thread that works with it. The thread starts with the first job and
 //! ends, with all jobs done, when the worker is dropped.
 //!
-//! A job that somebody waits for may be done right where it is asked for: when nothing is before it,
-//! nobody else is at work, and the last one was quick. That spares two changes of thread, which take
-//! longer than the job.
+//! All reading and writing happens on that thread, since any of it may hang: a disk on a network, a lock
+//! held by another process. Whoever asks never waits for more than the mutex of the queue, which nobody
+//! holds while reading or writing. A job that takes too long is answered with an error meanwhile.
 //!
 //! What was committed is flushed to the disk by the thread, at once; whoever committed does not wait
-//! for it. Once a flush has failed, nothing more is promised.
+//! for it. Once a flush has failed, nothing more is promised until the disk has kept everything.
 
 use super::{
     db::Db,
-    fault::Fault,
-    flush::{Flush, Log},
+    deadlines::{Deadline, Deadlines, Ticket},
+    fault::{COMMIT_PATIENCE, Fault, PATIENCE},
+    flush::Flush,
     journal::Append,
-    queue::{Queue, Taken},
+    queue::{PushError, Queue, Taken},
+    tidy::Occasion,
 };
 use crate::{Lane, StoreError};
 use futures_util::future::BoxFuture;
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     thread::JoinHandle,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tokio::sync::oneshot;
 use turnery_engine::LoopId;
@@ -33,8 +32,13 @@ use turnery_engine::LoopId;
 /// After this long without a job the log is copied back into the database, so that no commit has to.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// After a job that took longer the next is waited for by the thread, not by whoever asks.
-const QUICK: Duration = Duration::from_millis(2);
+/// How long the journal alone may wait for another process that writes. What cannot be written then is
+/// kept for later.
+const JOURNAL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Journal entries that are kept for later while the disk is full or another process keeps the database
+/// locked.
+const UNWRITTEN: usize = 4096;
 
 type Work = Box<dyn FnOnce(Result<&mut Db, StoreError>) + Send>;
 
@@ -43,11 +47,10 @@ pub(super) type Settles = Vec<(Lane, LoopId)>;
 
 enum Job {
     Append(Append),
-    /// Nothing but to come round.
-    Rouse,
     Call {
         flush: Flush,
         settles: Settles,
+        deadline: Arc<dyn Deadline>,
         work: Work,
     },
 }
@@ -56,26 +59,13 @@ pub(super) struct Worker {
     path: PathBuf,
     name: &'static str,
     running: OnceLock<Result<Running, StoreError>>,
+    cut: Arc<CutJournals>,
 }
 
 struct Running {
     queue: Arc<Queue<Job>>,
-    desk: Arc<Desk>,
+    deadlines: Arc<Deadlines>,
     thread: JoinHandle<()>,
-}
-
-/// Where the connection lies for whoever works with it.
-struct Desk {
-    db: Mutex<Option<Db>>,
-    /// Whether the last job that is to be flushed took less than [`QUICK`].
-    quick: AtomicBool,
-    log: Log,
-}
-
-impl Desk {
-    fn lock(&self) -> MutexGuard<'_, Option<Db>> {
-        self.db.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Worker {
@@ -84,27 +74,57 @@ impl Worker {
             path,
             name,
             running: OnceLock::new(),
+            cut: Arc::default(),
         }
     }
 
-    /// Queue a job. It is done even if nobody waits for the answer any more.
+    /// Queues a job. It is done even if nobody waits for the answer any more, unless its time is up
+    /// before it has begun.
     pub(super) fn call<T: Send + 'static>(
         &self,
         flush: Flush,
         settles: Settles,
         work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
+        self.call_within(PATIENCE, flush, settles, work)
+    }
+
+    /// Like `call`, with the patience that a commit deserves.
+    pub(super) fn commit<T: Send + 'static>(
+        &self,
+        settles: Settles,
+        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        self.call_within(COMMIT_PATIENCE, Flush::Now, settles, work)
+    }
+
+    fn call_within<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        flush: Flush,
+        settles: Settles,
+        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
         let (answer, answered) = oneshot::channel();
+        let ticket = Ticket::new(patience, answer);
+        let deadline: Arc<dyn Deadline> = Arc::<Ticket<T>>::clone(&ticket);
         let path = self.path.clone();
-        let job = Job::Call {
-            flush,
-            settles,
-            work: Box::new(move |db| {
-                let result = db.and_then(|db| work(db).map_err(|fault| fault.at(&path)));
-                let _ = answer.send(result);
-            }),
-        };
-        let queued = self.push(job, true);
+        let queued = self.running().and_then(|running| {
+            running.deadlines.add(Arc::clone(&deadline));
+            let work: Work = Box::new(move |db| {
+                ticket.answer(db.and_then(|db| work(db).map_err(|fault| fault.at(&path))));
+            });
+            let job = Job::Call {
+                flush,
+                settles,
+                deadline,
+                work,
+            };
+            running.queue.push(job, true).map_err(|error| match error {
+                PushError::Full => Fault::Stuck(Duration::ZERO).at(&self.path),
+                PushError::Closed => ended(&self.path),
+            })
+        });
         let path = self.path.clone();
         Box::pin(async move {
             queued?;
@@ -112,91 +132,48 @@ impl Worker {
         })
     }
 
-    /// As `call`, but at once and here if that takes no waiting.
-    pub(super) fn soon<T: Send + 'static>(
-        &self,
-        flush: Flush,
-        settles: Settles,
-        work: impl Fn(&mut Db) -> Result<T, Fault> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
-        match self.here(flush, &work) {
-            Some(done) => Box::pin(std::future::ready(
-                done.map_err(|fault| fault.at(&self.path)),
-            )),
-            None => self.call(flush, settles, work),
-        }
-    }
-
-    /// `None` if somebody or something would have to be waited for; nothing has been done then.
-    fn here<T>(
-        &self,
-        flush: Flush,
-        work: impl Fn(&mut Db) -> Result<T, Fault>,
-    ) -> Option<Result<T, Fault>> {
-        let running = self.running.get()?.as_ref().ok()?;
-        let Running { queue, desk, .. } = running;
-        if !desk.quick.load(Ordering::Relaxed) || !queue.is_done() {
-            return None;
-        }
-        let mut db = desk.db.try_lock().ok()?;
-        let db = db.as_mut()?;
-        if let Err(error) = desk.log.may(flush) {
-            return Some(Err(error.into()));
-        }
-        let begun = Instant::now();
-        let done = db.impatiently(work);
-        let quick = begun.elapsed() < QUICK;
-        desk.quick.store(quick, Ordering::Relaxed);
-        let idle = !std::mem::replace(&mut db.dirty, true);
-        if desk.log.owe(flush) || idle {
-            // The thread flushes, and copies the log back once nothing happens any more.
-            let _ = queue.push(Job::Rouse, true);
-        }
-        done
-    }
-
-    #[cfg(test)]
-    pub(super) fn log(&self) -> Option<&Log> {
-        Some(&self.running.get()?.as_ref().ok()?.desk.log)
-    }
-
+    /// Queues events for the journal. While the disk hangs there may be no room: then the loop's journal
+    /// ends here.
     pub(super) fn append(&self, append: Append) {
-        if let Err(error) = self.push(Job::Append(append), false) {
-            tracing::warn!(%error, "failed to journal");
+        if !self.cut.admits(&append) {
+            return;
+        }
+        let loop_id = append.loop_id().clone();
+        let queued = self.running().map_err(|error| error.to_string());
+        let queued = queued.and_then(|running| {
+            let pushed = running.queue.push(Job::Append(append), false);
+            pushed.map_err(|error| format!("the queue is {error:?}"))
+        });
+        if let Err(error) = queued {
+            self.cut.cut(loop_id, &error);
         }
     }
 
-    fn push(&self, job: Job, urgent: bool) -> Result<(), StoreError> {
+    fn running(&self) -> Result<&Running, StoreError> {
         let running = self.running.get_or_init(|| self.start()).as_ref();
-        let queue = &running.map_err(Clone::clone)?.queue;
-        queue.push(job, urgent).map_err(|_| ended(&self.path))
+        running.map_err(Clone::clone)
     }
 
     fn start(&self) -> Result<Running, StoreError> {
-        let queue = Arc::new(Queue::new());
-        let desk = Arc::new(Desk {
-            db: Mutex::new(None),
-            quick: AtomicBool::new(false),
-            log: Log::of(&self.path),
-        });
-        let (theirs, at) = (queue.clone(), desk.clone());
-        let path = self.path.clone();
-        std::thread::Builder::new()
-            .name(self.name.to_owned())
-            .spawn(move || {
+        let start = || {
+            let queue = Arc::new(Queue::new());
+            let theirs = Arc::clone(&queue);
+            let (path, cut) = (self.path.clone(), Arc::clone(&self.cut));
+            let thread = std::thread::Builder::new().name(self.name.to_owned());
+            let thread = thread.spawn(move || {
                 let _last = Abandon(&theirs);
-                run(&path, &theirs, &at);
-                // Closed by the thread that is waited for.
-                *at.lock() = None;
-            })
-            .map(|thread| Running {
+                run(&path, &theirs, &cut);
+            })?;
+            let deadlines = Deadlines::start(self.path.clone())?;
+            Ok(Running {
                 queue,
-                desk,
+                deadlines,
                 thread,
             })
-            .map_err(|error| {
-                StoreError::Broken(format!("the store's thread cannot start: {error}"))
-            })
+        };
+        start().map_err(|error: std::io::Error| {
+            StoreError::Broken(format!("the store's thread cannot start: {error}"))
+        })
     }
 }
 
@@ -206,6 +183,7 @@ impl Drop for Worker {
             running.queue.close();
             // A thread that panicked has told so already.
             let _ = running.thread.join();
+            running.deadlines.close();
         }
     }
 }
@@ -226,69 +204,136 @@ impl Drop for Abandon<'_> {
     }
 }
 
-fn run(path: &Path, queue: &Queue<Job>, desk: &Desk) {
+/// Loops whose journal has lost events. What follows them is left out too: a journal that ends early is
+/// honest, one with a gap is not.
+#[derive(Default)]
+pub(super) struct CutJournals(Mutex<HashSet<LoopId>>);
+
+impl CutJournals {
+    /// False if earlier events of the loop are missing. A loop that begins is always admitted.
+    fn admits(&self, append: &Append) -> bool {
+        let mut cut = self.lock();
+        if append.begins() {
+            cut.remove(append.loop_id());
+        }
+        cut.is_empty() || !cut.contains(append.loop_id())
+    }
+
+    pub(super) fn cut(&self, loop_id: LoopId, error: &str) {
+        tracing::warn!(%loop_id, error, "the journal of a loop ends early");
+        self.lock().insert(loop_id);
+    }
+
+    fn settle(&self, loop_id: &LoopId) {
+        self.lock().remove(loop_id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<LoopId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn run(path: &Path, queue: &Arc<Queue<Job>>, cut: &CutJournals) {
+    let mut opened: Option<Db> = None;
+    let mut appends = Vec::new();
     loop {
-        let idle = desk.lock().as_ref().filter(|db| db.dirty).map(|_| IDLE);
-        match queue.take(idle) {
-            Taken::Closed => return desk.log.pay(),
-            Taken::Idle => {
-                if let Some(db) = &mut *desk.lock() {
-                    db.checkpoint();
+        let has_rest = |db: &&Db| db.dirty || db.tidy.is_due() || !appends.is_empty();
+        let idle = opened.as_ref().filter(has_rest).map(|_| IDLE);
+        match (queue.take(idle), &mut opened) {
+            (Taken::Closed, db) => {
+                if let Some(db) = db {
+                    db.journal(path, &mut appends, cut, JOURNAL_PATIENCE);
+                    if db.tidy.is_due() {
+                        db.clean_up(path, Occasion::End, || false);
+                    }
+                    db.log.pay();
                 }
+                return;
             }
-            Taken::Batch(batch) => {
-                let mut db = desk.lock();
-                let opened = match &mut *db {
+            (Taken::Idle, None) => {}
+            (Taken::Idle, Some(db)) => {
+                db.journal(path, &mut appends, cut, JOURNAL_PATIENCE);
+                db.checkpoint();
+                let queue = Arc::clone(queue);
+                db.clean_up(path, Occasion::Idle, move || queue.has_jobs());
+            }
+            (Taken::Batch(batch), db) => {
+                let db = match db {
                     Some(db) => Ok(db),
                     None => Db::open(path).map(|opened| db.insert(opened)),
                 };
-                match opened {
-                    Ok(db) => work_off(db, path, batch, desk),
-                    Err(error) => refuse(batch, &error),
+                match db {
+                    Ok(db) => {
+                        work_off(db, path, batch, &mut appends, cut);
+                        db.log.pay();
+                    }
+                    Err(error) => refuse(batch, &error, cut),
                 }
-                drop(db);
-                // Whoever asks meanwhile does the job there, and need not wait for the disk.
-                queue.rest();
-                desk.log.pay();
             }
         }
     }
 }
 
-fn refuse(batch: VecDeque<Job>, error: &StoreError) {
+fn refuse(batch: VecDeque<Job>, error: &StoreError, cut: &CutJournals) {
     for job in batch {
         match job {
-            Job::Append(_) | Job::Rouse => {}
+            Job::Append(append) => cut.cut(append.loop_id().clone(), &error.to_string()),
             Job::Call { work, .. } => work(Err(error.clone())),
         }
     }
 }
 
-fn work_off(db: &mut Db, path: &Path, batch: VecDeque<Job>, desk: &Desk) {
-    let mut appends: Vec<Append> = Vec::new();
+fn work_off(
+    db: &mut Db,
+    path: &Path,
+    batch: VecDeque<Job>,
+    appends: &mut Vec<Append>,
+    cut: &CutJournals,
+) {
     for job in batch {
         match job {
-            Job::Append(append) => appends.push(append),
-            Job::Rouse => {}
+            Job::Append(append) => {
+                if appends.len() >= UNWRITTEN {
+                    let loop_id = append.loop_id().clone();
+                    appends.retain(|append| *append.loop_id() != loop_id);
+                    cut.cut(loop_id, "too much is waiting to be written");
+                } else if cut.admits(&append) {
+                    appends.push(append);
+                }
+            }
             Job::Call {
                 flush,
                 settles,
+                deadline,
                 work,
             } => {
+                if deadline.is_answered() {
+                    continue;
+                }
                 // What the commit would only remove again need not be written.
                 for (lane, loop_id) in &settles {
                     appends.retain(|append| !append.is_of(lane, loop_id));
+                    cut.settle(loop_id);
                 }
-                db.journal(path, &mut appends);
-                let begun = Instant::now();
-                work(desk.log.may(flush).map(|()| &mut *db));
-                if desk.log.owe(flush) {
-                    let quick = begun.elapsed() < QUICK;
-                    desk.quick.store(quick, Ordering::Relaxed);
+                db.journal(path, appends, cut, deadline.time_left());
+                let ready = db
+                    .wait_for_locks(deadline.time_left())
+                    .and_then(|()| db.check_files())
+                    .and_then(|()| db.log.ready(flush, &db.sql));
+                match ready {
+                    Ok(()) => work(Ok(db)),
+                    Err(fault) => work(Err(fault.at(path))),
+                }
+                if flush == Flush::Now {
+                    db.log.owe();
+                    db.tidy.note_commit();
                 }
             }
         }
     }
-    db.journal(path, &mut appends);
+    db.journal(path, appends, cut, JOURNAL_PATIENCE);
     db.dirty = true;
 }
+
+#[cfg(test)]
+mod tests;

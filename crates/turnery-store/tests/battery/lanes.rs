@@ -1,8 +1,8 @@
 //! Who may commit: claims, renewals, dead holders (UP-27).
 
 use crate::{World, battery, samples::*};
-use std::process::Command;
-use turnery_store::{Owner, StoreError};
+use std::{process::Command, time::Duration};
+use turnery_store::{Clock, Owner, SqliteStore, Store, StoreError};
 
 battery!(
     a_lane_has_one_holder,
@@ -109,4 +109,32 @@ async fn a_lost_lane_is_not_renewed(world: &World) {
     store.release(&lane).await.unwrap();
     let lost = Err(StoreError::LaneLost(id));
     assert_eq!(store.renew(&lane).await, lost);
+}
+
+/// Two processes of one machine whose clocks on the wall differ: the one that counts from the start of
+/// the machine decides.
+// proves: UP-27
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn clock_that_is_ahead_takes_nothing_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = |wall: u64, steady: u64| {
+        let steady = Duration::from_secs(steady);
+        let clock = Clock::with_steady(move || at(wall), move || steady);
+        SqliteStore::with_clock(path.clone(), clock)
+    };
+    let id = "s1".into();
+    let holder = store(1000, 500);
+    holder.create(new_session("s1")).await.unwrap();
+    let lane = holder.claim(&id, &owner("a")).await.unwrap().lane;
+    for wall in [0, 1000, 1031, 1_000_000] {
+        let refused = store(wall, 529).claim(&id, &owner("b")).await;
+        assert!(matches!(refused, Err(StoreError::Busy { .. })), "{wall}");
+    }
+    store(7, 520).renew(&lane).await.unwrap();
+    let refused = store(1_000_000, 549).claim(&id, &owner("b")).await;
+    assert!(matches!(refused, Err(StoreError::Busy { .. })));
+    let next = store(0, 550).claim(&id, &owner("b")).await.unwrap().lane;
+    assert_eq!(next.fence, 2);
 }

@@ -1,0 +1,148 @@
+//! Answers jobs whose time is up, while the thread that should do them is stuck in the disk.
+//!
+//! A thread of its own on the real clock: the caller's runtime may have none, or a paused one.
+
+use super::fault::Fault;
+use crate::StoreError;
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+use tokio::sync::oneshot;
+
+/// How often deadlines are looked at while jobs are under way.
+const TICK: Duration = Duration::from_millis(250);
+
+/// How much longer than its patience a job may take. A wait for a lock ends before, with an error that
+/// says so.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Receiver of a job's answer, until the answer is given or its time is up.
+pub(super) struct Ticket<T> {
+    begun: Instant,
+    patience: Duration,
+    answer: Mutex<Option<oneshot::Sender<Result<T, StoreError>>>>,
+}
+
+impl<T> Ticket<T> {
+    pub(super) fn new(
+        patience: Duration,
+        answer: oneshot::Sender<Result<T, StoreError>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            begun: Instant::now(),
+            patience,
+            answer: Mutex::new(Some(answer)),
+        })
+    }
+
+    /// Gives the answer, unless the time was up before.
+    pub(super) fn answer(&self, result: Result<T, StoreError>) {
+        if let Some(answer) = self.lock().take() {
+            let _ = answer.send(result);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<oneshot::Sender<Result<T, StoreError>>>> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Deadline of a job, whatever it answers.
+pub(super) trait Deadline: Send + Sync {
+    /// True once the job has been answered.
+    fn is_answered(&self) -> bool;
+
+    /// Time left to wait for a lock.
+    fn time_left(&self) -> Duration;
+
+    /// Answers with an error if the time is up.
+    fn expire(&self, path: &Path);
+}
+
+impl<T: Send> Deadline for Ticket<T> {
+    fn is_answered(&self) -> bool {
+        self.lock().is_none()
+    }
+
+    fn time_left(&self) -> Duration {
+        self.patience.saturating_sub(self.begun.elapsed())
+    }
+
+    fn expire(&self, path: &Path) {
+        if self.begun.elapsed() > self.patience + GRACE {
+            self.answer(Err(Fault::Stuck(self.patience).at(path)));
+        }
+    }
+}
+
+/// Deadlines of the jobs under way.
+pub(super) struct Deadlines {
+    path: PathBuf,
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    tickets: Vec<Arc<dyn Deadline>>,
+    /// The thread looks again by itself.
+    ticking: bool,
+    closed: bool,
+}
+
+impl Deadlines {
+    /// Starts the thread.
+    pub(super) fn start(path: PathBuf) -> std::io::Result<Arc<Self>> {
+        let deadlines = Arc::new(Self {
+            path,
+            state: Mutex::default(),
+            more: Condvar::new(),
+        });
+        let theirs = Arc::clone(&deadlines);
+        thread::Builder::new()
+            .name("store-deadlines".to_owned())
+            .stack_size(128 << 10)
+            .spawn(move || theirs.run())?;
+        Ok(deadlines)
+    }
+
+    pub(super) fn add(&self, ticket: Arc<dyn Deadline>) {
+        let mut state = self.lock();
+        state.tickets.push(ticket);
+        if !std::mem::replace(&mut state.ticking, true) {
+            drop(state);
+            self.more.notify_one();
+        }
+    }
+
+    /// Ends the thread.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.more.notify_one();
+    }
+
+    fn run(&self) {
+        let mut state = self.lock();
+        while !state.closed {
+            state.ticking = !state.tickets.is_empty();
+            state = if state.ticking {
+                let waited = self.more.wait_timeout(state, TICK);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                let waited = self.more.wait(state);
+                waited.unwrap_or_else(PoisonError::into_inner)
+            };
+            state.tickets.retain(|ticket| {
+                ticket.expire(&self.path);
+                !ticket.is_answered()
+            });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

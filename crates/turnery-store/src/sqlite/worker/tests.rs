@@ -1,0 +1,243 @@
+//! Jobs that hang, come too late, or find the database locked, full or gone.
+
+use super::{super::db, *};
+use crate::{NewSession, Owner, SqliteStore, Store};
+use rusqlite::Connection;
+use std::{
+    fs,
+    sync::{atomic::AtomicBool, atomic::Ordering, mpsc},
+};
+use turnery_engine::{Event, EventKind, SessionId, TurnTrigger};
+
+fn worker(folder: &tempfile::TempDir) -> Worker {
+    Worker::new(folder.path().join("sessions.db"), "writer")
+}
+
+/// A commit that hangs like a write to a dead disk, until something is sent.
+fn hang(worker: &Worker) -> (BoxFuture<'static, Result<(), StoreError>>, mpsc::Sender<()>) {
+    let (release, released) = mpsc::channel();
+    let (begin, begun) = mpsc::channel();
+    let hanging = worker.commit(Settles::new(), move |_| {
+        let _ = begin.send(());
+        let _ = released.recv();
+        Ok(())
+    });
+    begun.recv().expect("the thread begins");
+    (hanging, release)
+}
+
+fn text(error: StoreError) -> String {
+    match error {
+        StoreError::Broken(text) => text,
+        other => panic!("another error: {other:?}"),
+    }
+}
+
+async fn nothing(worker: &Worker) -> Result<(), StoreError> {
+    worker.call(Flush::Now, Settles::new(), |_| Ok(())).await
+}
+
+/// Waits for nobody: this test would hang.
+#[tokio::test]
+async fn hanging_commit_leaves_the_callers_thread_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(&folder);
+    for _ in 0..3 {
+        nothing(&worker).await.unwrap();
+    }
+    let (hanging, release) = hang(&worker);
+    let behind = worker.commit(Settles::new(), |_| Ok(7));
+    release.send(()).unwrap();
+    assert_eq!(hanging.await, Ok(()));
+    assert_eq!(behind.await, Ok(7));
+}
+
+#[tokio::test]
+async fn overdue_jobs_are_answered_while_the_disk_hangs() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(&folder);
+    let (hanging, release) = hang(&worker);
+    let was_done = Arc::new(AtomicBool::new(false));
+    let done = Arc::clone(&was_done);
+    let queued = worker.call_within(Duration::ZERO, Flush::Now, Settles::new(), move |_| {
+        done.store(true, Ordering::Relaxed);
+        Ok(())
+    });
+    let told = text(queued.await.unwrap_err());
+    assert!(told.contains("did not respond within"), "{told}");
+    release.send(()).unwrap();
+    assert_eq!(hanging.await, Ok(()));
+    nothing(&worker).await.unwrap();
+    assert!(!was_done.load(Ordering::Relaxed), "done after its error");
+}
+
+#[tokio::test]
+async fn job_that_nobody_waits_for_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(&folder);
+    let (hanging, release) = hang(&worker);
+    let was_done = Arc::new(AtomicBool::new(false));
+    let done = Arc::clone(&was_done);
+    drop(worker.call(Flush::Later, Settles::new(), move |_| {
+        done.store(true, Ordering::Relaxed);
+        Ok(())
+    }));
+    release.send(()).unwrap();
+    hanging.await.unwrap();
+    nothing(&worker).await.unwrap();
+    assert!(was_done.load(Ordering::Relaxed));
+}
+
+fn session(id: &str) -> NewSession {
+    NewSession {
+        id: id.into(),
+        cwd: "/home/ann".into(),
+        folder: None,
+        roots: Vec::new(),
+        model: "offline/echo".into(),
+        mode: "ask".into(),
+        at: chrono::DateTime::UNIX_EPOCH,
+        spawned_by: None,
+    }
+}
+
+fn event(session: &SessionId, loop_id: &LoopId, seq: u64) -> Event {
+    Event {
+        session_id: session.clone(),
+        loop_id: loop_id.clone(),
+        seq,
+        turn_index: Some(0),
+        at: chrono::DateTime::UNIX_EPOCH,
+        kind: EventKind::TurnStart {
+            trigger: TurnTrigger::User,
+        },
+    }
+}
+
+async fn journalled(store: &SqliteStore) -> Vec<u64> {
+    let read = store.writer.call(Flush::Later, Settles::new(), |db| {
+        let mut read = db.sql.prepare("SELECT seq FROM journal ORDER BY seq")?;
+        let seqs = read.query_map([], |row| row.get(0))?;
+        Ok(seqs.collect::<Result<Vec<u64>, _>>()?)
+    });
+    read.await.unwrap()
+}
+
+/// A session with its lane, and the id of a loop in it.
+async fn claimed(store: &SqliteStore) -> (Lane, LoopId) {
+    store.create(session("s1")).await.unwrap();
+    let opened = store.claim(&"s1".into(), &Owner::this_process()).await;
+    (opened.unwrap().lane, "s1.cfg.1".into())
+}
+
+#[tokio::test]
+async fn journal_outlives_a_lock_and_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open(path.clone());
+    let (lane, loop_id) = claimed(&store).await;
+    let append = |seq| {
+        let event = event(&lane.session_id, &loop_id, seq);
+        store.append(&lane, &loop_id, vec![event]);
+    };
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    append(0);
+    let refused = store
+        .writer
+        .call_within(Duration::ZERO, Flush::Later, Settles::new(), |db| {
+            Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
+        });
+    let told = text(refused.await.unwrap_err());
+    assert!(told.contains("another program keeps"), "{told}");
+    other.execute_batch("COMMIT").unwrap();
+    append(1);
+    assert_eq!(journalled(&store).await, [0, 1]);
+}
+
+#[tokio::test]
+async fn journal_that_lost_an_event_ends_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("sessions.db"));
+    let (lane, loop_id) = claimed(&store).await;
+    let append = |seq| {
+        let event = event(&lane.session_id, &loop_id, seq);
+        store.append(&lane, &loop_id, vec![event]);
+    };
+    let (hanging, release) = hang(&store.writer);
+    append(0);
+    for _ in 1..crate::sqlite::queue::CAPACITY {
+        drop(store.writer.call(Flush::Later, Settles::new(), |_| Ok(())));
+    }
+    // No room: neither waits.
+    append(1);
+    let told = text(nothing(&store.writer).await.unwrap_err());
+    assert!(told.contains("did not respond"), "{told}");
+    release.send(()).unwrap();
+    hanging.await.unwrap();
+    while nothing(&store.writer).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    append(2);
+    assert_eq!(journalled(&store).await, [0]);
+    // Begins anew.
+    append(0);
+    append(1);
+    assert_eq!(journalled(&store).await, [0, 1]);
+}
+
+#[tokio::test]
+async fn database_works_again_once_the_disk_has_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(&folder);
+    let fill = |worker: &Worker| {
+        worker.commit(Settles::new(), |db| {
+            db::write(&db.sql, |sql| {
+                sql.execute_batch("CREATE TABLE IF NOT EXISTS filled (body TEXT)")?;
+                sql.execute("INSERT INTO filled VALUES (?1)", ["x".repeat(1 << 20)])?;
+                Ok(())
+            })
+        })
+    };
+    let limit = |worker: &Worker, pages: u32| {
+        worker.call(Flush::Later, Settles::new(), move |db| {
+            let limit = format!("PRAGMA max_page_count = {pages}");
+            Ok(db.sql.query_row(&limit, [], |_| Ok(()))?)
+        })
+    };
+    limit(&worker, 20).await.unwrap();
+    for _ in 0..2 {
+        let told = text(fill(&worker).await.unwrap_err());
+        assert!(told.contains("is full; free some space"), "{told}");
+    }
+    limit(&worker, 1_000_000).await.unwrap();
+    fill(&worker).await.unwrap();
+    let found = worker.call(Flush::Later, Settles::new(), |db| {
+        let count: u32 = db
+            .sql
+            .query_row("SELECT count(*) FROM filled", [], |row| row.get(0))?;
+        let whole: String = db
+            .sql
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
+        Ok((count, whole))
+    });
+    assert_eq!(found.await, Ok((1, "ok".to_owned())));
+}
+
+#[tokio::test]
+async fn files_taken_away_are_noticed_and_may_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(&folder);
+    nothing(&worker).await.unwrap();
+    for name in ["sessions.db", "sessions.db-wal", "sessions.db-shm"] {
+        let (file, elsewhere) = (folder.path().join(name), folder.path().join("elsewhere"));
+        fs::rename(&file, &elsewhere).unwrap();
+        let told = text(nothing(&worker).await.unwrap_err());
+        assert!(told.contains("was moved, removed or replaced"), "{told}");
+        assert!(told.contains(name), "{told}");
+        fs::copy(&elsewhere, &file).unwrap();
+        assert!(nothing(&worker).await.is_err(), "a copy is another file");
+        fs::rename(&elsewhere, &file).unwrap();
+        nothing(&worker).await.unwrap();
+    }
+}

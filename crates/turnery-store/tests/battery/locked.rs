@@ -1,0 +1,36 @@
+//! Another program keeps the database locked: a backup, or a process that was stopped.
+
+use crate::samples::*;
+use rusqlite::Connection;
+use std::{path::PathBuf, time::Duration};
+use turnery_store::{ListQuery, SqliteStore, Store};
+
+/// Locks the database until it is dropped.
+fn lock(path: &PathBuf) -> Connection {
+    let other = Connection::open(path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    other
+}
+
+#[tokio::test]
+async fn commit_outlives_a_lock_of_six_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open(path.clone());
+    store.create(new_session("s1")).await.unwrap();
+    let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
+    let record = record("s1", 1, "Is it paid for?").into();
+    let other = lock(&path);
+    let committing = store.commit(commit(&lane, 0, &record));
+    // Whoever reads meanwhile waits for nothing.
+    let page = store.list(ListQuery::default()).await.unwrap();
+    assert_eq!(page.sessions[0].head_version, 0);
+    // Longer than SQLite's own five seconds, and than those of earlier versions.
+    let unlocking = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(6));
+        drop(other);
+    });
+    assert_eq!(committing.await, Ok(1));
+    unlocking.join().unwrap();
+    assert_eq!(store.loops(&"s1".into(), 0).await.unwrap(), [record]);
+}
