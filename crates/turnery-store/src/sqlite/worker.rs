@@ -59,7 +59,8 @@ pub(super) struct Worker {
     path: PathBuf,
     name: &'static str,
     running: OnceLock<Result<Running, StoreError>>,
-    cut: Arc<CutJournals>,
+    /// Cut where they did not fit in the queue.
+    cut: CutJournals,
 }
 
 struct Running {
@@ -74,7 +75,7 @@ impl Worker {
             path,
             name,
             running: OnceLock::new(),
-            cut: Arc::default(),
+            cut: CutJournals::default(),
         }
     }
 
@@ -105,6 +106,9 @@ impl Worker {
         settles: Settles,
         work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
+        for (_, loop_id) in &settles {
+            self.cut.settle(loop_id);
+        }
         let (answer, answered) = oneshot::channel();
         let ticket = Ticket::new(patience, answer);
         let deadline: Arc<dyn Deadline> = Arc::<Ticket<T>>::clone(&ticket);
@@ -158,11 +162,11 @@ impl Worker {
         let start = || {
             let queue = Arc::new(Queue::new());
             let theirs = Arc::clone(&queue);
-            let (path, cut) = (self.path.clone(), Arc::clone(&self.cut));
+            let path = self.path.clone();
             let thread = std::thread::Builder::new().name(self.name.to_owned());
             let thread = thread.spawn(move || {
                 let _last = Abandon(&theirs);
-                run(&path, &theirs, &cut);
+                run(&path, &theirs);
             })?;
             let deadlines = Deadlines::start(self.path.clone())?;
             Ok(Running {
@@ -233,8 +237,10 @@ impl CutJournals {
     }
 }
 
-fn run(path: &Path, queue: &Arc<Queue<Job>>, cut: &CutJournals) {
+fn run(path: &Path, queue: &Arc<Queue<Job>>) {
     let mut opened: Option<Db> = None;
+    // Cut where they could not be written.
+    let cut = &CutJournals::default();
     let mut appends = Vec::new();
     loop {
         let has_rest = |db: &&Db| db.dirty || db.tidy.is_due() || !appends.is_empty();
