@@ -14,7 +14,7 @@ use super::{
     fault::{COMMIT_PATIENCE, Fault, PATIENCE},
     flush::Flush,
     journal::Append,
-    queue::{PushError, Queue, Taken},
+    queue::{CAPACITY, PushError, Queue, Taken},
     tidy::Occasion,
 };
 use crate::{Lane, StoreError};
@@ -125,7 +125,11 @@ impl Worker {
                 work,
             };
             running.queue.push(job, true).map_err(|error| match error {
-                PushError::Full => Fault::Stuck(Duration::ZERO).at(&self.path),
+                PushError::Full => StoreError::Broken(format!(
+                    "{} does not keep up: {CAPACITY} requests wait for it already; check its disk, and \
+                     whether another program keeps it locked, then try again",
+                    self.path.display()
+                )),
                 PushError::Closed => ended(&self.path),
             })
         });

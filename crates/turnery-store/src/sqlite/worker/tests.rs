@@ -168,13 +168,13 @@ async fn journal_that_lost_an_event_ends_there() {
     };
     let (hanging, release) = hang(&store.writer);
     append(0);
-    for _ in 1..crate::sqlite::queue::CAPACITY {
+    for _ in 1..CAPACITY {
         drop(store.writer.call(Flush::Later, Settles::new(), |_| Ok(())));
     }
     // No room: neither waits.
     append(1);
     let told = text(nothing(&store.writer).await.unwrap_err());
-    assert!(told.contains("did not respond"), "{told}");
+    assert!(told.contains("does not keep up"), "{told}");
     release.send(()).unwrap();
     hanging.await.unwrap();
     while nothing(&store.writer).await.is_err() {
