@@ -20,8 +20,11 @@ const REWRITE_LIMIT_AT_END: u64 = 64 << 20;
 /// Operations of SQLite's virtual machine between two looks at whether somebody waits.
 const CHECK_EVERY: std::ffi::c_int = 10_000;
 
-/// Waiting time for readers of other processes that still need the log.
+/// Waiting time for other connections that still need the log.
 const READERS: Duration = Duration::from_millis(200);
+
+/// The same at the end: there is no second try.
+const READERS_AT_END: Duration = Duration::from_secs(2);
 
 /// Tries in a row before a database is left as it is until the next deletion.
 const TRIES: u32 = 30;
@@ -97,7 +100,10 @@ impl Db {
         if !self.tidy.deleted && free <= SPARE {
             return Ok(true);
         }
-        self.wait_for_locks(READERS)?;
+        self.wait_for_locks(match occasion {
+            Occasion::Idle => READERS,
+            Occasion::End => READERS_AT_END,
+        })?;
         if number(&self.sql, "auto_vacuum")? == 0 {
             if free > 0 && has_room(&self.sql, path, occasion)? {
                 rewrite(&mut self.sql, is_wanted)?;
