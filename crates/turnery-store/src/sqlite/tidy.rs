@@ -292,8 +292,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(&folder);
         fill(&worker).await;
-        let (go, gone) = mpsc::channel::<()>();
-        let (begun, begins) = mpsc::channel();
+        let (go, gone) = mpsc::sync_channel::<()>(1);
+        let (begun, begins) = mpsc::sync_channel(1);
         let path = folder.path().join("sessions.db");
         let reader = std::thread::spawn(move || {
             let sql = Connection::open(path).unwrap();

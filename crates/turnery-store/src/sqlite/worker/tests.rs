@@ -14,9 +14,14 @@ fn worker(folder: &tempfile::TempDir) -> Worker {
 }
 
 /// A commit that hangs like a write to a dead disk, until something is sent.
-fn hang(worker: &Worker) -> (BoxFuture<'static, Result<(), StoreError>>, mpsc::Sender<()>) {
-    let (release, released) = mpsc::channel();
-    let (begin, begun) = mpsc::channel();
+fn hang(
+    worker: &Worker,
+) -> (
+    BoxFuture<'static, Result<(), StoreError>>,
+    mpsc::SyncSender<()>,
+) {
+    let (release, released) = mpsc::sync_channel(1);
+    let (begin, begun) = mpsc::sync_channel(1);
     let hanging = worker.commit(Settles::new(), move |_| {
         let _ = begin.send(());
         let _ = released.recv();
