@@ -68,6 +68,8 @@ struct OpenTurn {
 /// A call of that turn.
 struct OpenCall {
     call: ToolCall,
+    /// Whether a message has asked for it, so that its result is due.
+    wanted: bool,
     announced: bool,
     asked: bool,
     denied: Option<String>,
@@ -82,6 +84,7 @@ impl OpenCall {
     fn new(call: &ToolCall) -> Self {
         Self {
             call: call.clone(),
+            wanted: true,
             announced: false,
             asked: false,
             denied: None,
@@ -217,7 +220,7 @@ impl Closing {
             Some(open) => open.announced = true,
             None => turn.calls.push(OpenCall {
                 announced: true,
-                told: true,
+                wanted: false,
                 ..OpenCall::new(call)
             }),
         }
@@ -280,7 +283,7 @@ impl Closing {
         }
         // A result that has begun comes before anything else ends.
         if self.open_message.is_some()
-            && let Some(open) = turn.calls.iter_mut().find(|open| !open.told)
+            && let Some(open) = turn.calls.iter_mut().find(|open| open.wanted && !open.told)
             && let Some(result) = open.result.take()
         {
             open.told = true;
@@ -292,7 +295,8 @@ impl Closing {
             }
         }
         for at in 0..turn.calls.len() {
-            if !turn.calls[at].told
+            if turn.calls[at].wanted
+                && !turn.calls[at].told
                 && let Some(result) = turn.calls[at].result.take()
             {
                 self.say(result, Some(turn.index));
