@@ -90,7 +90,14 @@ impl Outbox for WireOutbox {
                 Out::Lines(lines)
             };
             let _ = self.queue.send_item(out);
+        } else {
+            // An update that writes nothing must not keep a place in the one queue of all sessions.
+            self.release_room();
         }
+    }
+
+    fn release_room(&mut self) {
+        self.queue.abort_send();
     }
 }
 

@@ -125,8 +125,13 @@ pub trait Outbox: Send + 'static {
     /// Ready when one more item may be pushed. Also ready when nobody listens any more.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Take one item. Only after `poll_room` was ready.
+    /// Take one item. Only after `poll_room` was ready. The room is used up, whether or not the item is
+    /// one that this outbox shows.
     fn push(&mut self, item: Item<'_>);
+
+    /// Gives back room that was waited for or promised and is not needed. Called when a session becomes
+    /// idle, so that an outbox which shares a queue with others holds no place in it meanwhile.
+    fn release_room(&mut self) {}
 
     /// Whether it is given `Item::Ended` as well. Who waits for tickets needs no such thing.
     fn follows(&self) -> bool {

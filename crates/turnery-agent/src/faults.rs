@@ -51,6 +51,8 @@ mod seeding {
         RerunSeesItself,
         /// A refused prompt stays in the context of the next one.
         KeepRefusedMessages,
+        /// An idle session keeps a place in the queue that it shares with others.
+        KeepRoomWhenIdle,
         /// A prompt that was not stored stays in the context of the next one.
         KeepLostMessages,
         /// Of the prompts that wait, the last one is taken.

@@ -8,6 +8,7 @@ use crate::{
     till::Till,
     writer::{Out, Sender},
 };
+use proptest::prelude::*;
 use std::{
     future::poll_fn,
     task::{Context, Poll, Waker},
@@ -17,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_agent::{Item, Outbox};
 use turnery_engine::{
-    ContinuationKind, Event, EventKind, MessageId, PromptId, SessionId, StreamDelta,
+    ContinuationKind, Event, EventKind, MessageId, PromptId, SessionId, StreamDelta, TurnTrigger,
 };
 
 fn outbox(out: Sender, barrier: &Barrier, gate: Option<CancellationToken>) -> WireOutbox {
@@ -156,4 +157,85 @@ async fn a_fragment_costs_little() {
     let each = began.elapsed().as_nanos() / COUNT as u128;
     println!("{each} ns and {} bytes a fragment", bytes / COUNT);
     assert!(each < 50_000, "{each} ns a fragment");
+}
+
+/// What may happen to an outbox.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// The session asks for room, and shows this if there is some.
+    Show(usize),
+    /// The session asks for room, and has nothing to show after all.
+    GiveUp,
+    /// The client reads a line.
+    Read,
+}
+
+fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
+    let act = prop_oneof![
+        4 => (0..4usize).prop_map(Act::Show),
+        1 => Just(Act::GiveUp),
+        2 => Just(Act::Read),
+    ];
+    prop::collection::vec((0..3usize, act), 0..60)
+}
+
+proptest! {
+    /// The law of the shared queue: however many sessions use it, and whatever they show, its places
+    /// are all free again once each is idle and the client has read what was written.
+    // proves: D-15
+    #[test]
+    fn reserved_places_return_when_all_is_quiet(acts in acts(), places in 1..4usize) {
+        let (out, mut lines) = mpsc::channel(places);
+        let barrier = Barrier::new().0;
+        let mut outboxes: Vec<_> = (0..3).map(|_| outbox(out.clone(), &barrier, None)).collect();
+        // The first two write lines, the others write none.
+        let events = [
+            delta("x"),
+            event(0, EventKind::PlanUpdated { entries: Vec::new() }),
+            event(0, EventKind::TurnStart { trigger: TurnTrigger::User }),
+            event(0, EventKind::ParallelStart { agent_id: "a".to_owned(), loop_ids: Vec::new() }),
+        ];
+        for (who, act) in acts {
+            match act {
+                Act::Show(which) => {
+                    if is_open(&mut outboxes[who]) {
+                        outboxes[who].push(Item::Live(&events[which]));
+                    }
+                }
+                Act::GiveUp => {
+                    let _ = is_open(&mut outboxes[who]);
+                    outboxes[who].release_room();
+                }
+                Act::Read => {
+                    let _ = lines.try_recv();
+                }
+            }
+        }
+        for outbox in &mut outboxes {
+            outbox.release_room();
+        }
+        while lines.try_recv().is_ok() {}
+        prop_assert_eq!(out.capacity(), places);
+    }
+}
+
+/// 256 sessions that were prompted once took all places of the queue, for ever.
+#[test]
+fn silent_events_keep_no_place() {
+    let (out, _lines) = mpsc::channel(2);
+    let mut outbox = outbox(out.clone(), &Barrier::new().0, None);
+    for kind in [
+        EventKind::TurnStart {
+            trigger: TurnTrigger::User,
+        },
+        EventKind::TurnEnd {
+            usage: None,
+            tool_results: Vec::new(),
+        },
+    ] {
+        let silent = event(0, kind);
+        assert!(is_open(&mut outbox));
+        outbox.push(Item::Live(&silent));
+        assert_eq!(out.capacity(), 2, "{silent:?}");
+    }
 }

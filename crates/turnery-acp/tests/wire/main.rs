@@ -13,6 +13,7 @@ mod key_page;
 mod kit;
 mod lists;
 mod login;
+mod many_sessions;
 mod matrix;
 mod one_prompt;
 mod prompts;

@@ -88,6 +88,9 @@ impl Task {
             if !self.closing.is_empty() {
                 break;
             }
+            if !faulty!(KeepRoomWhenIdle) {
+                self.ports.outbox.release_room();
+            }
             match self.mailbox.recv().await {
                 Some(mail) => self.mail(mail).await,
                 None => break,

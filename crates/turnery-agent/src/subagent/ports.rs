@@ -146,9 +146,59 @@ impl Outbox for ChildOutbox {
     }
 
     fn push(&mut self, item: Item<'_>) {
-        let Item::Live(event) = item else { return };
-        if let Some(report) = self.report(&event.kind) {
-            let _ = self.progress.send_item(report);
+        let report = match item {
+            Item::Live(event) => self.report(&event.kind),
+            Item::Replay(_) | Item::Info { .. } | Item::Ended(_) => None,
+        };
+        match report {
+            Some(report) => {
+                let _ = self.progress.send_item(report);
+            }
+            None => self.release_room(),
         }
+    }
+
+    fn release_room(&mut self) {
+        self.progress.abort_send();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+    use std::future::poll_fn;
+    use turnery_engine::{Event, LoopId};
+
+    /// The reports of a call go through one channel, whoever makes them.
+    #[test]
+    fn unreported_events_keep_no_place() {
+        let (progress, reports) = mpsc::channel(1);
+        let mut outbox = ChildOutbox::new(SessionId::from("s"), "m".to_owned(), progress.clone());
+        let event = Event {
+            session_id: SessionId::from("s"),
+            loop_id: LoopId::from("s.m.1"),
+            seq: 0,
+            turn_index: Some(0),
+            at: chrono::DateTime::UNIX_EPOCH,
+            kind: EventKind::MessageStart {
+                message_id: turnery_engine::MessageId::from("m"),
+            },
+        };
+        let items = [
+            Item::Live(&event),
+            Item::Replay(&event),
+            Item::Info {
+                title: None,
+                updated_at: event.at,
+            },
+        ];
+        for item in items {
+            let room = poll_fn(|cx| outbox.poll_room(cx)).now_or_never();
+            assert_eq!(room, Some(()), "the place was kept before {item:?}");
+            outbox.push(item);
+            assert_eq!(progress.capacity(), 1, "{item:?}");
+        }
+        drop(reports);
     }
 }

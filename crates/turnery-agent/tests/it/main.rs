@@ -23,6 +23,7 @@ mod opening;
 mod prompting;
 mod records;
 mod seeded;
+mod shared_queue;
 mod simulation;
 mod slow_client;
 mod steering;

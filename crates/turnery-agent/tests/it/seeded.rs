@@ -1,15 +1,19 @@
 //! The tests can fail: each bug that is seeded into the session task is found by one of them.
 
 use crate::{
-    continuing, framing, hooking, interrupting, opening, prompting, simulation, slow_client,
-    steering, storing,
+    continuing, framing, hooking, interrupting, opening, prompting, shared_queue, simulation,
+    slow_client, steering, storing,
 };
 use std::panic::catch_unwind;
 use turnery_agent::faults::{Fault, seeded};
 
 #[test]
 fn every_seeded_bug_is_found() {
-    let table: [(Fault, fn()); 19] = [
+    let table: [(Fault, fn()); 20] = [
+        (
+            Fault::KeepRoomWhenIdle,
+            shared_queue::idle_session_leaves_the_line_for_the_queue,
+        ),
         (
             Fault::AnswerBeforeEvents,
             prompting::a_result_comes_after_every_event_and_the_commit,

@@ -315,9 +315,13 @@ impl Outbox for Tray {
             }
             Item::Replay(event) => Seen::Replay(event.clone()),
             Item::Info { title, .. } => Seen::Info(title.map(str::to_owned)),
-            Item::Ended(_) => return,
+            Item::Ended(_) => return self.release_room(),
         };
         let _ = self.0.send_item(seen);
+    }
+
+    fn release_room(&mut self) {
+        self.0.abort_send();
     }
 }
 

@@ -61,8 +61,12 @@ impl Outbox for ScreenOutbox {
             Item::Live(event) => {
                 let _ = self.0.send_item(Shown::Event(Box::new(event.clone())));
             }
-            Item::Replay(_) | Item::Info { .. } | Item::Ended(_) => {}
+            Item::Replay(_) | Item::Info { .. } | Item::Ended(_) => self.release_room(),
         }
+    }
+
+    fn release_room(&mut self) {
+        self.0.abort_send();
     }
 }
 
