@@ -14,7 +14,6 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use std::{fmt, pin::pin, sync::Arc};
 use turnery_models::MissingKey;
-use uuid::Uuid;
 
 /// A page that is open for one key.
 pub struct KeyPage {
@@ -55,7 +54,7 @@ pub(crate) async fn ask(
             return;
         }
     };
-    let id = ElicitationId::new(Uuid::now_v7().to_string());
+    let id = ElicitationId::new(turnery_store::new_uuid().to_string());
     let mode = ElicitationUrlMode::new(scope, id.clone(), page.url);
     let request = CreateElicitationRequest::new(ElicitationMode::Url(mode), message(missing));
     let mut given = page.given;

@@ -175,7 +175,7 @@ impl Agent {
         let (roots, settings) = self.settings(&request)?;
         let model = self.models.model(&settings.model)?;
         self.models.ready(&settings.model)?;
-        let id = SessionId::from(uuid::Uuid::now_v7().to_string());
+        let id = SessionId::from(turnery_store::new_uuid().to_string());
         let ports = ports(&id);
         let workspace = workspace(&request, &ports)?;
         let new = NewSession {
@@ -185,7 +185,7 @@ impl Agent {
             roots: roots[1..].to_vec(),
             model: settings.model.to_string(),
             mode: settings.mode.as_str().to_owned(),
-            at: chrono::Utc::now(),
+            at: turnery_store::now(),
             spawned_by: None,
         };
         let info = self.store.create(new).await?;

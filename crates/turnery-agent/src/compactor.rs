@@ -8,7 +8,6 @@ mod tests;
 mod transcript;
 
 use crate::trace_sink::Trace;
-use chrono::Utc;
 use futures_util::FutureExt;
 use std::{panic::AssertUnwindSafe, sync::Arc};
 use tokio::select;
@@ -133,7 +132,7 @@ impl Compaction {
         let response = answer(model, request, most, begin()).await?;
         *usage = response.usage.map(Usage::consistent);
         let summary = accepted(response, &plan)?;
-        let (block, mut after) = plan.block(&summary, Utc::now());
+        let (block, mut after) = plan.block(&summary, turnery_store::now());
         // What was counted for the request as it was, and what is only estimated for the one to come.
         let counted = u128::from(self.before.tokens.max(1));
         let left = u128::from(after.tokens.saturating_add(self.overhead));

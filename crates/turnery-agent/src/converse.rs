@@ -167,7 +167,7 @@ struct History {
 impl History {
     fn of(messages: Vec<Message>) -> Self {
         let mut history = Self {
-            session_id: uuid::Uuid::now_v7().to_string().into(),
+            session_id: turnery_store::new_uuid().to_string().into(),
             system: Arc::from(""),
             messages: Arc::default(),
             instructions: Vec::new(),

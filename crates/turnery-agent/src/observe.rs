@@ -107,7 +107,7 @@ pub(crate) struct Observable {
 /// Both ends.
 pub(crate) fn observing() -> (Observing, Observable) {
     let kept = Arc::new(Kept {
-        epoch: uuid::Uuid::now_v7(),
+        epoch: turnery_store::new_uuid(),
         ring: Mutex::default(),
     });
     let (sender, receiver) = watch::channel(());

@@ -1,6 +1,5 @@
 //! Trace sink: told of every call of a model, of every session, one record for each attempt (LASH-99).
 
-use chrono::Utc;
 use serde::Serialize;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -84,7 +83,7 @@ impl Tracing {
                 source: call.source,
                 model: call.model.to_string(),
                 attempt: 1,
-                started_at: Utc::now(),
+                started_at: turnery_store::now(),
                 duration: Duration::ZERO,
                 accepted: false,
                 usage: None,
@@ -117,7 +116,7 @@ impl Trace {
         running.call.attempt = retry.attempt.saturating_add(1);
         running.call.fault = None;
         running.begun = Instant::now() + retry.wait;
-        running.call.started_at = Utc::now() + retry.wait;
+        running.call.started_at = turnery_store::now() + retry.wait;
     }
 
     /// The call is over.

@@ -145,7 +145,11 @@ pub(crate) fn of_status(at: &Endpoint, status: u16, headers: &HeaderMap, text: &
             at.provider, at.shown, at.url_hint
         );
     }
-    fault.retry_after = wait(header("retry-after-ms"), header("retry-after"), Utc::now());
+    fault.retry_after = wait(
+        header("retry-after-ms"),
+        header("retry-after"),
+        std::time::SystemTime::now().into(),
+    );
     Failure {
         fault,
         should_retry: header("x-should-retry").and_then(|word| word.parse().ok()),

@@ -1,12 +1,13 @@
 //! Clock: where a store takes the time from. Only lanes need it; a test turns it by hand.
 
-use chrono::{DateTime, TimeDelta};
+use chrono::DateTime;
 use std::{
     fmt,
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 use turnery_engine::Timestamp;
+use uuid::{NoContext, Uuid};
 
 /// Tells the time.
 #[derive(Clone)]
@@ -28,7 +29,7 @@ impl Clock {
     /// The clocks of this machine.
     #[must_use]
     pub fn system() -> Self {
-        Self::with_steady(|| timestamp(SystemTime::now()), since_boot)
+        Self::with_steady(now, since_boot)
     }
 
     /// Any other clock on the wall, which also counts as the steady one.
@@ -75,17 +76,6 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// Also of a clock that stands before 1970; a time that no calendar has becomes 1970.
-fn timestamp(time: SystemTime) -> Timestamp {
-    let since = match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => TimeDelta::from_std(since).ok(),
-        Err(before) => TimeDelta::from_std(before.duration()).ok().map(|it| -it),
-    };
-    since
-        .and_then(|since| DateTime::UNIX_EPOCH.checked_add_signed(since))
-        .unwrap_or_default()
-}
-
 /// Stands still while the machine sleeps, so that a holder can renew its lane when it wakes up.
 #[cfg(unix)]
 fn since_boot() -> Duration {
@@ -103,23 +93,52 @@ fn since_boot() -> Duration {
     START.elapsed()
 }
 
+/// The time now. Also of a clock that stands before 1970, where `chrono::Utc::now` panics.
+#[must_use]
+pub fn now() -> Timestamp {
+    SystemTime::now().into()
+}
+
+/// A new id, which is greater than those made before. With a clock that stands before 1970, where
+/// `Uuid::now_v7` panics, it is unique but in no order.
+#[must_use]
+pub fn new_uuid() -> Uuid {
+    uuid_at(SystemTime::now())
+}
+
+fn uuid_at(time: SystemTime) -> Uuid {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the clock does not stand before 1970"
+        )]
+        Ok(_) => Uuid::now_v7(),
+        Err(_) => Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, 0, 0)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn clock_before_1970_tells_its_time() {
-        let before = UNIX_EPOCH - Duration::from_millis(1500);
-        assert_eq!(
-            timestamp(before).to_rfc3339(),
-            "1969-12-31T23:59:58.500+00:00"
-        );
-    }
 
     #[test]
     #[cfg(unix)]
     fn steady_clock_never_goes_back() {
         let (first, second) = (since_boot(), since_boot());
         assert!(Duration::ZERO < first && first <= second);
+    }
+
+    #[test]
+    fn clock_before_1970_tells_the_time() {
+        let before = SystemTime::UNIX_EPOCH - Duration::from_millis(1500);
+        assert_eq!(Timestamp::from(before).timestamp_millis(), -1500);
+    }
+
+    #[test]
+    fn clock_before_1970_gives_distinct_ids() {
+        let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+        let ids = [uuid_at(before), uuid_at(before)];
+        assert_ne!(ids[0], ids[1]);
+        assert_eq!(ids[0].get_version_num(), 7);
     }
 }

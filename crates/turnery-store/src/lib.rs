@@ -14,7 +14,7 @@ pub mod page;
 mod recovery;
 pub mod sqlite;
 
-pub use clock::Clock;
+pub use clock::{Clock, new_uuid, now};
 pub use contract::{
     Always, Archived, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark,
     SessionInfo, SessionPatch, SpawnRef, Store, StoreError,

@@ -21,18 +21,10 @@ impl Owner {
     #[must_use]
     pub fn this_process() -> Self {
         Self {
-            id: unique_id(),
+            id: crate::clock::new_uuid().to_string(),
             process: this_process().to_owned(),
         }
     }
-}
-
-/// Like `Uuid::now_v7`, which panics while the clock stands before 1970.
-fn unique_id() -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.unwrap_or_default();
-    let now = uuid::Timestamp::from_unix(uuid::NoContext, now.as_secs(), now.subsec_nanos());
-    uuid::Uuid::new_v7(now).to_string()
 }
 
 fn this_process() -> &'static str {

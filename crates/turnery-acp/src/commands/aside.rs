@@ -1,7 +1,6 @@
 //! Aside: what a command said and was told, kept so that it is there again when the session is loaded
 //! (LOAD-1). It lies beside the conversation: no model gets to see it.
 
-use chrono::Utc;
 use turnery_agent::Session;
 use turnery_engine::{Content, LlmMessage, Message, MessageId, MessageStop};
 use turnery_store::Remark;
@@ -39,12 +38,12 @@ impl Aside {
 
 /// The id of a message of a command: no other has it, on this connection or any other (MSG-2).
 pub(crate) fn message_id(session: &Session) -> String {
-    format!("{}.command.{}", session.id(), uuid::Uuid::now_v7())
+    format!("{}.command.{}", session.id(), turnery_store::new_uuid())
 }
 
 fn remark(id: &str, message: Message) -> Remark {
     Remark {
-        at: Utc::now(),
+        at: turnery_store::now(),
         message: LlmMessage {
             message_id: MessageId::from(id),
             turn_id: None,

@@ -39,9 +39,9 @@ impl Agent {
     /// All loops are copied, those off the chain too: others may follow from them.
     async fn copy(&self, id: &SessionId) -> Result<SessionId, StoreError> {
         let source = export::export(&*self.store, id).await?;
-        let copy = SessionId::from(uuid::Uuid::now_v7().to_string());
+        let copy = SessionId::from(turnery_store::new_uuid().to_string());
         let mut document = source.renamed(&copy).map_err(store_error)?;
-        let now = chrono::Utc::now();
+        let now = turnery_store::now();
         document.session.created_at = now;
         document.session.updated_at = now;
         // A person makes the copy, whoever made the source.

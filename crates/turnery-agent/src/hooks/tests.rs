@@ -211,7 +211,7 @@ async fn a_hook_that_hangs_is_a_no_before_and_a_notice_after() {
         SessionId::from("s"),
         LoopId::from("s.m.1"),
         "turnery".to_owned(),
-        chrono::Utc::now(),
+        turnery_store::now(),
     );
     let ended = list(&hanging).after_loop(cx(), Arc::new(record)).await;
     assert_eq!(ended, [text]);

@@ -20,7 +20,6 @@ use crate::{
     sink::Listener,
     trace_sink::Call,
 };
-use chrono::Utc;
 use entrant::{Entrant, GroupStore, Offer};
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use std::{future::poll_fn, sync::Arc, time::Duration};
@@ -126,7 +125,7 @@ impl Task {
             }
             ids.push(loop_id);
         }
-        let now = Utc::now();
+        let now = turnery_store::now();
         for loop_id in &ids {
             let event = announcement(&self.info.id, loop_id, &ids, now);
             self.store.append(&watch.lane, loop_id, vec![event]);
@@ -306,7 +305,7 @@ impl Task {
         title: Option<String>,
     ) {
         self.info.head_version = head;
-        self.info.updated_at = Utc::now();
+        self.info.updated_at = turnery_store::now();
         if record.on_chain {
             self.info.tip_loop_id = Some(record.loop_id.clone());
             self.frame_id.clone_from(&record.frame_id);

@@ -1,7 +1,7 @@
 //! Plan: which loop a prompt begins with: what it follows, and how (LOOP-16 to LOOP-23).
 
 use super::{ContinueError, History, PromptError, Task, mail::Work};
-use chrono::{SecondsFormat, Utc};
+use chrono::SecondsFormat;
 use std::sync::Arc;
 use turnery_engine::{
     CommitFault, Content, ContinuationKind, Frame, FrameId, LoopId, LoopRecord, Message,
@@ -218,5 +218,5 @@ fn input_of(record: &LoopRecord) -> Vec<Content> {
 
 /// Tells one rerun or branch from others of the same parent (UP-16).
 fn now() -> String {
-    Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true)
+    turnery_store::now().to_rfc3339_opts(SecondsFormat::Millis, true)
 }

@@ -122,7 +122,7 @@ impl Task {
         let settings = &self.settings;
         let hooks = settings.hooks.iter().chain(&options.hooks);
         let scope = Scope {
-            prompt_id: PromptId::from(uuid::Uuid::now_v7().to_string()),
+            prompt_id: PromptId::from(turnery_store::new_uuid().to_string()),
             model,
             limits: options.limits.unwrap_or(settings.limits),
             forced_reply: options.forced_reply.unwrap_or(settings.forced_reply),

@@ -20,7 +20,6 @@ use super::{
     watch::Watch,
 };
 use crate::{CancellationToken, Compacted, PromptError, hooks, sink::Shown};
-use chrono::Utc;
 use futures_util::future::BoxFuture;
 use std::{
     collections::VecDeque,
@@ -187,7 +186,7 @@ impl<'t> Run<'t> {
             false => Recorder::new(),
         };
         let mut out = Vec::new();
-        let machine = Loop::start(spec, Utc::now(), &mut out);
+        let machine = Loop::start(spec, turnery_store::now(), &mut out);
         let mut run = Self {
             deadline: Instant::now()
                 .checked_add(scope.limits.duration)
@@ -426,10 +425,10 @@ impl<'t> Run<'t> {
     }
 
     fn feed(&mut self, input: Input) {
-        self.machine.on(Utc::now(), input, &mut self.out);
+        self.machine.on(turnery_store::now(), input, &mut self.out);
         self.absorb();
         while let Some(input) = self.inputs.pop_front() {
-            self.machine.on(Utc::now(), input, &mut self.out);
+            self.machine.on(turnery_store::now(), input, &mut self.out);
             self.absorb();
         }
     }

@@ -75,13 +75,13 @@ impl Parent {
             ..self.settings.clone()
         };
         let new = NewSession {
-            id: SessionId::from(uuid::Uuid::now_v7().to_string()),
+            id: SessionId::from(turnery_store::new_uuid().to_string()),
             cwd: self.workspace.cwd().to_owned(),
             folder: None,
             roots: self.workspace.roots().iter().skip(1).cloned().collect(),
             model: self.model.info().name.to_string(),
             mode: policy.mode.as_str().to_owned(),
-            at: chrono::Utc::now(),
+            at: turnery_store::now(),
             spawned_by: Some(SpawnRef {
                 session_id: self.session_id.clone(),
                 loop_id: self.loop_id.clone(),

@@ -121,7 +121,7 @@ async fn what_was_said_beside_is_shown_in_its_place() {
     let world = World::new(&[&[Act::Say("one")], &[Act::Say("two")], &[Act::Say("three")]]);
     let (session, _seen) = world.session(ROOM).await;
     let beside = |text: &str| Remark {
-        at: chrono::Utc::now(),
+        at: turnery_store::now(),
         message: LlmMessage {
             message_id: format!("{}.command.{text}", session.id()).into(),
             turn_id: None,

@@ -64,7 +64,7 @@ fn a_process_that_dies_in_mid_group_leaves_aborted_loops_and_a_whole_session() {
     let second = process();
     second.block_on(async {
         // A minute later: this process still lives, but the lane's time has run out.
-        let clock = Clock::new(|| chrono::Utc::now() + Duration::from_secs(60));
+        let clock = Clock::new(|| turnery_store::now() + Duration::from_secs(60));
         let store = Arc::new(SqliteStore::with_clock(path.clone(), clock));
         let world = World {
             folder,

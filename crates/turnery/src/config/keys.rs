@@ -158,7 +158,7 @@ impl Keys {
             .recursive(true)
             .mode(0o700)
             .create(folder)?;
-        let beside = folder.join(format!(".keys.{}", uuid::Uuid::now_v7()));
+        let beside = folder.join(format!(".keys.{}", turnery_store::new_uuid()));
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)

@@ -58,7 +58,7 @@ pub(super) async fn import(
     let at = || format!("{} cannot be imported", file.display());
     let mut document = Document::parse(&read.with_context(at)?).with_context(at)?;
     if new {
-        let id = SessionId::from(uuid::Uuid::now_v7().to_string());
+        let id = SessionId::from(turnery_store::new_uuid().to_string());
         document = document.renamed(&id).with_context(at)?;
     }
     let made = match transfer::import(store, document).await {

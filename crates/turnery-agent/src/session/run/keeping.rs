@@ -2,7 +2,6 @@
 
 use super::Run;
 use crate::session::{committing::commit, steps::Step};
-use chrono::Utc;
 use std::{mem, sync::Arc};
 use turnery_engine::{CommitFault, Event, EventKind, Input, LoopRecord, Message, Outcome};
 use turnery_store::{Commit, StoreError};
@@ -151,7 +150,7 @@ impl Run<'_> {
 
     fn stored(&mut self, head: u64) {
         self.task.info.head_version = head;
-        self.task.info.updated_at = Utc::now();
+        self.task.info.updated_at = turnery_store::now();
         if let Some(record) = self.record.clone() {
             if !Self::goes_on(&record) {
                 self.watch.let_go();
