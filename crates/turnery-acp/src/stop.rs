@@ -150,8 +150,8 @@ pub(crate) fn not_stored(error: &PromptError) -> Fault {
 fn runtime(text: &str) -> Fault {
     Fault::internal(
         "runtime_error",
-        "The agent broke",
-        format!("{text}. The same prompt is unlikely to help; please report it."),
+        "The prompt could not go on",
+        format!("{text}. Prompt again, or choose another model."),
         false,
     )
 }

@@ -106,6 +106,12 @@ impl Setup {
 }
 
 pub(crate) fn absolute(name: &str, path: &Path) -> Result<(), Fault> {
+    if path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(Fault::params(format!(
+            "{name}: {:?} has a NUL character in it, which no path can have.",
+            path.display().to_string()
+        )));
+    }
     if path.is_absolute() {
         return Ok(());
     }

@@ -82,3 +82,35 @@ fn sessions_that_talk_at_once_are_told_apart() {
     let changes = sessions.windows(2).filter(|two| two[0] != two[1]).count();
     assert!(changes > 1, "they did not talk at once: {sessions:?}");
 }
+
+/// No path has a NUL in it, and what is wrong with a request is told as such.
+// proves: RPC-10
+#[test]
+fn nul_in_a_path_is_invalid_params() {
+    let world = World::silent();
+    let (mut client, id) = world.session();
+    let nul = format!("{}\0", world.cwd().display());
+    let server = json!({"name": "s", "command": "/bin/\0", "args": [], "env": []});
+    for (method, params) in [
+        ("session/new", json!({"cwd": nul, "mcpServers": []})),
+        (
+            "session/new",
+            json!({"cwd": world.cwd(), "additionalDirectories": [nul], "mcpServers": []}),
+        ),
+        (
+            "session/new",
+            json!({"cwd": world.cwd(), "mcpServers": [server]}),
+        ),
+        (
+            "session/load",
+            json!({"sessionId": id, "cwd": nul, "mcpServers": []}),
+        ),
+        ("session/resume", json!({"sessionId": id, "cwd": nul})),
+        ("session/list", json!({"cwd": nul})),
+    ] {
+        let answer = client.call(method, params);
+        assert_eq!(answer["error"]["code"], -32602, "{method}: {answer}");
+        let details = &answer["error"]["data"]["details"];
+        assert!(details.to_string().contains("NUL"), "{method}: {answer}");
+    }
+}
