@@ -21,10 +21,16 @@ pub(crate) const ANSWERS_WAITING: usize = 256;
 pub(crate) const REQUESTS_AT_WORK: usize = 4096;
 /// Requests to the client that wait for an answer at once.
 pub(crate) const ASKS_OPEN: usize = 4096;
-/// How long the work of a connection may take to end once its input has ended (TR-6).
+/// How long nothing may advance once the input has ended, before work that is left is dropped (TR-6).
+/// Longer than a call may take to stop. See [`crate::quiet_time`].
 pub(crate) const GOODBYE: Duration = Duration::from_millis(1500);
-/// How long after that the client may take to read what was said.
+/// How much longer a client may read nothing of what was said.
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(300);
+/// Steps in which the time without progress is counted.
+pub(crate) const QUIET_STEP: Duration = Duration::from_millis(50);
+/// How long the end of a connection may take in all, however much advances: for a machine that is so
+/// busy that answers are given, but slowly (TR-7).
+pub(crate) const LEAVE_AT_MOST: Duration = Duration::from_secs(10);
 /// How much of a command's output is shown while it runs: its end. Unit: bytes.
 pub(crate) const PREVIEW: usize = 8 << 10;
 /// A preview is sent again at the latest after this long, if there is more to show.

@@ -26,6 +26,7 @@ mod peer;
 mod permission;
 mod preview;
 mod prompt_usage;
+mod quiet_time;
 mod reader;
 mod serve;
 mod servers;

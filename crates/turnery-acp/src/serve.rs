@@ -14,6 +14,7 @@ use crate::{
     login::Login,
     methods,
     peer::Peer,
+    quiet_time::{Progress, QuietTime},
     reader::{self, Block},
     stdio::{Input, Output},
     writer::{self, Out, Sender},
@@ -26,10 +27,7 @@ use std::{
     pin::pin,
     sync::{Arc, OnceLock},
 };
-use tokio::{
-    sync::mpsc,
-    time::{Instant, timeout_at},
-};
+use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
 use turnery_agent::{Agent, Session};
 
@@ -82,19 +80,22 @@ pub async fn serve(
         queue: PollSender::new(writer.sender.clone()),
         waiting,
         over: CancellationToken::new(),
+        progress: writer.progress.clone(),
     };
     let reason = serving
         .read(&mut reader.blocks, &options.stop, &writer.gone)
         .await;
     drop(reader);
-    let deadline = serving.end(reason, &options, &writer.gone).await;
+    let mut quiet = serving.end(reason, &options, &writer.gone).await;
     drop(serving);
     let said_all = async {
         let _ = writer.sender.send(Out::Stop).await;
         let _ = writer.ended.await;
     };
-    if timeout_at(deadline + LAST_WORDS, said_all).await.is_err() {
-        tracing::debug!("the client no longer reads");
+    tokio::select! {
+        biased;
+        () = said_all => {}
+        () = quiet.exceeds(GOODBYE + LAST_WORDS) => tracing::debug!("the client no longer reads"),
     }
     Ok(reason)
 }
@@ -122,6 +123,8 @@ struct Serving {
     waiting: Waiting,
     /// Fires when there is no more time: what is at work then is answered with an error.
     over: CancellationToken,
+    /// Steps towards the end: answers, ends of sessions; the writer counts what the client takes.
+    progress: Progress,
 }
 
 impl Serving {
@@ -140,7 +143,7 @@ impl Serving {
                 biased;
                 () = gone.cancelled() => return ExitReason::OutputClosed,
                 () = stop.cancelled() => return ExitReason::Stopped,
-                () = self.progress() => {}
+                () = self.step() => {}
                 block = lines.recv(), if reading => match block {
                     None => return ExitReason::EndOfInput,
                     Some(Block::TooLong) => self.refuse("null", too_long()),
@@ -156,7 +159,7 @@ impl Serving {
 
     /// One step, ready only when there is one: an answer enters the queue, a handler has finished, or,
     /// when there is neither, a session may go on.
-    async fn progress(&mut self) {
+    async fn step(&mut self) {
         tokio::select! {
             biased;
             _ = poll_fn(|cx| self.queue.poll_reserve(cx)), if !self.answers.is_empty() => {
@@ -171,6 +174,9 @@ impl Serving {
             }
             Some(answer) = self.at_work.next(), if !self.at_work.is_empty() => {
                 self.answers.push_back(answer);
+                if !self.over.is_cancelled() {
+                    self.progress.advance();
+                }
             }
             Some(pass) = self.waiting.recv(), if self.answers.is_empty() => {
                 let _ = pass.send(());
@@ -252,14 +258,14 @@ impl Serving {
         });
     }
 
-    /// The input has ended: cancel, or drain; answer what was asked; close the sessions. Bounded in
-    /// time, but for a drain; gives the time by which it had to be done (TR-6, TR-7).
+    /// The input has ended: cancel, or drain; answer what was asked; close the sessions. Bounded by
+    /// time in which nothing advances, but for a drain; gives the time that was counted (TR-6, TR-7).
     async fn end(
         &mut self,
         reason: ExitReason,
         options: &ServeOptions,
         gone: &CancellationToken,
-    ) -> Instant {
+    ) -> QuietTime {
         self.connection.peer.close();
         if options.drain && reason == ExitReason::EndOfInput {
             tokio::select! {
@@ -269,22 +275,30 @@ impl Serving {
                 () = self.finish(false) => {}
             }
         }
-        let deadline = Instant::now() + GOODBYE;
+        let mut quiet = QuietTime::start(self.progress.clone());
         for session in self.connection.sessions() {
             session.cancel_running_turns();
         }
-        let closed = self.finish(true);
-        if timeout_at(deadline, closed).await.is_err() {
+        let in_time = tokio::select! {
+            biased;
+            () = self.finish(true) => true,
+            () = quiet.exceeds(GOODBYE) => false,
+        };
+        if !in_time {
             tracing::warn!("work did not end in time and is dropped");
             self.over.cancel();
-            let _ = timeout_at(deadline + LAST_WORDS, self.answer_all()).await;
+            tokio::select! {
+                biased;
+                () = self.answer_all() => {}
+                () = quiet.exceeds(GOODBYE + LAST_WORDS) => {}
+            }
         }
-        deadline
+        quiet
     }
 
     async fn answer_all(&mut self) {
         while !(self.at_work.is_empty() && self.answers.is_empty()) {
-            self.progress().await;
+            self.step().await;
         }
     }
 
@@ -293,9 +307,13 @@ impl Serving {
     async fn finish(&mut self, cancel: bool) {
         self.answer_all().await;
         let sessions = self.connection.sessions();
-        let end = async |session: &Session| match cancel {
-            true => session.close().await,
-            false => session.finish().await,
+        let progress = self.progress.clone();
+        let end = async |session: &Session| {
+            match cancel {
+                true => session.close().await,
+                false => session.finish().await,
+            }
+            progress.advance();
         };
         let ending: FuturesUnordered<_> = sessions.iter().map(end).collect();
         let mut ending = pin!(ending.collect::<()>());
@@ -303,7 +321,7 @@ impl Serving {
             tokio::select! {
                 biased;
                 () = &mut ending => return,
-                () = self.progress() => {}
+                () = self.step() => {}
             }
         }
     }

@@ -1,15 +1,16 @@
 //! Stdio: keeps the protocol's pipe to itself, so that no stray print ever reaches it (TR-3, TR-12).
 
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     fs::{Mode, OFlags},
-    io::{FdFlags, dup, fcntl_setfd},
+    io::{Errno, FdFlags, dup, fcntl_setfd},
     stdio::{dup2_stdin, dup2_stdout},
 };
 use std::{
     fmt,
     fs::File,
     io::{self, Read, Write},
-    os::fd::AsRawFd,
+    os::fd::{AsFd, AsRawFd},
 };
 use tokio::net::unix::pipe;
 
@@ -53,6 +54,8 @@ pub enum Input {
 pub enum Output {
     /// A pipe of which nobody else has this end: writing it never blocks.
     Pipe(pipe::Sender),
+    /// A socket, a terminal or a file: that nobody reads it any more is noticed at once, too.
+    File(File),
     /// Anything else.
     Other(Box<dyn Write + Send>),
 }
@@ -94,8 +97,26 @@ impl Stdio {
         };
         let output = match pipe::OpenOptions::new().open_sender(anew(self.output.as_raw_fd())) {
             Ok(pipe) => Output::Pipe(pipe),
-            Err(_) => self.output.into(),
+            Err(_) => Output::File(self.output),
         };
         (input, output)
+    }
+}
+
+/// Waits until nobody can read `output` any more, or `end` is closed at its other end. True if the former
+/// came first. Wakes for neither reads nor writes.
+pub(crate) fn is_closed_before(output: &impl AsFd, end: &impl AsFd) -> bool {
+    // Without being asked for, hang-ups and errors are always told.
+    let mut ends = [
+        PollFd::new(output, PollFlags::empty()),
+        PollFd::new(end, PollFlags::empty()),
+    ];
+    loop {
+        match poll(&mut ends, None) {
+            Ok(_) if !ends[0].revents().is_empty() => return true,
+            Ok(_) if !ends[1].revents().is_empty() => return false,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
     }
 }

@@ -5,14 +5,16 @@
 
 use crate::{
     bounds::{WRITE_BLOCK, WRITE_QUEUE},
-    stdio::Output,
+    quiet_time::Progress,
+    stdio::{Output, is_closed_before},
 };
 use std::{
-    io::{self, Write},
+    fs::File,
+    io::{self, PipeReader, Write},
     thread,
 };
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncWriteExt, Interest},
     net::unix::pipe,
     sync::{mpsc, oneshot},
 };
@@ -36,8 +38,10 @@ pub(crate) type Sender = mpsc::Sender<Out>;
 pub(crate) struct Writer {
     /// The queue.
     pub(crate) sender: Sender,
-    /// Fires when stdout can no longer be written (TR-11).
+    /// Fires when stdout can no longer be written, also while nothing is to be written (TR-11).
     pub(crate) gone: CancellationToken,
+    /// Counts what the client has taken.
+    pub(crate) progress: Progress,
     /// Ready when the thread has ended.
     pub(crate) ended: oneshot::Receiver<()>,
 }
@@ -55,42 +59,95 @@ pub(crate) fn spawn(output: Output) -> io::Result<Writer> {
         drop(on_gone);
         let _ = on_end.send(());
     };
+    let progress = Progress::default();
+    let taken = progress.clone();
     match output {
         Output::Pipe(pipe) => {
-            tokio::spawn(async move { end(write_pipe(pipe, receiver).await) });
+            tokio::spawn(async move { end(write_pipe(pipe, receiver, &taken).await) });
+        }
+        Output::File(file) => {
+            let (is_written, written) = io::pipe()?;
+            watch_end(file.try_clone()?, is_written, gone.clone())?;
+            spawn_thread(move || {
+                end(write_all(file, receiver, &taken));
+                drop(written);
+            })?;
         }
         Output::Other(output) => {
-            thread::Builder::new()
-                .name("acp-stdout".to_owned())
-                .spawn(move || end(write_all(output, receiver)))?;
+            spawn_thread(move || end(write_all(output, receiver, &taken)))?;
         }
     }
     Ok(Writer {
         sender,
         gone,
+        progress,
         ended,
     })
 }
 
-async fn write_pipe(mut pipe: pipe::Sender, mut queue: mpsc::Receiver<Out>) -> io::Result<()> {
+fn spawn_thread(write: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let named = thread::Builder::new().name("acp-stdout".to_owned());
+    named.spawn(write).map(drop)
+}
+
+/// Fires `gone` once nobody can read `output` any more. Ends when the other end of `is_written` is closed.
+fn watch_end(output: File, is_written: PipeReader, gone: CancellationToken) -> io::Result<()> {
+    let named = thread::Builder::new().name("acp-stdout-end".to_owned());
+    let watching = named.spawn(move || {
+        if is_closed_before(&output, &is_written) {
+            gone.cancel();
+        }
+    });
+    watching.map(drop)
+}
+
+async fn write_pipe(
+    mut pipe: pipe::Sender,
+    mut queue: mpsc::Receiver<Out>,
+    taken: &Progress,
+) -> io::Result<()> {
     let mut joined = Joined::new();
-    while let Some(first) = queue.recv().await {
+    loop {
+        let first = tokio::select! {
+            biased;
+            first = queue.recv() => first,
+            closed = until_closed(&pipe) => return closed,
+        };
+        let Some(first) = first else { return Ok(()) };
         joined.join(first, &mut queue);
-        pipe.write_all(&joined.bytes).await?;
+        let mut rest = &joined.bytes[..];
+        while !rest.is_empty() {
+            let count = pipe.write(rest).await?;
+            taken.advance();
+            rest = &rest[count..];
+        }
         if joined.stop {
             return Ok(());
         }
         joined.clear();
     }
-    Ok(())
+}
+
+/// Ready, with an error, once nobody can read from the pipe any more.
+async fn until_closed(pipe: &pipe::Sender) -> io::Result<()> {
+    // Asked for errors alone: that the pipe takes more bytes wakes nobody.
+    pipe.ready(Interest::ERROR).await?;
+    Err(io::ErrorKind::BrokenPipe.into())
 }
 
 /// Write what comes, and flush whenever nothing more waits (TR-8).
-fn write_all(mut output: impl Write, mut queue: mpsc::Receiver<Out>) -> io::Result<()> {
+fn write_all(
+    mut output: impl Write,
+    mut queue: mpsc::Receiver<Out>,
+    taken: &Progress,
+) -> io::Result<()> {
     let mut joined = Joined::new();
     while let Some(first) = queue.blocking_recv() {
         joined.join(first, &mut queue);
-        output.write_all(&joined.bytes)?;
+        for part in joined.bytes.chunks(WRITE_BLOCK) {
+            output.write_all(part)?;
+            taken.advance();
+        }
         output.flush()?;
         if joined.stop {
             return Ok(());

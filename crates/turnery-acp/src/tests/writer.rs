@@ -101,3 +101,36 @@ async fn a_pipe_that_nobody_reads_any_more_is_told_quietly() {
     writer.gone.cancelled().await;
     writer.ended.await.unwrap();
 }
+
+/// Also while nothing is written: an agent whose client has gone must not wait for its next word.
+// proves: TR-11
+#[tokio::test]
+async fn closed_pipe_is_noticed_without_a_write() {
+    let (output, input) = tokio::net::unix::pipe::pipe().unwrap();
+    let writer = spawn(Output::Pipe(output)).unwrap();
+    // The writer waits for something to write by then.
+    tokio::task::yield_now().await;
+    drop(input);
+    writer.gone.cancelled().await;
+    writer.ended.await.unwrap();
+}
+
+// proves: TR-11
+#[tokio::test]
+async fn closed_socket_is_noticed_without_a_write() {
+    let (output, input) = std::os::unix::net::UnixStream::pair().unwrap();
+    let output = std::fs::File::from(std::os::fd::OwnedFd::from(output));
+    let writer = spawn(Output::File(output)).unwrap();
+    drop(input);
+    writer.gone.cancelled().await;
+}
+
+/// The thread that watches a socket ends with the writer.
+#[test]
+fn watching_a_socket_ends_with_the_writer() {
+    let (output, _input) = std::os::unix::net::UnixStream::pair().unwrap();
+    let (is_written, written) = io::pipe().unwrap();
+    let watching = std::thread::spawn(move || crate::stdio::is_closed_before(&output, &is_written));
+    drop(written);
+    assert!(!watching.join().unwrap());
+}

@@ -2,8 +2,12 @@
 
 use crate::harness::{Client, World, prompt, result_of};
 use serde_json::{Value, json};
-use std::io::Write as _;
-use turnery_acp::{ExitReason, ServeOptions};
+use std::{io::Write as _, time::Duration};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::unix::pipe,
+};
+use turnery_acp::{ExitReason, Input, Output, ServeOptions, serve};
 use turnery_agent::CancellationToken;
 
 fn hangs() -> World {
@@ -149,4 +153,46 @@ fn a_client_that_does_not_read_cannot_fill_the_memory() {
         let answer = client.next().expect("an answer");
         assert_eq!(answer["id"], n);
     }
+}
+
+/// The client reads, but slowly: what it has not read when the input ends takes it several seconds. It gets
+/// every answer all the same, since the end waits for as long as something advances.
+// proves: TR-7
+#[tokio::test(start_paused = true)]
+async fn slow_reader_gets_every_answer_at_the_end() {
+    const REQUESTS: usize = 800;
+    let world = World::silent();
+    let (mut input, agent_input) = pipe::pipe().expect("a pipe");
+    let (agent_output, mut output) = pipe::pipe().expect("a pipe");
+    let served = serve(
+        world.agent(),
+        Input::Pipe(agent_input),
+        Output::Pipe(agent_output),
+        ServeOptions::default(),
+    );
+    // Each answer has the name in it, so that those which wait are many bytes.
+    let method = "m".repeat(4_000);
+    let asked = async move {
+        for id in 0..REQUESTS {
+            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n");
+            input.write_all(line.as_bytes()).await.expect("written");
+        }
+    };
+    let read = async {
+        let mut all = Vec::new();
+        let mut part = vec![0; 64 << 10];
+        loop {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            match output.read(&mut part).await.expect("read") {
+                0 => return all,
+                count => all.extend_from_slice(&part[..count]),
+            }
+        }
+    };
+    let (reason, (), all) = tokio::join!(served, asked, read);
+    assert_eq!(reason.expect("served"), ExitReason::EndOfInput);
+    let answers = all
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    assert_eq!(answers.count(), REQUESTS);
 }
