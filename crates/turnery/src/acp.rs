@@ -6,6 +6,7 @@ use crate::{
     login::page,
     logs,
     parts::{Parts, runtime},
+    watchdog::Watchdog,
 };
 use std::{
     process::ExitCode,
@@ -13,7 +14,6 @@ use std::{
     thread,
     time::Duration,
 };
-use tokio::signal::unix::{SignalKind, signal};
 use turnery_acp::{KeyPages, Login, ServeOptions, Stdio, serve as serve_client};
 use turnery_agent::CancellationToken;
 use turnery_store::Store;
@@ -21,22 +21,30 @@ use turnery_store::Store;
 /// How long a thread that still runs may take to end once the connection has (TR-6: 2 s in all).
 const GOODBYE: Duration = Duration::from_millis(100);
 
-/// And how long the store of sessions, which is quick unless the disk hangs.
-const DISK: Duration = Duration::from_millis(300);
+/// How long all of that may take from the end of input or a signal on, while nothing advances.
+const LEAVE: Duration = Duration::from_millis(1800);
+
+/// How long the store of sessions may take to close, however late it is.
+const DISK: Duration = Duration::from_millis(100);
 
 /// Serve until the editor leaves, or a signal says so.
 pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> {
     // First of all: from here on nothing else can write to the editor's pipe (TR-3).
     let stdio = Stdio::take()?;
     logs::never_wait()?;
+    let stop = CancellationToken::new();
+    let watchdog = {
+        let input = stdio.input.try_clone()?;
+        let stop = stop.clone();
+        Watchdog::start(Some(input.into()), move || stop.cancel())?
+    };
     let parts = Parts::read(global, args.choice.into());
     let login = login(&parts);
     let store = parts.store()?;
     let agent = Arc::new(parts.agent_over(Arc::clone(&store)));
     let runtime = runtime()?;
     let served = runtime.block_on(async {
-        let stop = CancellationToken::new();
-        stop_on_signals(&stop)?;
+        tokio::spawn(watchdog.clone().answer());
         let options = ServeOptions {
             stop,
             v2: args.acp_v2,
@@ -46,20 +54,26 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
         let (input, output) = stdio.ends();
         serve_client(agent, input, output, options).await
     });
+    watchdog.beat();
     runtime.shutdown_timeout(GOODBYE);
-    let_go(store);
+    watchdog.beat();
+    // A drain has taken as long as the prompts took.
+    let since = watchdog.leaving_since().filter(|_| !args.drain);
+    let spent = since.map_or(Duration::ZERO, |since| since.elapsed());
+    let_go(store, LEAVE.saturating_sub(spent).max(DISK));
+    watchdog.beat();
     tracing::debug!("served until {:?}", served?);
     Ok(ExitCode::SUCCESS)
 }
 
 /// Let the store put away what it holds, while there is time. A disk that hangs does not keep us.
-fn let_go(store: Arc<dyn Store>) {
+fn let_go(store: Arc<dyn Store>, patience: Duration) {
     let (done, ended) = mpsc::sync_channel(1);
     let letting = thread::Builder::new().spawn(move || {
         drop(store);
         let _ = done.send(());
     });
-    if letting.is_ok() && ended.recv_timeout(DISK).is_err() {
+    if letting.is_ok() && ended.recv_timeout(patience).is_err() {
         tracing::warn!("the store of sessions takes too long to close");
     }
 }
@@ -85,21 +99,4 @@ fn login(parts: &Parts) -> Option<Login> {
         forget: Arc::new(move || reach.forget()),
         pages,
     })
-}
-
-fn stop_on_signals(stop: &CancellationToken) -> std::io::Result<()> {
-    for kind in [
-        SignalKind::terminate(),
-        SignalKind::interrupt(),
-        SignalKind::hangup(),
-    ] {
-        let mut signals = signal(kind)?;
-        let stop = stop.clone();
-        tokio::spawn(async move {
-            if signals.recv().await.is_some() {
-                stop.cancel();
-            }
-        });
-    }
-    Ok(())
 }

@@ -208,7 +208,7 @@ asked: what the mode and the rules do not allow is then denied, and stderr says 
 allow it. A stdin that is open but silent for 3 seconds is left out when there is no terminal, and
 waited for when there is one or when stdin is the prompt. Ctrl-C asks the agent to stop, a second one forces it.
 
-Exit codes: 0 done, 1 error, 2 usage, 3 refused by the model or a hook, 4 a limit was reached, 130 cancelled.
+Exit codes: 0 done, 1 error, 2 usage, 3 refused by the model or a hook, 4 a limit was reached, 75 told to leave while it was stuck, 130 cancelled.
 
 Examples:
   turnery run \"explain src/main.rs in five lines\"

@@ -17,6 +17,7 @@ mod run;
 mod sessions;
 mod show;
 mod tool;
+mod watchdog;
 
 #[cfg(not(unix))]
 compile_error!("turnery needs a Unix: on Windows, build it in WSL");

@@ -22,6 +22,7 @@ use crate::{
     config::Choice,
     logs,
     parts::{Parts, folder, runtime},
+    watchdog::Watchdog,
 };
 use anyhow::{Context as _, anyhow};
 use job::{Job, Place, Work};
@@ -173,9 +174,16 @@ fn prepare(
 
 fn in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
     let runtime = runtime()?;
-    let result = runtime.block_on(converse(global, job));
+    // Signals are heard by the runtime as well; this is for one that hears nothing.
+    let watchdog = Watchdog::start(None, || {})?;
+    let result = runtime.block_on(async {
+        tokio::spawn(watchdog.clone().answer());
+        converse(global, job).await
+    });
+    watchdog.beat();
     // Drops what still runs, and with it the processes that it started.
     runtime.shutdown_timeout(GOODBYE);
+    watchdog.beat();
     result
 }
 
@@ -233,10 +241,11 @@ async fn end(
     Ok((result?, seen))
 }
 
-/// Ctrl-C, and what a supervisor sends.
+/// Ctrl-C, what a supervisor sends, and a terminal that is closed.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
@@ -244,6 +253,7 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
         })
     }
 
@@ -251,6 +261,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
         }
     }
 }

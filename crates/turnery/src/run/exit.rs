@@ -12,6 +12,8 @@ pub(crate) const USAGE: u8 = 2;
 const REFUSED: u8 = 3;
 /// A limit was reached.
 const LIMIT: u8 = 4;
+/// It was told to leave, and was stuck: it has been ended by [`crate::watchdog`].
+pub(crate) const STUCK: u8 = 75;
 /// Cancelled, as shells count a Ctrl-C.
 pub(crate) const CANCELLED: u8 = 130;
 

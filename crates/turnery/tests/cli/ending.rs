@@ -5,9 +5,16 @@ use crate::{
     home::{Home, signal},
 };
 use rusqlite::Connection;
-use rustix::process::Signal;
+use rustix::{
+    fs::{CWD, FileType, Mode, mknodat},
+    process::Signal,
+};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{
+    fs::{File, OpenOptions},
+    time::Duration,
+};
+use tokio::io::AsyncReadExt as _;
 
 /// TR-6.
 const BOUND: Duration = Duration::from_secs(2);
@@ -140,4 +147,70 @@ async fn what_cannot_be_done_in_time_is_answered_too() {
     assert_eq!(left.code, Some(0), "{left:?}");
     assert_eq!(left.answer(2)["error"]["code"], -32800, "{left:?}");
     assert!(left.took < BOUND * 2, "{:?}", left.took);
+}
+
+/// Only a process that hangs for ever is waited for so long.
+const HANGS: Duration = Duration::from_secs(60);
+
+/// An editor in the middle of a command, whose agent has got stuck: its main thread reads a pipe into which
+/// nobody writes. Whoever holds the file that is given back keeps it so.
+async fn stuck_in_mid_shell(home: &Home) -> (Editor, [Started; 3], File) {
+    let (mut editor, started) = in_mid_shell(home, FOR_EVER).await;
+    let scenario = home.write("scenario.json", "");
+    std::fs::remove_file(&scenario).expect("removed");
+    mknodat(CWD, &scenario, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
+    let new = json!({"cwd": home.project(), "mcpServers": []});
+    editor.ask(3, "session/new", new).await;
+    // Opened once the other end is: from then on the agent reads.
+    let opening =
+        tokio::task::spawn_blocking(move || OpenOptions::new().write(true).open(scenario));
+    let pipe = tokio::time::timeout(HANGS, opening).await;
+    let pipe = pipe.expect("it reads").expect("no panic");
+    (editor, started, pipe.expect("opened"))
+}
+
+/// It has ended itself, with a code and a text that say so, and so have all that it started.
+async fn ended_by_the_watchdog(mut editor: Editor, started: [Started; 3]) {
+    let ended = tokio::time::timeout(HANGS, editor.child.wait()).await;
+    let code = ended.expect("it ends").expect("waited").code();
+    assert_eq!(code, Some(75));
+    let mut told = String::new();
+    let mut stderr = editor.stderr.take().expect("piped");
+    stderr.read_to_string(&mut told).await.expect("UTF-8");
+    assert!(told.contains("its main thread did not answer"), "{told}");
+    for process in started {
+        process.gone();
+    }
+}
+
+// proves: TR-6, G-9
+#[tokio::test]
+async fn end_of_input_ends_a_stuck_agent() {
+    let home = Home::new();
+    let (mut editor, started, _pipe) = stuck_in_mid_shell(&home).await;
+    editor.input = None;
+    ended_by_the_watchdog(editor, started).await;
+}
+
+// proves: TR-6, G-9
+#[tokio::test]
+async fn signals_end_a_stuck_agent() {
+    for sent in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let home = Home::new();
+        let (editor, started, _pipe) = stuck_in_mid_shell(&home).await;
+        signal(&editor.child, sent);
+        ended_by_the_watchdog(editor, started).await;
+    }
+}
+
+/// Nothing is to be written, and stdin stays open.
+// proves: TR-11
+#[tokio::test]
+async fn closed_stdout_ends_an_idle_agent() {
+    let home = Home::new();
+    let model = home.scripted(json!([]));
+    let (mut editor, _) = Editor::session(&home, &["acp", "--model", &model]).await;
+    editor.output = None;
+    let ended = tokio::time::timeout(HANGS, editor.child.wait()).await;
+    assert_eq!(ended.expect("it ends").expect("waited").code(), Some(0));
 }

@@ -93,6 +93,18 @@ async fn usage_mistakes_exit_with_two() {
 
 #[tokio::test]
 async fn one_ctrl_c_asks_and_the_prompt_is_kept() {
+    first_signal_keeps_the_prompt(Signal::INT).await;
+}
+
+/// A supervisor asks, and a terminal that is closed: the same.
+#[tokio::test]
+async fn sigterm_and_sighup_ask_like_ctrl_c() {
+    for sent in [Signal::TERM, Signal::HUP] {
+        first_signal_keeps_the_prompt(sent).await;
+    }
+}
+
+async fn first_signal_keeps_the_prompt(sent: Signal) {
     let home = Home::new();
     let model = home.scripted(json!([
         {"steps": [{"text": "working on it\n"}, {"wait_for_cancel": true}]}
@@ -105,7 +117,7 @@ async fn one_ctrl_c_asks_and_the_prompt_is_kept() {
     let mut line = String::new();
     out.read_line(&mut line).await.expect("read");
     assert_eq!(line, "working on it\n");
-    signal(&child, Signal::INT);
+    signal(&child, sent);
     let done = end(child).await;
     assert_eq!(done.code, Some(130), "{done:?}");
     let mut rest = String::new();

@@ -1,0 +1,218 @@
+//! Ends the process when its main thread does not hear that it is to leave.
+//!
+//! One thread runs the whole agent, and whatever it is stuck in (a write to a disk that hangs, an input
+//! that some parser never finishes), the end of input and signals must still end the process and all that
+//! it started. A thread of its own hears both, without waking for ordinary input. From then on it asks the
+//! main thread for a sign of life every few milliseconds, until the process is gone.
+
+mod silence;
+
+use crate::{logs, run::exit};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, Signal, getpgid, getpid, kill_process, kill_process_group},
+};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    low_level::pipe,
+};
+use silence::{Sign, Silence};
+use std::{
+    io::{self, Read as _},
+    os::fd::OwnedFd,
+    os::unix::net::UnixStream,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use tokio::sync::Notify;
+
+/// How often the main thread is asked for a sign of life, once it is to leave.
+const STEP: Duration = Duration::from_millis(50);
+
+/// How long the end of a process that is stuck may take, before it is killed.
+const EXIT: Duration = Duration::from_millis(200);
+
+/// Watches the main thread. Dropping it changes nothing: the thread watches until the process ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Watchdog(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Wakes the task that gives signs of life.
+    asked: Notify,
+    signs: AtomicU64,
+    /// When the process was first told to leave.
+    leaving: Mutex<Option<Instant>>,
+}
+
+impl Watchdog {
+    /// Starts to watch. `input` is where the client's lines come from, if its end is to end the process.
+    /// `on_signal` is called for each SIGTERM, SIGINT and SIGHUP, on the watching thread.
+    pub(crate) fn start(
+        input: Option<OwnedFd>,
+        on_signal: impl Fn() + Send + 'static,
+    ) -> io::Result<Self> {
+        let (signals, arriving) = UnixStream::pair()?;
+        for signal in [SIGTERM, SIGINT, SIGHUP] {
+            pipe::register(signal, arriving.try_clone()?)?;
+        }
+        let shared = Arc::new(Shared::default());
+        let watchdog = Self(Arc::clone(&shared));
+        thread::Builder::new()
+            .name("watchdog".to_owned())
+            .spawn(move || watch(signals, input, &shared, &on_signal))?;
+        Ok(watchdog)
+    }
+
+    /// Gives signs of life for as long as it is polled: a task of the main thread's runtime.
+    pub(crate) async fn answer(self) {
+        loop {
+            self.beat();
+            self.0.asked.notified().await;
+        }
+    }
+
+    /// Gives one sign of life: between the steps by which a process ends, each of which has its own bound.
+    pub(crate) fn beat(&self) {
+        self.0.signs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// When the end of input or a signal first said that the process is to leave.
+    pub(crate) fn leaving_since(&self) -> Option<Instant> {
+        *self
+            .0
+            .leaving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the watching thread has heard.
+struct Heard {
+    signal: bool,
+    end_of_input: bool,
+}
+
+fn watch(
+    mut signals: UnixStream,
+    mut input: Option<OwnedFd>,
+    shared: &Shared,
+    on_signal: &dyn Fn(),
+) {
+    let mut silence: Option<Silence> = None;
+    loop {
+        let patience = silence.as_ref().map(|_| STEP);
+        let Ok(heard) = wait(&mut signals, input.as_ref(), patience) else {
+            return;
+        };
+        if heard.end_of_input {
+            input = None;
+        }
+        if heard.signal {
+            on_signal();
+        }
+        if heard.signal || heard.end_of_input {
+            let mut leaving = shared
+                .leaving
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            leaving.get_or_insert_with(Instant::now);
+        }
+        let sign = Sign {
+            count: shared.signs.load(Ordering::Relaxed),
+            waited_for_processor: waited_for_processor(),
+        };
+        match &mut silence {
+            None if heard.signal || heard.end_of_input => {
+                silence = Some(Silence::since(sign, heard.signal));
+            }
+            None => {}
+            Some(silence) => {
+                silence.is_signalled |= heard.signal;
+                if silence.step(STEP, sign) {
+                    end_process();
+                }
+            }
+        }
+        if silence.is_some() {
+            shared.asked.notify_one();
+        }
+    }
+}
+
+/// Waits for a signal, the end of the input, or `patience`.
+fn wait(
+    signals: &mut UnixStream,
+    input: Option<&OwnedFd>,
+    patience: Option<Duration>,
+) -> io::Result<Heard> {
+    // A hang-up is always told; that there is something to read is not asked for.
+    #[cfg(target_os = "linux")]
+    let ended = PollFlags::RDHUP;
+    #[cfg(not(target_os = "linux"))]
+    let ended = PollFlags::empty();
+    let mut ends = vec![PollFd::new(signals, PollFlags::IN)];
+    ends.extend(input.map(|input| PollFd::new(input, ended)));
+    let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
+    loop {
+        match poll(&mut ends, patience.as_ref()) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(_) => break,
+        }
+    }
+    let is_told = |end: Option<&PollFd<'_>>| end.is_some_and(|end| !end.revents().is_empty());
+    let heard = Heard {
+        signal: is_told(ends.first()),
+        end_of_input: is_told(ends.get(1)),
+    };
+    drop(ends);
+    if heard.signal {
+        // One byte for each signal. Two that came together count as one.
+        let _ = signals.read(&mut [0; 64])?;
+    }
+    Ok(heard)
+}
+
+/// How long the main thread was ready to run and had no processor, in all; zero where nobody can tell.
+fn waited_for_processor() -> Duration {
+    let told = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let waited = told.split_whitespace().nth(1);
+    Duration::from_nanos(waited.and_then(|waited| waited.parse().ok()).unwrap_or(0))
+}
+
+/// The main thread is stuck: end all that it started, say so, and leave.
+fn end_process() -> ! {
+    // Whatever of this gets stuck as well, the process is gone soon.
+    let _ = thread::Builder::new().spawn(|| {
+        thread::sleep(EXIT);
+        let _ = kill_process(getpid(), Signal::KILL);
+    });
+    end_children();
+    logs::say(
+        "it was told to leave and its main thread did not answer, so it was ended; what was not stored \
+         by then is lost (a disk that hangs?)",
+    );
+    drop(logs::LastWords);
+    std::process::exit(i32::from(exit::STUCK));
+}
+
+/// Kills the process groups that our children lead.
+fn end_children() {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    for thread in threads.flatten() {
+        let children = std::fs::read_to_string(thread.path().join("children"));
+        for child in children.unwrap_or_default().split_whitespace() {
+            let child = child.parse().ok().and_then(Pid::from_raw);
+            if let Some(child) = child
+                && getpgid(Some(child)) == Ok(child)
+            {
+                let _ = kill_process_group(child, Signal::KILL);
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Decides how long a main thread may be silent.
+
+use std::time::Duration;
+
+/// How long the main thread may give no sign of life. With a step, and the end itself, less than the two
+/// seconds in which the process must have left (TR-6).
+const LIMIT: Duration = Duration::from_millis(1500);
+
+/// The same, whatever a thread that has no processor is excused for.
+const LIMIT_WITHOUT_PROCESSOR: Duration = Duration::from_secs(10);
+
+/// What is known of the main thread at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sign {
+    /// Signs of life so far.
+    pub(super) count: u64,
+    /// How long it was ready to run and had no processor so far.
+    pub(super) waited_for_processor: Duration,
+}
+
+/// How long the main thread has given no sign of life.
+///
+/// Counted in steps of the watching thread, so a machine that stops both counts nothing. Time in which the
+/// main thread only waited for a processor is not held against it, up to [`LIMIT_WITHOUT_PROCESSOR`]: on a
+/// busy machine it is slow, and not stuck.
+#[derive(Debug)]
+pub(super) struct Silence {
+    last: Sign,
+    counted: Duration,
+    /// Whether a signal said to leave. If only the input has ended, a main thread that has not begun to
+    /// read it is not late.
+    pub(super) is_signalled: bool,
+}
+
+impl Silence {
+    /// Begins to count.
+    pub(super) fn since(sign: Sign, is_signalled: bool) -> Self {
+        Self {
+            last: sign,
+            counted: Duration::ZERO,
+            is_signalled,
+        }
+    }
+
+    /// Counts one step. True if the main thread is stuck.
+    pub(super) fn step(&mut self, step: Duration, sign: Sign) -> bool {
+        let has_not_begun = sign.count == 0 && !self.is_signalled;
+        if sign.count != self.last.count || has_not_begun {
+            *self = Self::since(sign, self.is_signalled);
+            return false;
+        }
+        self.counted += step;
+        let waited = sign.waited_for_processor;
+        let waited = waited.saturating_sub(self.last.waited_for_processor);
+        self.counted.saturating_sub(waited) >= LIMIT || self.counted >= LIMIT_WITHOUT_PROCESSOR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: Duration = Duration::from_millis(50);
+
+    fn sign(count: u64, waited: Duration) -> Sign {
+        Sign {
+            count,
+            waited_for_processor: waited,
+        }
+    }
+
+    /// Steps until it is stuck, if it ever is.
+    fn stuck_after(silence: &mut Silence, sign: impl Fn(u32) -> Sign) -> Option<Duration> {
+        (1..1000)
+            .find(|step| silence.step(STEP, sign(*step)))
+            .map(|steps| STEP * steps)
+    }
+
+    // proves: TR-6
+    #[test]
+    fn silent_main_thread_is_stuck_at_the_limit() {
+        let still = sign(7, Duration::ZERO);
+        let mut silence = Silence::since(still, false);
+        let limit = Duration::from_millis(1500);
+        assert_eq!(stuck_after(&mut silence, |_| still), Some(limit));
+    }
+
+    #[test]
+    fn sign_of_life_begins_the_count_again() {
+        let mut silence = Silence::since(sign(0, Duration::ZERO), true);
+        let slow = |step: u32| sign(u64::from(step / 29), Duration::ZERO);
+        assert_eq!(stuck_after(&mut silence, slow), None);
+    }
+
+    #[test]
+    fn input_that_ended_before_the_start_waits_for_it() {
+        let unborn = sign(0, Duration::ZERO);
+        let mut silence = Silence::since(unborn, false);
+        assert_eq!(stuck_after(&mut silence, |_| unborn), None);
+        // A signal does not wait.
+        silence.is_signalled = true;
+        let limit = Duration::from_millis(1500);
+        assert_eq!(stuck_after(&mut silence, |_| unborn), Some(limit));
+    }
+
+    // proves: TR-7
+    #[test]
+    fn waiting_for_a_processor_is_excused_for_a_while() {
+        let mut silence = Silence::since(sign(7, Duration::ZERO), true);
+        let starved = |step: u32| sign(7, STEP * step);
+        let limit = Duration::from_secs(10);
+        assert_eq!(stuck_after(&mut silence, starved), Some(limit));
+    }
+}
