@@ -27,7 +27,7 @@ fn mortal_store() -> (Arc<MemoryStore>, Arc<AtomicI64>) {
     let later = Arc::new(AtomicI64::new(0));
     let seconds = Arc::clone(&later);
     let clock = Clock::new(move || {
-        chrono::Utc::now() + chrono::TimeDelta::seconds(seconds.load(Ordering::SeqCst))
+        turnery_store::now() + chrono::TimeDelta::seconds(seconds.load(Ordering::SeqCst))
     });
     (Arc::new(MemoryStore::with_clock(clock)), later)
 }
