@@ -36,6 +36,22 @@ pub(crate) fn retry(attempt: u32, fault: &ModelFault, wait_ms: u64) -> String {
     )
 }
 
+/// Title of the notice about a silent model.
+pub(crate) const SILENT: &str = "The model is silent";
+
+/// How long the model has sent nothing, and whether its connection is alive.
+pub(crate) fn silence(silent_ms: u64, is_connected: bool) -> String {
+    let seconds = silent_ms / 1000;
+    match is_connected {
+        true => format!(
+            "The model has sent nothing for {seconds} s, but its connection is alive. Cancel the prompt if you do not want to wait."
+        ),
+        false => format!(
+            "The model has sent nothing for {seconds} s. Cancel the prompt if you do not want to wait."
+        ),
+    }
+}
+
 impl Takes {
     /// A sentence for the person.
     pub(crate) fn notice(
@@ -56,6 +72,12 @@ impl Takes {
     pub(crate) fn retried(self, attempt: u32, fault: &ModelFault, wait_ms: u64) -> SessionUpdate {
         let text = retry(attempt, fault, wait_ms);
         self.notice(NoticeSeverity::Info, "The model is called again", &text)
+    }
+
+    /// The model sends nothing; the call goes on.
+    pub(crate) fn silent(self, silent_ms: u64, is_connected: bool) -> SessionUpdate {
+        let text = silence(silent_ms, is_connected);
+        self.notice(NoticeSeverity::Info, SILENT, &text)
     }
 
     /// History is being summarised.

@@ -63,7 +63,9 @@ pub(crate) fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopR
             TurnStop::Incomplete => Ok(StopReason::MaxTokens),
             TurnStop::ProviderError => match detail {
                 Some(Detail::Provider { kind, message }) => match kind {
-                    FaultKind::ContextOverflow => Ok(StopReason::MaxTokens),
+                    FaultKind::ContextOverflow | FaultKind::AnswerLimit => {
+                        Ok(StopReason::MaxTokens)
+                    }
                     FaultKind::Network
                     | FaultKind::Protocol
                     | FaultKind::Unfinished
@@ -84,7 +86,7 @@ pub(crate) fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopR
             },
             TurnStop::MaxTurns => match detail {
                 Some(Detail::Limit { kind, .. }) => match kind {
-                    LimitKind::Tokens => Ok(StopReason::MaxTokens),
+                    LimitKind::Tokens | LimitKind::Answer => Ok(StopReason::MaxTokens),
                     LimitKind::Turns | LimitKind::Duration | LimitKind::Cost => {
                         Ok(StopReason::MaxTurnRequests)
                     }
@@ -190,6 +192,10 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
             "The model fell silent",
             "Prompt again, or choose another model.",
         ),
+        FaultKind::AnswerLimit => (
+            "The model's answer is too long",
+            "Ask for less, or choose another model.",
+        ),
     };
     let details = format!("{}. {details}", message.trim_end_matches('.'));
     let fault = match kind {
@@ -201,7 +207,8 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
         | FaultKind::Overloaded
         | FaultKind::ContextOverflow
         | FaultKind::BadRequest
-        | FaultKind::Timeout => {
+        | FaultKind::Timeout
+        | FaultKind::AnswerLimit => {
             Fault::internal("provider_error", what, details, kind.is_retryable())
         }
     };

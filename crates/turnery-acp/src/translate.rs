@@ -131,6 +131,10 @@ impl Translator {
                 fault,
                 wait_ms,
             } => to.update(&self.takes.retried(*attempt, fault, *wait_ms)),
+            EventKind::ModelSilent {
+                silent_ms,
+                is_connected,
+            } => to.update(&self.takes.silent(*silent_ms, *is_connected)),
             EventKind::Issue { text } => {
                 let title = "Something did not work";
                 to.update(&self.takes.notice(NoticeSeverity::Warning, title, text));
@@ -213,6 +217,7 @@ impl Translator {
             | EventKind::ToolProgress { .. }
             | EventKind::InputRejected { .. }
             | EventKind::ModelRetried { .. }
+            | EventKind::ModelSilent { .. }
             | EventKind::Issue { .. }
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }

@@ -167,6 +167,13 @@ pub enum TurnEvent {
         /// How long until the next one. Unit: milliseconds.
         wait_ms: u64,
     },
+    /// The model has sent no content for a while; the call goes on.
+    ModelSilent {
+        /// Length of the silence. Unit: milliseconds.
+        silent_ms: u64,
+        /// True when the connection shows signs of life, such as pings.
+        is_connected: bool,
+    },
     /// Something that a person should know and that stops nothing by itself: input that was refused, a
     /// hook or a sink that broke (LASH-84).
     Error {
@@ -328,6 +335,13 @@ impl Projection {
                 attempt: *attempt,
                 reason: fault.message.as_str().into(),
                 wait_ms: *wait_ms,
+            },
+            EventKind::ModelSilent {
+                silent_ms,
+                is_connected,
+            } => TurnEvent::ModelSilent {
+                silent_ms: *silent_ms,
+                is_connected: *is_connected,
             },
             EventKind::InputRejected { reason: text } | EventKind::Issue { text } => {
                 TurnEvent::Error {

@@ -185,6 +185,7 @@ async fn answer(
                 }
                 Told::Delta(ModelDelta::Thinking { .. } | ModelDelta::ToolCallArgs { .. }) => {}
                 Told::Retry(retry) => trace.failed(&retry),
+                Told::Silent(_) => {}
             },
             ended = &mut call => {
                 let ended = ended.map_err(|_| CompactionFault::Broken)?;

@@ -10,7 +10,9 @@
 //! projected into it, [`turnery_tools::observe`] for watching tools at work.
 
 use std::sync::Arc;
-use turnery_engine::{LlmMessage, Message, MessageId, ModelFault, Response, SessionId, ToolSpec};
+use turnery_engine::{
+    AnswerLimits, LlmMessage, Message, MessageId, ModelFault, Response, SessionId, ToolSpec,
+};
 use turnery_models::{DeltaSender, Model, ModelRequest, Thinking};
 use turnery_tools::{Options, Scope, Toolbox, run_tools};
 
@@ -203,6 +205,7 @@ impl History {
             tools,
             thinking,
             temperature: None,
+            answer: AnswerLimits::default(),
         }
     }
 

@@ -107,6 +107,14 @@ pub enum EventKind {
         /// How long until the next one. Unit: milliseconds.
         wait_ms: u64,
     },
+    /// The model has sent no content for a while; the call goes on. Comes after the first half minute,
+    /// then each time the silence has doubled.
+    ModelSilent {
+        /// Length of the silence. Unit: milliseconds.
+        silent_ms: u64,
+        /// True when the connection shows signs of life (pings), false when nothing came at all.
+        is_connected: bool,
+    },
     /// Something that a person should know and that changes nothing: a failed hook, a broken sink.
     Issue {
         /// The sentence.
@@ -287,6 +295,7 @@ impl Event {
             | EventKind::CompactionStarted { .. }
             | EventKind::CompactionEnded { .. }
             | EventKind::ModelRetried { .. }
+            | EventKind::ModelSilent { .. }
             | EventKind::Issue { .. }
             | EventKind::FinalValue { .. }
             | EventKind::ToolValue { .. }
@@ -312,6 +321,7 @@ impl EventKind {
         "delta",
         "tool_execution_output",
         "message_start",
+        "model_silent",
         "permission_resolved",
         "tool_execution_start",
         "tool_progress",
@@ -327,6 +337,7 @@ impl EventKind {
             Self::Delta { .. }
                 | Self::ToolExecutionOutput { .. }
                 | Self::MessageStart { .. }
+                | Self::ModelSilent { .. }
                 | Self::PermissionResolved { .. }
                 | Self::ToolExecutionStart { .. }
                 | Self::ToolProgress { .. }

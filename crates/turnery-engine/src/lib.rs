@@ -49,8 +49,9 @@ pub use record::{
 };
 pub use recorder::{Recorder, interrupted};
 pub use response::{
-    FaultKind, ModelDelta, ModelFault, ModelStop, Named, Response, ResponseError, ResponseKind,
-    Source, ToolResult, extract_from_content, extract_text, tool_message,
+    AnswerLimits, AnswerOverrun, AnswerSize, FaultKind, ModelDelta, ModelFault, ModelStop, Named,
+    Response, ResponseError, ResponseKind, Source, ToolResult, extract_from_content, extract_text,
+    tool_message,
 };
 pub use usage::Usage;
 

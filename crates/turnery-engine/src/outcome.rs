@@ -244,4 +244,6 @@ pub enum LimitKind {
     Duration,
     /// Money.
     Cost,
+    /// Size of one answer, or number of its calls.
+    Answer,
 }

@@ -245,6 +245,7 @@ fn apply(record: &mut LoopRecord, event: &Event) {
         } => conclude(record, winner, *evaluation_usage, judge.as_ref()),
         EventKind::ParallelStart { .. }
         | EventKind::CompactionStarted { .. }
+        | EventKind::ModelSilent { .. }
         | EventKind::ToolProgress { .. }
         | EventKind::FinalValue { .. }
         | EventKind::ToolValue { .. }

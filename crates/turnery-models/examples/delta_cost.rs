@@ -42,6 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         tools: Arc::new([]),
         thinking: Thinking::Default,
         temperature: None,
+        answer: turnery_engine::AnswerLimits::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

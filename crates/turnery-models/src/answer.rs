@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
-use turnery_engine::{CallId, Content, LlmMessage, ModelDelta, ToolCall};
+use turnery_engine::{AnswerSize, CallId, Content, LlmMessage, ModelDelta, ToolCall};
+
+/// How much of a tool's name is shown beside its arguments. Unit: characters. Providers allow 128 at most.
+const LONGEST_NAME: usize = 256;
 
 /// One block of an answer while it grows.
 #[derive(Debug)]
@@ -26,13 +29,29 @@ pub(crate) struct Parts {
     parts: Vec<Part>,
     /// The next prose begins a block of its own.
     is_sealed: bool,
+    size: AnswerSize,
 }
 
 impl Parts {
     /// Add a block; its place is returned.
     pub(crate) fn open(&mut self, part: Part) -> usize {
+        self.size.add(AnswerSize::BLOCK);
+        if let Part::Call { id, name, .. } = &part {
+            self.size.add_call();
+            self.size.add(id.as_str().len().saturating_add(name.len()));
+        }
         self.parts.push(part);
         self.parts.len() - 1
+    }
+
+    /// The size of all blocks so far.
+    pub(crate) fn size(&self) -> AnswerSize {
+        self.size
+    }
+
+    /// Counts what is kept of the answer and is no fragment: signatures, opaque blocks.
+    pub(crate) fn count(&mut self, bytes: usize) {
+        self.size.add(bytes);
     }
 
     pub(crate) fn get(&mut self, at: usize) -> Option<&mut Part> {
@@ -60,8 +79,11 @@ impl Parts {
         match self.parts.last_mut() {
             Some(Part::Text(so_far)) if !self.is_sealed => so_far.push_str(text),
             Some(Part::Text(_) | Part::Thinking { .. } | Part::Call { .. } | Part::Opaque(_))
-            | None => self.parts.push(Part::Text(text.to_owned())),
+            | None => {
+                self.open(Part::Text(text.to_owned()));
+            }
         }
+        self.size.add(text.len());
         self.is_sealed = false;
         out.push(ModelDelta::Text {
             block: number(self.parts.len() - 1),
@@ -77,12 +99,13 @@ impl Parts {
         match self.parts.last_mut() {
             Some(Part::Thinking { text: so_far, .. }) => so_far.push_str(text),
             Some(Part::Text(_) | Part::Call { .. } | Part::Opaque(_)) | None => {
-                self.parts.push(Part::Thinking {
+                self.open(Part::Thinking {
                     text: text.to_owned(),
                     signature: None,
                 });
             }
         }
+        self.size.add(text.len());
         out.push(ModelDelta::Thinking {
             block: number(self.parts.len() - 1),
             text: text.to_owned(),
@@ -98,9 +121,10 @@ impl Parts {
             return;
         }
         args.push_str(fragment);
+        self.size.add(fragment.len());
         out.push(ModelDelta::ToolCallArgs {
             block: number(at),
-            name: name.clone(),
+            name: shown_name(name),
             fragment: fragment.to_owned(),
         });
     }
@@ -121,6 +145,14 @@ impl Parts {
             },
         };
         self.parts.into_iter().map(settle).collect()
+    }
+}
+
+/// The name of a tool beside a fragment of its arguments: a long one is cut, since every fragment has it.
+fn shown_name(name: &str) -> String {
+    match name.char_indices().nth(LONGEST_NAME) {
+        Some((cut, _)) => name[..cut].to_owned(),
+        None => name.to_owned(),
     }
 }
 
@@ -151,6 +183,8 @@ fn number(at: usize) -> u32 {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallIds {
     used: HashSet<CallId>,
+    /// Ids made from smaller numbers are used.
+    next: usize,
 }
 
 impl CallIds {
@@ -159,6 +193,7 @@ impl CallIds {
         let calls = history.iter().flat_map(|message| message.message.calls());
         Self {
             used: calls.map(|call| call.call_id.clone()).collect(),
+            next: 0,
         }
     }
 
@@ -167,13 +202,13 @@ impl CallIds {
         if !given.is_empty() && self.used.insert(given.into()) {
             return given.into();
         }
-        let mut n = self.used.len() + 1;
+        self.next = self.next.max(self.used.len() + 1);
         loop {
-            let id = CallId::from(format!("call_{n}"));
+            let id = CallId::from(format!("call_{}", self.next));
+            self.next += 1;
             if self.used.insert(id.clone()) {
                 return id;
             }
-            n += 1;
         }
     }
 }

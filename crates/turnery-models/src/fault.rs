@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 use std::{error::Error, time::Duration};
-use turnery_engine::{FaultKind, ModelFault};
+use turnery_engine::{AnswerOverrun, FaultKind, ModelFault};
 
 /// How much of a provider's text is quoted. Unit: characters.
 const LONGEST_QUOTE: usize = 300;
@@ -68,10 +68,9 @@ pub(crate) fn network(at: &Endpoint, error: &reqwest::Error) -> ModelFault {
 }
 
 /// The answer broke off.
-pub(crate) fn broken_off(at: &Endpoint, error: &reqwest::Error) -> ModelFault {
+pub(crate) fn broken_off(provider: &str, error: &reqwest::Error) -> ModelFault {
     let message = format!(
-        "The connection to {} broke off in the middle of the answer ({}): try again.",
-        at.provider,
+        "The connection to {provider} broke off in the middle of the answer ({}): try again.",
         root(error)
     );
     plain(FaultKind::Network, message)
@@ -79,12 +78,28 @@ pub(crate) fn broken_off(at: &Endpoint, error: &reqwest::Error) -> ModelFault {
 
 pub(crate) fn silent(at: &Endpoint, idle: Duration) -> ModelFault {
     let message = format!(
-        "{} at {} sent nothing for {} seconds: try again, or choose another model.",
+        "{} at {} sent nothing for {} seconds: try again, choose another model, or raise limits.idle_seconds in the configuration.",
         at.provider,
         at.shown,
         idle.as_secs_f32()
     );
     plain(FaultKind::Timeout, message)
+}
+
+/// Nothing but signs of life came.
+pub(crate) fn no_content(at: &Endpoint, content: Duration) -> ModelFault {
+    let message = format!(
+        "{} at {} kept the connection open for {} seconds and sent nothing of an answer: try again, choose another model, or raise limits.content_seconds in the configuration.",
+        at.provider,
+        at.shown,
+        content.as_secs_f32()
+    );
+    plain(FaultKind::Timeout, message)
+}
+
+/// The answer exceeds a bound. The sentence is that of the engine's own limits.
+pub(crate) fn too_long(overrun: AnswerOverrun) -> ModelFault {
+    plain(FaultKind::AnswerLimit, overrun.to_string())
 }
 
 /// The answer was a success, but not a stream of events.

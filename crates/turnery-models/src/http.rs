@@ -1,12 +1,15 @@
 //! HTTP: one client per process, a POST that answers with events, and a reader that notices silence.
 
 use crate::{
+    DeltaSender,
+    attempt::{Source, too_silent},
     fault,
     provider::{
         CallLimits, MissingKey, ProviderConfig, Providers, key_variable, url_hint,
         without_credentials,
     },
     retry::Failure,
+    silence::{Silence, SilenceLimits},
 };
 use reqwest::{
     Client, Method, RequestBuilder, Response, Url, header::HeaderValue, redirect::Policy,
@@ -28,6 +31,9 @@ const LONGEST_ERROR: usize = 64 * 1024;
 /// How much of a document is read. Unit: bytes.
 const LONGEST_DOCUMENT: usize = 4 << 20;
 
+/// How long the text of an error or of a document is awaited.
+const LONGEST_TEXT: Duration = Duration::from_secs(20);
+
 /// How long the rest of an answer is awaited, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_secs(2);
 
@@ -45,7 +51,7 @@ pub(crate) struct Endpoint {
     live: Option<Arc<dyn Providers>>,
     key_hint: String,
     pub(crate) url_hint: String,
-    idle: Duration,
+    silence: SilenceLimits,
 }
 
 impl Endpoint {
@@ -72,12 +78,13 @@ impl Endpoint {
             live: None,
             key_hint: config.key_hint.clone(),
             url_hint: url_hint(&config.name),
-            idle: if is_local {
-                limits.idle_local
-            } else {
-                limits.idle
-            },
+            silence: SilenceLimits::new(limits, is_local),
         }
+    }
+
+    /// The clocks of a new attempt. `out` receives the notices.
+    pub(crate) fn silence<'a>(&self, out: Option<&'a DeltaSender>) -> Silence<'a> {
+        Silence::new(self.silence, out)
     }
 
     /// The same; its key is looked up at each call.
@@ -194,7 +201,9 @@ impl Endpoint {
     ) -> Result<String, ModelFault> {
         let request = self.request(Method::GET, key, headers)?;
         let request = request.header("accept", "application/json");
-        let mut answer = self.send(request).await.map_err(|failure| failure.fault)?;
+        let mut silence = self.silence(None);
+        let sent = self.send(request, &mut silence).await;
+        let mut answer = sent.map_err(|failure| failure.fault)?;
         let status = answer.response.status();
         let headers = answer.response.headers().clone();
         let text = answer.text(LONGEST_DOCUMENT).await;
@@ -212,13 +221,14 @@ impl Endpoint {
         body: bytes::Bytes,
         key: (&'static str, &'static str),
         headers: &[(&'static str, &'static str)],
-    ) -> Result<Events<'_>, Failure> {
+        silence: &mut Silence<'_>,
+    ) -> Result<Events, Failure> {
         let request = self
             .request(Method::POST, key, headers)?
             .header("content-type", "application/json")
             .header("accept", "text/event-stream")
             .body(body);
-        let mut events = self.send(request).await?;
+        let mut events = self.send(request, silence).await?;
         let status = events.response.status();
         let kind = events.response.headers().get("content-type");
         let is_page = kind
@@ -239,38 +249,41 @@ impl Endpoint {
     }
 
     /// Send a request, and wait until the provider begins to answer.
-    async fn send(&self, request: RequestBuilder) -> Result<Events<'_>, Failure> {
-        match timeout(self.idle, request.send()).await {
-            Ok(Ok(response)) => Ok(Events {
-                endpoint: self,
-                response,
-            }),
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        silence: &mut Silence<'_>,
+    ) -> Result<Events, Failure> {
+        match silence.during(request.send()).await {
+            Ok(Ok(response)) => {
+                silence.hear();
+                let provider = self.provider.clone();
+                Ok(Events { provider, response })
+            }
             Ok(Err(error)) => Err(Failure {
                 fault: fault::network(self, &error),
                 should_retry: self.is_turned_away(&error).then_some(false),
             }),
-            Err(_) => Err(fault::silent(self, self.idle).into()),
+            Err(which) => Err(too_silent(self, silence, which).into()),
         }
     }
 }
 
 /// An answer that streams. Dropping it closes its connection at once.
-pub(crate) struct Events<'a> {
-    endpoint: &'a Endpoint,
+pub(crate) struct Events {
+    /// The provider's name.
+    provider: String,
     response: Response,
 }
 
-impl Events<'_> {
-    /// The next bytes; `None` at the end of the answer.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<bytes::Bytes>, ModelFault> {
-        let idle = self.endpoint.idle;
-        match timeout(idle, self.response.chunk()).await {
-            Ok(Ok(chunk)) => Ok(chunk),
-            Ok(Err(error)) => Err(fault::broken_off(self.endpoint, &error)),
-            Err(_) => Err(fault::silent(self.endpoint, idle)),
-        }
+impl Source for Events {
+    async fn next(&mut self) -> Result<Option<bytes::Bytes>, ModelFault> {
+        let chunk = self.response.chunk().await;
+        chunk.map_err(|error| fault::broken_off(&self.provider, &error))
     }
+}
 
+impl Events {
     /// All has been said: read what little is left beside the caller, so that the next call finds
     /// the connection open.
     pub(crate) fn finish(self) {
@@ -280,16 +293,20 @@ impl Events<'_> {
         }));
     }
 
-    /// What is left of it, up to so many bytes.
+    /// What is left of it, up to so many bytes and so much time: an error need not have an end.
     async fn text(&mut self, most: usize) -> String {
         let mut bytes = Vec::new();
-        while let Ok(Some(chunk)) = self.chunk().await {
-            let room = most - bytes.len();
-            bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if bytes.len() == most {
-                break;
+        let read = async {
+            while let Ok(Some(chunk)) = self.response.chunk().await {
+                let room = most - bytes.len();
+                bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                if bytes.len() == most {
+                    break;
+                }
             }
-        }
+        };
+        // What came by then is told.
+        let _ = timeout(LONGEST_TEXT, read).await;
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }

@@ -9,6 +9,7 @@ pub mod scripted;
 
 mod answer;
 mod anthropic;
+mod attempt;
 mod check;
 mod facts;
 mod fault;
@@ -19,13 +20,15 @@ mod known;
 mod laws;
 mod openai;
 mod remote;
+mod silence;
 mod sse;
 mod text;
+mod tokens;
 
 pub use catalogue::{Catalogue, ModelName, UnknownModel};
 pub use check::check_key;
 pub use facts::ModelFacts;
-pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Retry, Thinking, Told};
+pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Retry, Silent, Thinking, Told};
 pub use offline::Offline;
 pub use provider::{Api, CallLimits, MissingKey, ProviderConfig, Providers};
 pub use retry::RetryPolicy;

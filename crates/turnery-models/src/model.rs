@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use turnery_engine::{
-    ConfigSnapshot, Content, LlmMessage, Message, MessageId, ModelDelta, ModelFault, Response,
-    SessionId, ToolSpec,
+    AnswerLimits, ConfigSnapshot, Content, LlmMessage, Message, MessageId, ModelDelta, ModelFault,
+    Response, SessionId, ToolSpec,
 };
 
 /// A model that can be called. Dropping the future of a call drops its connection at once.
@@ -86,6 +86,11 @@ pub struct ModelRequest {
     pub thinking: Thinking,
     /// Sampling temperature; none leaves it to the provider. Left out where a model that thinks takes none.
     pub temperature: Option<f32>,
+    /// How long the answer may be. A longer one is a fault ([`FaultKind::AnswerLimit`]) as soon as it
+    /// exceeds a bound, so that it never has to be held.
+    ///
+    /// [`FaultKind::AnswerLimit`]: turnery_engine::FaultKind::AnswerLimit
+    pub answer: AnswerLimits,
 }
 
 impl ModelRequest {
@@ -112,6 +117,7 @@ impl ModelRequest {
             tools: Arc::new([]),
             thinking,
             temperature: None,
+            answer: AnswerLimits::default(),
         }
     }
 }
@@ -156,6 +162,17 @@ pub enum Told {
     Delta(ModelDelta),
     /// An attempt failed before its first fragment, and is made again (R9).
     Retry(Retry),
+    /// No content has come for a while; the call goes on.
+    Silent(Silent),
+}
+
+/// A call that brings no content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silent {
+    /// Since the last content, or since the attempt began.
+    pub length: Duration,
+    /// Whether bytes came since the last notice, such as pings.
+    pub is_connected: bool,
 }
 
 /// A failed attempt that is made again, inside one call (UP-8).
@@ -185,6 +202,11 @@ impl DeltaSender {
     /// about to be dropped.
     pub async fn send(&self, delta: ModelDelta) {
         let _ = self.0.send(Told::Delta(delta)).await;
+    }
+
+    /// Tells of a silence, unless the listener is busy: the silence is over for it anyway.
+    pub fn silent(&self, silent: Silent) {
+        let _ = self.0.try_send(Told::Silent(silent));
     }
 
     /// Tell of an attempt that failed, before waiting to make it again.

@@ -74,10 +74,17 @@ pub enum Api {
 /// How long to wait for a provider, and how often to ask again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallLimits {
-    /// Silence that ends a call. Any byte ends the silence, a ping too.
+    /// Time without any byte after which a call is given up. A ping is a byte. Models that think
+    /// without a word are silent for minutes.
     pub idle: Duration,
-    /// The same for providers without keys: a server on a desk may load a model first.
+    /// Like `idle`, for providers without keys: a server on a desk may load a model first.
     pub idle_local: Duration,
+    /// Time without content after which a call is given up, however many pings come. At least `idle`:
+    /// a shorter one counts as `idle`.
+    pub content: Duration,
+    /// Time without content after which the client is told of the silence, and again each time it has
+    /// doubled.
+    pub notice: Duration,
     /// Retries of calls that failed before their first fragment.
     pub retry: RetryPolicy,
 }
@@ -85,8 +92,10 @@ pub struct CallLimits {
 impl Default for CallLimits {
     fn default() -> Self {
         Self {
-            idle: Duration::from_secs(120),
+            idle: Duration::from_secs(300),
             idle_local: Duration::from_secs(600),
+            content: Duration::from_secs(480),
+            notice: Duration::from_secs(30),
             retry: RetryPolicy::default(),
         }
     }

@@ -3,14 +3,16 @@
 use crate::{
     CallLimits, DeltaSender, Model, ModelInfo, ModelRequest, Retry,
     answer::CallIds,
+    attempt::Attempt,
     fault::{self, Said},
     http::Endpoint,
     retry::{Failure, RetryPolicy},
-    sse::Decoder,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use turnery_engine::{FaultKind, ModelDelta, ModelFault, ModelStop, Response};
+use turnery_engine::{
+    AnswerLimits, AnswerSize, FaultKind, ModelDelta, ModelFault, ModelStop, Response,
+};
 
 /// One model API: how a request is written, and how its answer is read.
 pub(crate) trait Dialect: Send + Sync + 'static {
@@ -29,9 +31,12 @@ pub(crate) trait Dialect: Send + Sync + 'static {
 }
 
 /// Reads one answer, event by event.
-pub(crate) trait Reader: Send {
+pub(crate) trait Reader: Send + 'static {
     /// Take in the data of one event, and append what it adds to `out`.
     fn on(&mut self, data: &str, out: &mut Vec<ModelDelta>) -> Result<Step, Broken>;
+
+    /// The size of the answer so far.
+    fn size(&self) -> AnswerSize;
 
     /// The answer, once all events were read; a fault unless the API's terminal event was among them.
     fn end(self) -> Result<Response, Broken>;
@@ -86,12 +91,14 @@ impl<D: Dialect> Model for Remote<D> {
             })?;
             let body = Bytes::from(body);
             let ids = CallIds::of(&request.messages);
+            let limits = request.answer;
             drop(request);
             let mut retry = 0;
             loop {
                 let mut sent = false;
                 let reader = self.dialect.reader(&self.info, ids.clone());
-                match self.attempt(body.clone(), reader, &out, &mut sent).await {
+                let attempt = self.attempt(body.clone(), reader, limits, &out, &mut sent);
+                match attempt.await {
                     Ok(response) => return self.judge(response),
                     // R9: what was shown cannot be taken back.
                     Err(failure) if sent => return Err(failure.fault),
@@ -125,49 +132,24 @@ impl<D: Dialect> Remote<D> {
     async fn attempt(
         &self,
         body: Bytes,
-        mut reader: D::Reader,
+        reader: D::Reader,
+        limits: AnswerLimits,
         out: &DeltaSender,
         sent: &mut bool,
     ) -> Result<Response, Failure> {
-        let at = &self.endpoint;
-        let mut events = at.post(body, D::KEY, D::HEADERS).await?;
-        let mut decoder = Decoder::default();
-        let mut deltas = Vec::new();
-        let broken = |broken| match broken {
-            Broken::Promise(why) => fault::broken_promise(at, &why),
-            Broken::Unfinished(why) => fault::unfinished(at, &why),
-            Broken::Said(said) => said.fault(at, None),
+        let mut silence = self.endpoint.silence(Some(out));
+        let mut events = self
+            .endpoint
+            .post(body, D::KEY, D::HEADERS, &mut silence)
+            .await?;
+        let attempt = Attempt {
+            at: &self.endpoint,
+            reader,
+            limits,
+            out,
+            sent,
         };
-        // Behind the last blank line lies an event that may be whole, or have broken off.
-        let in_event = |why, is_last| match why {
-            Broken::Promise(why) if is_last => Broken::Unfinished(why),
-            why @ (Broken::Promise(_) | Broken::Unfinished(_) | Broken::Said(_)) => why,
-        };
-        let mut step = Step::More;
-        while step == Step::More {
-            let chunk = events.chunk().await?;
-            if let Some(bytes) = &chunk {
-                decoder.push(bytes);
-            }
-            while step == Step::More {
-                let Some(data) = decoder.next(chunk.is_none()) else {
-                    break;
-                };
-                let is_last = chunk.is_none();
-                let fails = |why| broken(in_event(why, is_last));
-                let data = data.map_err(|why| fails(Broken::Promise(why.to_string())))?;
-                let read = reader.on(data, &mut deltas);
-                for delta in deltas.drain(..) {
-                    *sent = true;
-                    out.send(delta).await;
-                }
-                step = read.map_err(fails)?;
-            }
-            if chunk.is_none() {
-                break;
-            }
-        }
-        let response = reader.end().map_err(broken)?;
+        let response = attempt.read(&mut events, &mut silence).await?;
         events.finish();
         Ok(response)
     }

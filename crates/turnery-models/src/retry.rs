@@ -102,7 +102,8 @@ fn worth_it(kind: FaultKind) -> bool {
         FaultKind::Timeout
         | FaultKind::Auth
         | FaultKind::ContextOverflow
-        | FaultKind::BadRequest => false,
+        | FaultKind::BadRequest
+        | FaultKind::AnswerLimit => false,
     }
 }
 

@@ -118,6 +118,7 @@ async fn what_may_pass_is_tried_again() {
     let told: Vec<_> = told
         .into_iter()
         .map(|told| match told {
+            Told::Silent(silent) => panic!("{silent:?}"),
             Told::Retry(retry) => (retry.attempt, Some(retry.fault.kind)),
             Told::Delta(delta) => {
                 assert_eq!(delta, text(0, "Hi"));
@@ -258,11 +259,13 @@ async fn silence_ends_the_call_and_a_dropped_call_closes_its_socket() {
         is_held: true,
     };
     let server = serve_writes(vec![held(), held()]).await;
-    let model = server.model(Api::OpenAi, "m1");
+    // Nothing but the limit ends this call, however slow the machine is.
+    let model = server.model_within(Api::OpenAi, "m1", 0, Duration::from_millis(300));
     let (response, _) = call(&*model, hello()).await;
     assert_eq!(response.unwrap_err().kind, FaultKind::Timeout);
     server.closed.notified().await;
 
+    let model = server.model(Api::OpenAi, "m1");
     let (sender, mut receiver) = DeltaSender::new(8);
     let running = tokio::spawn(async move { model.call(hello(), sender).await });
     let hi = Told::Delta(text(0, "Hi"));

@@ -53,6 +53,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         tools: Arc::new([]),
         thinking: Thinking::Default,
         temperature: None,
+        answer: turnery_engine::AnswerLimits::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::Arc};
 use turnery_agent::{Agent, Projects as _, Settings, SettingsError, SubAgents};
 use turnery_engine::Price;
 use turnery_models::{
-    Catalogue, MissingKey, ModelFacts, ModelName, ProviderConfig, Providers as _,
+    CallLimits, Catalogue, MissingKey, ModelFacts, ModelName, ProviderConfig, Providers as _,
 };
 use turnery_store::{SqliteStore, Store};
 use turnery_tools::{EffectPolicy, Shell, Toolbox};
@@ -22,6 +22,8 @@ pub(crate) struct Parts {
     pub(crate) reach: Arc<Reach>,
     /// What the user says of models.
     models: Vec<(ModelName, ModelFacts)>,
+    /// How long a silent model is waited for.
+    call_limits: CallLimits,
     /// The configuration.
     pub(crate) configured: Configured,
 }
@@ -38,6 +40,8 @@ impl Parts {
             (_, Ok(file)) => Ok(file.unwrap_or_default()),
             (_, Err(error)) => Err(error.to_string()),
         };
+        let choice = file.as_ref().map(|file| &file.choice);
+        let call_limits = choice.map_or_else(|_| CallLimits::default(), Choice::call_limits);
         let known = ProviderConfig::well_known(lookup);
         let (user, providers, models) = match file {
             Ok(file) => match providers::all(known.clone(), &file.providers, &path, lookup) {
@@ -54,6 +58,7 @@ impl Parts {
             places,
             reach,
             models,
+            call_limits,
             configured,
         }
     }
@@ -67,7 +72,11 @@ impl Parts {
         let toolbox = toolbox(shell).narrowed(EffectPolicy::deny_all());
         Agent::new(
             store,
-            Arc::new(Catalogue::over(self.reach).with_facts(self.models)),
+            Arc::new(
+                Catalogue::over(self.reach)
+                    .with_facts(self.models)
+                    .limits(self.call_limits),
+            ),
             toolbox,
             Arc::new(self.configured),
         )

@@ -137,6 +137,30 @@ fn news_are_notices_where_they_are_taken() {
         (
             event(
                 1,
+                EventKind::ModelSilent {
+                    silent_ms: 30_400,
+                    is_connected: true,
+                },
+            ),
+            "info",
+            "The model is silent",
+            "The model has sent nothing for 30 s, but its connection is alive. Cancel the prompt if you do not want to wait.",
+        ),
+        (
+            event(
+                1,
+                EventKind::ModelSilent {
+                    silent_ms: 60_000,
+                    is_connected: false,
+                },
+            ),
+            "info",
+            "The model is silent",
+            "The model has sent nothing for 60 s. Cancel the prompt if you do not want to wait.",
+        ),
+        (
+            event(
+                1,
                 EventKind::Issue {
                     text: "A hook failed.".to_owned(),
                 },

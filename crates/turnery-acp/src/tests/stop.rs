@@ -131,6 +131,7 @@ fn rows() -> Vec<Row> {
         ("9a", stopped(S::MaxTurns), limit(LimitKind::Duration), "max_turn_requests", "stopped.max_turns", Some("runtime")),
         ("9a", stopped(S::MaxTurns), limit(LimitKind::Cost), "max_turn_requests", "stopped.max_turns", Some("runtime")),
         ("9b", stopped(S::MaxTurns), limit(LimitKind::Tokens), "max_tokens", "stopped.max_turns", Some("runtime")),
+        ("9c", stopped(S::MaxTurns), limit(LimitKind::Answer), "max_tokens", "stopped.max_turns", Some("runtime")),
         ("10", stopped(S::ToolFailure), None, "-32603 tool_failure false", "stopped.tool_failure", Some("runtime")),
         ("11, 12", stopped(S::PluginAbort), None, "refusal", "stopped.plugin_abort", Some("runtime")),
         ("13", stopped(S::RuntimeError), broke(), "-32603 runtime_error false", "stopped.runtime_error", Some("fatal")),

@@ -42,6 +42,12 @@ pub(super) fn retried(attempt: u32, fault: &ModelFault, wait_ms: u64) -> Session
     notice(NoticeSeverity::Info, "The model is called again", &text)
 }
 
+/// The model sends nothing; the call goes on.
+pub(super) fn silent(silent_ms: u64, is_connected: bool) -> SessionUpdate {
+    let text = news::silence(silent_ms, is_connected);
+    notice(NoticeSeverity::Info, news::SILENT, &text)
+}
+
 /// History is being summarised.
 pub(super) fn compacting(id: &str) -> SessionUpdate {
     SessionUpdate::CompactionUpdate(CompactionUpdate::new(id, CompactionStatus::InProgress))

@@ -141,6 +141,10 @@ impl Translator {
                 fault,
                 wait_ms,
             } => to.update(&news::retried(*attempt, fault, *wait_ms)),
+            EventKind::ModelSilent {
+                silent_ms,
+                is_connected,
+            } => to.update(&news::silent(*silent_ms, *is_connected)),
             EventKind::Issue { text } => {
                 let title = "Something did not work";
                 to.update(&news::notice(NoticeSeverity::Warning, title, text));
@@ -220,6 +224,7 @@ impl Translator {
             | EventKind::ToolProgress { .. }
             | EventKind::InputRejected { .. }
             | EventKind::ModelRetried { .. }
+            | EventKind::ModelSilent { .. }
             | EventKind::Issue { .. }
             | EventKind::TurnStart { .. }
             | EventKind::MessageStart { .. }

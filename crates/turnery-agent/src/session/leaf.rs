@@ -103,7 +103,7 @@ impl RunningModel {
         match &said {
             Poll::Ready(Said::Item(Told::Retry(retry))) => self.trace.failed(retry),
             Poll::Ready(Said::End(end)) => self.trace.end(end),
-            Poll::Ready(Said::Item(Told::Delta(_))) | Poll::Pending => {}
+            Poll::Ready(Said::Item(Told::Delta(_) | Told::Silent(_))) | Poll::Pending => {}
         }
         said
     }

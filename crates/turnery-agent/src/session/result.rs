@@ -110,6 +110,7 @@ impl PromptResult {
                 | EventKind::CompactionStarted { .. }
                 | EventKind::CompactionEnded { .. }
                 | EventKind::ModelRetried { .. }
+                | EventKind::ModelSilent { .. }
                 | EventKind::Issue { .. }
                 | EventKind::MessageStart { .. }
                 | EventKind::Delta { .. }

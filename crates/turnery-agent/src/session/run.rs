@@ -414,6 +414,10 @@ impl<'t> Run<'t> {
                 fault,
                 wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             }),
+            Happened::Model(Said::Item(Told::Silent(silent))) => self.feed(Input::Silent {
+                silent_ms: u64::try_from(silent.length.as_millis()).unwrap_or(u64::MAX),
+                is_connected: silent.is_connected,
+            }),
             Happened::Model(Said::End(Ok(mut response))) => {
                 self.task.history.distinguish_calls(&mut response);
                 let announce = |call| self.task.toolbox.announce(call, &self.task.workspace);

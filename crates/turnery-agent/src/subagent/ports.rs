@@ -116,6 +116,7 @@ impl ChildOutbox {
             | EventKind::CompactionStarted { .. }
             | EventKind::CompactionEnded { usage: None, .. }
             | EventKind::ModelRetried { .. }
+            | EventKind::ModelSilent { .. }
             | EventKind::Issue { .. }
             | EventKind::MessageStart { .. }
             | EventKind::Delta {

@@ -327,6 +327,13 @@ fn what_else_a_person_may_want_to_see() {
             json!({"type": "model_retried", "attempt": 2, "reason": "too much to do", "wait_ms": 1500}),
         ),
         (
+            EventKind::ModelSilent {
+                silent_ms: 30_000,
+                is_connected: true,
+            },
+            json!({"type": "model_silent", "silent_ms": 30_000, "is_connected": true}),
+        ),
+        (
             EventKind::ToolExecutionOutput {
                 call_id: "c".into(),
                 text: "line".to_owned(),

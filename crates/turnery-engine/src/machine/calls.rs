@@ -18,8 +18,8 @@ impl Loop {
     /// Announce all calls before any runs (ACP-22, C-25), then begin with the first.
     pub(super) fn start_calls(&mut self, batch: Batch, announced: Vec<Announced>) {
         let mut announced = announced.into_iter();
-        for slot in &batch.slots {
-            let call = slot.call.clone();
+        for call in batch.calls() {
+            let call = call.clone();
             let detail = announced.next().map_or_else(
                 || CallDetail {
                     title: call.name.clone(),
@@ -43,7 +43,7 @@ impl Loop {
                 break;
             }
         }
-        if batch.untold < batch.slots.len() || batch.hook.is_some() {
+        if batch.untold < batch.len() || batch.hook.is_some() {
             self.stage = Stage::Calling(batch);
             return;
         }
@@ -66,11 +66,18 @@ impl Loop {
     /// Tell the model what came of the calls, in call order (R3).
     fn tell(&mut self, batch: &mut Batch) {
         while batch.hook.is_none() {
-            let Some(slot) = batch.slots.get_mut(batch.untold) else {
+            let at = batch.untold;
+            if at >= batch.len() {
                 return;
-            };
-            match mem::replace(&mut slot.phase, Phase::Told) {
-                Phase::Running if faulty!(self, TellAsTheyEnd) => slot.phase = Phase::Running,
+            }
+            match batch.phase(at) {
+                Phase::Ended { .. } | Phase::Told => {}
+                Phase::Running if faulty!(self, TellAsTheyEnd) => {}
+                Phase::Waiting | Phase::Gating | Phase::Asked | Phase::Cleared | Phase::Running => {
+                    return;
+                }
+            }
+            match batch.set_phase(at, Phase::Told) {
                 Phase::Ended { message, hook } => {
                     let message_id = self.say(*message);
                     batch.results.push(message_id);
@@ -82,11 +89,10 @@ impl Loop {
                         }
                     }
                 }
-                Phase::Told => {}
-                phase => {
-                    slot.phase = phase;
-                    return;
+                phase @ Phase::Running => {
+                    batch.set_phase(at, phase);
                 }
+                Phase::Waiting | Phase::Gating | Phase::Asked | Phase::Cleared | Phase::Told => {}
             }
             batch.untold += 1;
         }
@@ -96,10 +102,10 @@ impl Loop {
     fn ask_about(&mut self, batch: &mut Batch) {
         let cleared = batch
             .undecided()
-            .filter(|at| matches!(batch.slots[*at].phase, Phase::Cleared));
+            .filter(|at| matches!(batch.phase(*at), Phase::Cleared));
         if let Some(at) = cleared.filter(|_| batch.hook.is_none()) {
             batch.hook = Some(at);
-            let call = batch.slots[at].call.clone();
+            let call = batch.call(at).clone();
             self.give(Effect::Hook(Hook::BeforeTool(call)));
         }
     }
@@ -107,7 +113,7 @@ impl Loop {
     /// Decide about the next call, or begin to. False if it has to wait, or there is none.
     fn begin_next(&mut self, batch: &mut Batch) -> bool {
         let at = batch.next;
-        if at >= batch.slots.len() || batch.hook.is_some() || batch.undecided().is_some() {
+        if at >= batch.len() || batch.hook.is_some() || batch.undecided().is_some() {
             return false;
         }
         if let Some(why) = self.unwanted() {
@@ -122,13 +128,13 @@ impl Loop {
         if !batch.has_room(self.spec.parallel) && !faulty!(self, RunAllBeside) {
             return false;
         }
-        let call = batch.slots[at].call.clone();
+        let call = batch.call(at).clone();
         self.give(Effect::Gate(call.clone()));
         if faulty!(self, RunBeforeVerdict) {
             self.give(Effect::Run(call));
         }
         batch.next += 1;
-        batch.slots[at].phase = Phase::Gating;
+        batch.set_phase(at, Phase::Gating);
         true
     }
 
@@ -153,10 +159,10 @@ impl Loop {
         let Stage::Calling(batch) = &mut self.stage else {
             return;
         };
-        let Some((at, Phase::Gating)) = batch.phase(&call_id) else {
+        let Some((at, Phase::Gating)) = batch.find(&call_id) else {
             return;
         };
-        batch.slots[at].phase = Phase::Asked;
+        batch.set_phase(at, Phase::Asked);
         self.asked_at = Some(self.mint.now);
         self.mint
             .emit(EventKind::PermissionRequested { call_id, detail });
@@ -177,7 +183,7 @@ impl Loop {
         self.resolve(&batch, at, verdict.clone());
         match verdict {
             Verdict::Allow if self.spec.hooks.before_tool => {
-                batch.slots[at].phase = Phase::Cleared;
+                batch.set_phase(at, Phase::Cleared);
             }
             Verdict::Allow => self.run(&mut batch, at),
             Verdict::Deny(why) => {
@@ -196,9 +202,8 @@ impl Loop {
 
     fn run(&mut self, batch: &mut Batch, at: usize) {
         self.open_bracket(batch, at, true);
-        let slot = &mut batch.slots[at];
-        slot.phase = Phase::Running;
-        let call = slot.call.clone();
+        batch.set_phase(at, Phase::Running);
+        let call = batch.call(at).clone();
         self.give(Effect::Run(call));
     }
 
@@ -208,7 +213,7 @@ impl Loop {
             self.stage = Stage::Calling(batch);
             return;
         };
-        match (&batch.slots[at].phase, verdict) {
+        match (batch.phase(at), verdict) {
             (Phase::Cleared, HookVerdict::Stop(why)) => {
                 let envelope = ToolEnvelope::failed(FailureKind::Skipped, why);
                 self.close_call(&mut batch, at, Closing::unrun(envelope));
@@ -237,7 +242,7 @@ impl Loop {
         }) else {
             return;
         };
-        let closing = if matches!(batch.slots[at].phase, Phase::Running) {
+        let closing = if matches!(batch.phase(at), Phase::Running) {
             Closing::ran(envelope)
         } else {
             self.resolve(&batch, at, Verdict::Cancelled);
@@ -282,7 +287,7 @@ impl Loop {
         match &self.stage {
             Stage::Calling(batch) => {
                 faulty!(self, AcceptLateWords)
-                    || matches!(batch.phase(call_id), Some((_, Phase::Running)))
+                    || matches!(batch.find(call_id), Some((_, Phase::Running)))
             }
             Stage::Asking(_)
             | Stage::Compacting(_)
@@ -294,12 +299,11 @@ impl Loop {
 
     /// Settle the question that was put to a person, if there was one.
     pub(super) fn resolve(&mut self, batch: &Batch, at: usize, verdict: Verdict) {
-        let slot = &batch.slots[at];
-        if matches!(slot.phase, Phase::Asked) {
+        if matches!(batch.phase(at), Phase::Asked) {
             if let Some(asked_at) = self.asked_at.take() {
                 self.counts_from += self.mint.now - asked_at;
             }
-            let call_id = slot.call.call_id.clone();
+            let call_id = batch.call(at).call_id.clone();
             self.mint
                 .emit(EventKind::PermissionResolved { call_id, verdict });
         }
@@ -312,7 +316,7 @@ impl Loop {
         fits: impl Fn(&Phase) -> bool,
     ) -> Option<(Batch, usize)> {
         match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Calling(batch) => match batch.phase(call_id) {
+            Stage::Calling(batch) => match batch.find(call_id) {
                 Some((at, phase)) if fits(phase) => Some((batch, at)),
                 _ => {
                     self.stage = Stage::Calling(batch);

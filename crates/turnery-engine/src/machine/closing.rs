@@ -46,7 +46,7 @@ impl Closing {
 
 impl Loop {
     pub(super) fn open_bracket(&mut self, batch: &Batch, at: usize, runs: bool) {
-        let call = &batch.slots[at].call;
+        let call = batch.call(at);
         self.mint.emit(EventKind::ToolExecutionStart {
             call_id: call.call_id.clone(),
             tool_name: call.name.clone(),
@@ -60,15 +60,16 @@ impl Loop {
             self.open_bracket(batch, at, false);
         }
         let disposition = closing.disposition();
-        let slot = &mut batch.slots[at];
-        let call_id = slot.call.call_id.clone();
-        let tool_name = slot.call.name.clone();
+        let call = batch.call(at);
+        let call_id = call.call_id.clone();
+        let tool_name = call.name.clone();
         let message = tool_message(call_id.clone(), tool_name.clone(), &closing.envelope);
         if let Some(control) = &closing.envelope.control {
-            slot.control = Some((control.as_ref().clone(), message.text()));
+            let control = (control.as_ref().clone(), message.text());
+            batch.controls.insert(at, control);
         }
         let told = closing.ran && self.spec.hooks.after_tool;
-        slot.phase = Phase::Ended {
+        let ended = Phase::Ended {
             hook: told.then(|| {
                 Box::new(Hook::AfterTool {
                     call_id: call_id.clone(),
@@ -78,9 +79,8 @@ impl Loop {
             }),
             message: Box::new(message),
         };
-        if faulty!(self, DropResultOnDeny) && disposition == Disposition::Denied {
-            slot.phase = Phase::Told;
-        }
+        let is_dropped = faulty!(self, DropResultOnDeny) && disposition == Disposition::Denied;
+        batch.set_phase(at, if is_dropped { Phase::Told } else { ended });
         self.mint.emit(EventKind::ToolExecutionEnd {
             call_id,
             tool_name,

@@ -21,18 +21,15 @@ impl Loop {
     /// with what cannot be done.
     pub(super) fn decide(&mut self, batch: &mut Batch) -> Result<Next, String> {
         let outranked = self.halt.is_some_and(|halt| !halt.is_time_up());
-        let mut controls = batch
-            .slots
-            .iter_mut()
-            .filter_map(|slot| Some((slot.call.name.clone(), slot.control.take()?)));
         let deciding = if faulty!(self, LastControlWins) {
-            controls.next_back()
+            batch.controls.pop_last()
         } else {
-            controls.next()
+            batch.controls.pop_first()
         };
-        let Some((tool_name, (control, message))) = deciding.filter(|_| !outranked) else {
+        let Some((at, (control, message))) = deciding.filter(|_| !outranked) else {
             return Ok(Next::Turn(Opening::continuation(None)));
         };
+        let tool_name = batch.call(at).name.clone();
         let stopped = |stop| Next::End(Outcome::Stopped(stop), None);
         Ok(match control {
             ToolControl::Finish(value) => {

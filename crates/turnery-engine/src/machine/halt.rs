@@ -81,15 +81,15 @@ impl Loop {
             self.stop_hook();
         }
         if let Some(at) = batch.undecided() {
-            if !matches!(batch.slots[at].phase, Phase::Cleared) && !faulty!(self, ForgetWithdraw) {
-                self.give(Effect::Withdraw(batch.slots[at].call.call_id.clone()));
+            if !matches!(batch.phase(at), Phase::Cleared) && !faulty!(self, ForgetWithdraw) {
+                self.give(Effect::Withdraw(batch.call(at).call_id.clone()));
             }
             self.resolve(&batch, at, Verdict::Cancelled);
             self.close_call(&mut batch, at, Closing::unrun(why.envelope(false)));
         }
         if !self.grace {
             for at in batch.running() {
-                self.give(Effect::StopTool(batch.slots[at].call.call_id.clone()));
+                self.give(Effect::StopTool(batch.call(at).call_id.clone()));
             }
         }
         if self.killed {
@@ -132,10 +132,10 @@ impl Loop {
         let running: Vec<usize> = batch.running().collect();
         for at in running {
             if !faulty!(self, ForgetAbort) {
-                self.give(Effect::AbortTool(batch.slots[at].call.call_id.clone()));
+                self.give(Effect::AbortTool(batch.call(at).call_id.clone()));
             }
             if faulty!(self, NoEndOnAbort) {
-                batch.slots[at].phase = Phase::Told;
+                batch.set_phase(at, Phase::Told);
             } else {
                 self.close_call(&mut batch, at, Closing::ran(halt.envelope(true)));
             }

@@ -27,6 +27,13 @@ pub enum Input {
         /// How long until the next one. Unit: milliseconds.
         wait_ms: u64,
     },
+    /// The model has sent no content for a while.
+    Silent {
+        /// For how long. Unit: milliseconds.
+        silent_ms: u64,
+        /// Whether the connection shows signs of life, such as pings.
+        is_connected: bool,
+    },
     /// Somebody wants to say something while the loop runs: heard after the call at work (UP-5).
     Steer(Vec<Content>),
     /// Somebody wants to say something once the loop would end (UP-6).

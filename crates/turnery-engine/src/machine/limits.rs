@@ -46,21 +46,34 @@ impl Loop {
                 self.elapsed().as_secs(),
                 limits.duration.as_secs()
             ),
+            LimitKind::Answer => "Max answer size reached".to_owned(),
             LimitKind::Cost => format!(
                 "Max cost reached ({}/{})",
                 money(self.cost()),
                 money(limits.cost.unwrap_or_default())
             ),
         };
-        self.say(Message::System {
-            text: format!("[Agent stopped: {text}]"),
-        });
+        self.say_limit(&text);
         let detail = Detail::Limit { kind, text };
         if kind == LimitKind::Turns && self.spec.forced_reply && self.spent().is_none() {
             self.last_reply = Some(detail);
             return self.before_turn(Opening::continuation(None));
         }
         self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(detail));
+    }
+
+    /// Stop because an answer exceeds its bound: say so in a message outside any turn (TURN-69).
+    pub(super) fn stop_at_answer_limit(&mut self, text: String) {
+        self.say_limit(&text);
+        let kind = LimitKind::Answer;
+        let detail = Detail::Limit { kind, text };
+        self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(detail));
+    }
+
+    fn say_limit(&mut self, text: &str) {
+        self.say(Message::System {
+            text: format!("[Agent stopped: {text}]"),
+        });
     }
 
     /// After the last reply there is nothing more: prose is a finish, all else is the limit (C-4).
@@ -73,7 +86,7 @@ impl Loop {
                 Outcome::Finished(TurnFinish::AssistantMessage { text }),
                 None,
             ),
-            Next::Rest { .. } | Next::Turn(_) | Next::End(..) => {
+            Next::Rest { .. } | Next::Turn(_) | Next::Overrun(_) | Next::End(..) => {
                 Next::End(Outcome::Stopped(TurnStop::MaxTurns), Some(limit))
             }
         }
@@ -88,6 +101,7 @@ impl Loop {
             tokens: limits.tokens.saturating_sub(self.tokens()),
             duration: limits.duration.saturating_sub(self.elapsed()),
             cost: limits.cost.map(|most| most.saturating_sub(self.cost())),
+            answer: limits.answer,
         }
     }
 

@@ -37,6 +37,9 @@ pub use effect::{CommitFault, Effect, Finish};
 pub use input::{Announced, Input};
 pub use spec::{Context, Limits, LoopSpec, Price, QueueMode};
 
+#[cfg(test)]
+pub(crate) use batch::visits as batch_visits;
+
 use crate::{ChildUsage, ContinuationKind, Detail, Event, EventKind, Timestamp, Usage};
 use batch::Batch;
 use compacting::{Gauge, Reason};
@@ -160,6 +163,10 @@ impl Loop {
                 fault,
                 wait_ms,
             } => self.retried(attempt, fault, wait_ms),
+            Input::Silent {
+                silent_ms,
+                is_connected,
+            } => self.silent(silent_ms, is_connected),
             Input::Steer(words) => self.steer(words),
             Input::FollowUp(words) => self.follow_up(words),
             Input::Hooked(verdict) => self.hooked(verdict),

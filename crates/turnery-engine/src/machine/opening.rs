@@ -69,6 +69,8 @@ pub(super) enum Next {
         /// The checkpoint has agreed.
         checked: bool,
     },
+    /// The end, since an answer exceeds a bound on its size: the sentence that says which.
+    Overrun(String),
     /// The end.
     End(Outcome, Option<Detail>),
 }
@@ -139,6 +141,7 @@ impl Loop {
                 self.conclude(halt);
             }
             (_, Next::End(outcome, detail)) => self.commit(outcome, detail),
+            (_, Next::Overrun(text)) => self.stop_at_answer_limit(text),
             (None, Next::Turn(opening)) => {
                 if let Some(limit) = self.limit_reached() {
                     return self.stop_at_limit(limit);
@@ -198,7 +201,7 @@ impl Loop {
                 self.before_turn(opening);
             }
             next if hearing.passed.is_empty() => self.go_on(next),
-            Next::Rest { .. } | Next::End(..) => {
+            Next::Rest { .. } | Next::Overrun(_) | Next::End(..) => {
                 let mut opening = Opening::continuation(None);
                 opening.heard = hearing.passed;
                 self.before_turn(opening);

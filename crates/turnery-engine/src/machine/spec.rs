@@ -1,8 +1,8 @@
 //! Spec: what a loop is started with.
 
 use crate::{
-    ConfigSnapshot, Content, ContextSize, ContinuationKind, Frame, FrameId, HookSet, LoopId,
-    PromptId, SessionId, TurnTrigger, Usage,
+    AnswerLimits, ConfigSnapshot, Content, ContextSize, ContinuationKind, Frame, FrameId, HookSet,
+    LoopId, PromptId, SessionId, TurnTrigger, Usage,
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -130,7 +130,7 @@ pub struct Price {
     pub cache_write: u64,
 }
 
-/// When a loop stops by itself (UP-1). All compared with `>=`, before each turn.
+/// When a loop stops by itself (UP-1). All but `answer` are compared with `>=`, before each turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Number of ordinary turns.
@@ -141,6 +141,8 @@ pub struct Limits {
     pub duration: Duration,
     /// Money, if the price is known. Unit: millionths.
     pub cost: Option<u64>,
+    /// Size of one answer. Compared with `>` while it streams.
+    pub answer: AnswerLimits,
 }
 
 impl Default for Limits {
@@ -150,6 +152,7 @@ impl Default for Limits {
             tokens: 1_000_000,
             duration: Duration::from_secs(600),
             cost: None,
+            answer: AnswerLimits::default(),
         }
     }
 }

@@ -4,8 +4,8 @@ use super::hooks::{Failed, Question};
 use super::opening::{Next, Opening};
 use super::{Announced, Batch, Draft, Effect, Loop, Stage};
 use crate::{
-    Detail, EventKind, FaultKind, Hook, Message, MessageId, MessageStop, ModelDelta, ModelFault,
-    ModelStop, Outcome, Response, TurnStop, Usage,
+    AnswerOverrun, AnswerSize, Detail, EventKind, FaultKind, Hook, Message, MessageId, MessageStop,
+    ModelDelta, ModelFault, ModelStop, Outcome, Response, TurnStop, Usage,
 };
 use std::mem;
 
@@ -64,7 +64,52 @@ impl Loop {
             .message_id
             .get_or_insert_with(|| self.mint.open_message())
             .clone();
+        let size = draft.size();
         self.mint.emit(EventKind::Delta { message_id, delta });
+        if let Err(overrun) = self.within_limits(size) {
+            self.overrun(overrun);
+        }
+    }
+
+    fn within_limits(&self, size: AnswerSize) -> Result<(), AnswerOverrun> {
+        if faulty!(self, IgnoreAnswerLimit) {
+            return Ok(());
+        }
+        size.check(&self.spec.limits.answer)
+    }
+
+    /// The streaming answer exceeds a bound: it is stopped, and what came of it is kept (UP-1).
+    fn overrun(&mut self, overrun: AnswerOverrun) {
+        let Some(draft) = self.take_draft() else {
+            return;
+        };
+        self.give(Effect::StopModel);
+        self.end_overrun(draft, overrun.to_string());
+    }
+
+    /// No call of it is run, for none is known to be whole.
+    fn end_overrun(&mut self, draft: Draft, text: String) {
+        let kept = match faulty!(self, DropCutAnswer) {
+            true => draft.without_content(),
+            false => draft,
+        };
+        self.settle_draft(kept, MessageStop::Length, None);
+        self.close_turn(None, Vec::new(), Next::Overrun(text));
+    }
+
+    /// Say that the model is silent. This changes nothing.
+    pub(super) fn silent(&mut self, silent_ms: u64, is_connected: bool) {
+        match &self.stage {
+            Stage::Modelling(_) => self.mint.emit(EventKind::ModelSilent {
+                silent_ms,
+                is_connected,
+            }),
+            Stage::Asking(_)
+            | Stage::Compacting(_)
+            | Stage::Calling(_)
+            | Stage::Committing(_)
+            | Stage::Over => {}
+        }
     }
 
     /// Say that an attempt failed; nothing of it was shown (R9).
@@ -94,12 +139,20 @@ impl Loop {
         let Some(draft) = self.take_draft() else {
             return;
         };
+        let overrun = self.within_limits(AnswerSize::of(&response)).err();
+        if overrun.is_some() && !faulty!(self, RunCutCalls) {
+            // Settling drops the calls: they will have no results.
+            response.stop = ModelStop::Length;
+        }
         if !faulty!(self, KeepBrokenCalls) {
             response = response.settled();
         }
         let usage = response.usage;
         let next = match response.stop {
-            ModelStop::Length => Next::End(Outcome::Stopped(TurnStop::Incomplete), None),
+            ModelStop::Length => match overrun {
+                Some(overrun) => Next::Overrun(overrun.to_string()),
+                None => Next::End(Outcome::Stopped(TurnStop::Incomplete), None),
+            },
             ModelStop::Refusal => {
                 let outcome = Outcome::Stopped(TurnStop::ProviderError);
                 Next::End(outcome, Some(Detail::Refusal))
@@ -154,6 +207,9 @@ impl Loop {
         if fault.kind == FaultKind::ContextOverflow && draft.message_id.is_none() {
             return self.overflowed(fault);
         }
+        if fault.kind == FaultKind::AnswerLimit {
+            return self.end_overrun(draft, fault.message);
+        }
         self.draft_failed(draft, fault);
     }
 
@@ -176,7 +232,8 @@ impl Loop {
             | FaultKind::Auth
             | FaultKind::ContextOverflow
             | FaultKind::BadRequest
-            | FaultKind::Timeout) => {
+            | FaultKind::Timeout
+            | FaultKind::AnswerLimit) => {
                 let detail = Detail::Provider { kind, message };
                 (TurnStop::ProviderError, detail)
             }

@@ -72,7 +72,8 @@ impl Oracle {
                 TurnStop::ProviderError => matches!(last, Some(Error | GuardRail)) && by_itself,
                 TurnStop::MaxTurns => match self.limit {
                     Limit::Far => false,
-                    Limit::Told => matches!(last, None | Some(Aborted | ToolUse | Stop)),
+                    // `Length` for an answer beyond its bounds.
+                    Limit::Told => matches!(last, None | Some(Aborted | ToolUse | Stop | Length)),
                     Limit::Replied => true,
                 },
                 TurnStop::ToolFailure

@@ -166,8 +166,9 @@ impl Oracle {
             format!("LOOP-82: an event of {:?}", event.loop_id)
         })?;
         let issue = matches!(event.kind, EventKind::Issue { .. });
+        let silence = matches!(event.kind, EventKind::ModelSilent { .. });
         match std::mem::replace(&mut self.place, Place::After) {
-            Place::Turn(turn) if issue && event.turn_index == Some(self.turns - 1) => {
+            Place::Turn(turn) if (issue || silence) && event.turn_index == Some(self.turns - 1) => {
                 self.place = Place::Turn(turn);
             }
             place @ (Place::Between | Place::Notice(_) | Place::Compacting)

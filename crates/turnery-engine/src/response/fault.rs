@@ -43,6 +43,8 @@ pub enum FaultKind {
     BadRequest,
     /// The provider fell silent.
     Timeout,
+    /// The answer exceeds a bound on its size ([`AnswerLimits`](crate::AnswerLimits)).
+    AnswerLimit,
 }
 
 impl FaultKind {
@@ -56,7 +58,7 @@ impl FaultKind {
             | Self::RateLimit
             | Self::Overloaded
             | Self::Timeout => true,
-            Self::Auth | Self::ContextOverflow | Self::BadRequest => false,
+            Self::Auth | Self::ContextOverflow | Self::BadRequest | Self::AnswerLimit => false,
         }
     }
 }

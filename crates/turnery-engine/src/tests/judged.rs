@@ -168,6 +168,7 @@ fn is_optional(event: &Event) -> bool {
         | EventKind::ChildUsageReported { .. }
         | EventKind::PlanUpdated { .. }
         | EventKind::ModelRetried { .. }
+        | EventKind::ModelSilent { .. }
         | EventKind::Issue { .. } => true,
         // A refused steering is as if it had never been said; a refused prompt is not.
         EventKind::InputRejected { ref reason } => reason == "rude" && event.seq > 3,

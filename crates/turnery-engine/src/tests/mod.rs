@@ -1,5 +1,6 @@
 //! Tests of the engine: a loop is fed inputs, and what it said is read as lines.
 
+mod answer_limits;
 mod cancels;
 mod children;
 mod compacting;
@@ -14,12 +15,14 @@ mod judged;
 mod kinds;
 mod last_reply;
 mod laws;
+mod many_calls;
 mod parallel;
 mod play;
 mod recording;
 mod script;
 mod sentences;
 mod shapes;
+mod silence;
 mod steering;
 mod told;
 mod turns;

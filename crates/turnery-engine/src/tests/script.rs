@@ -183,6 +183,7 @@ fn word(kind: &EventKind) -> String {
             format!("compacted {} to {}", block.is_some(), after.messages)
         }
         EventKind::ModelRetried { attempt, .. } => format!("attempt {attempt} failed"),
+        EventKind::ModelSilent { silent_ms, .. } => format!("silent for {silent_ms}"),
         EventKind::Issue { text } => format!("issue {text}"),
         EventKind::ToolProgress { call_id, text } => format!("{call_id} says {text}"),
         EventKind::ChildUsageReported { call_id, child } => {

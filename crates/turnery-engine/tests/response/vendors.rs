@@ -234,6 +234,13 @@ fn usage_that_nobody_reports_is_unknown_and_nonsense_does_not_break_it() {
     assert_eq!(built(json!({"content": "x", "usage": "many"})).usage, None);
     let odd = json!({"content": "x", "usage": {"prompt_tokens": 3, "completion_tokens": -1,
                      "prompt_tokens_details": {"cached_tokens": 9}}});
-    let usage = built(odd).usage.expect("usage");
-    assert_eq!((usage.input, usage.cache_read, usage.output), (0, 3, 0));
+    assert_eq!(
+        built(odd).usage,
+        None,
+        "a negative count is unknown, not zero"
+    );
+    let written = json!({"content": "x", "usage": {"prompt_tokens": 3.0, "completion_tokens": "4",
+                         "prompt_tokens_details": null}});
+    let usage = built(written).usage.expect("usage");
+    assert_eq!((usage.input, usage.output), (3, 4));
 }

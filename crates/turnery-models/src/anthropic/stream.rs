@@ -5,10 +5,14 @@ use crate::{
     fault::Said,
     remote::{self, Broken, Step},
     text::Text,
+    tokens::{Tokens, Unreadable},
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use turnery_engine::{ModelDelta, ModelStop, Response, Usage};
+use turnery_engine::{AnswerSize, ModelDelta, ModelStop, Response, Usage};
+
+/// How much more memory a JSON value may take than its text.
+const VALUE: usize = 8;
 
 /// Any event: one flat shape, borrowed, so that a fragment is read without a detour.
 #[derive(Deserialize)]
@@ -23,8 +27,8 @@ struct Event<'a> {
     content_block: Option<&'a RawValue>,
     #[serde(default, borrow)]
     message: Option<Start<'a>>,
-    #[serde(default)]
-    usage: Option<WireUsage>,
+    #[serde(default, borrow)]
+    usage: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -45,8 +49,8 @@ struct Delta<'a> {
 struct Start<'a> {
     #[serde(default, borrow)]
     model: Option<Text<'a>>,
-    #[serde(default)]
-    usage: Option<WireUsage>,
+    #[serde(default, borrow)]
+    usage: Option<&'a RawValue>,
 }
 
 /// How a content block begins.
@@ -71,10 +75,64 @@ struct Block<'a> {
 /// Later counts replace earlier ones: they are running totals.
 #[derive(Default, Deserialize)]
 struct WireUsage {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
+    input_tokens: Option<Tokens>,
+    output_tokens: Option<Tokens>,
+    cache_read_input_tokens: Option<Tokens>,
+    cache_creation_input_tokens: Option<Tokens>,
+}
+
+/// The usage reports so far.
+#[derive(Default)]
+enum Reports {
+    #[default]
+    None,
+    Known(WireUsage),
+    /// One of them is no usage report.
+    Unreadable,
+}
+
+impl Reports {
+    fn add(&mut self, raw: &RawValue) {
+        let report = match serde_json::from_str::<Option<WireUsage>>(raw.get()) {
+            Ok(Some(report)) => report,
+            Ok(None) => return,
+            Err(_) => return *self = Self::Unreadable,
+        };
+        *self = match std::mem::take(self) {
+            Self::None => Self::Known(report),
+            Self::Known(before) => Self::Known(WireUsage {
+                input_tokens: report.input_tokens.or(before.input_tokens),
+                output_tokens: report.output_tokens.or(before.output_tokens),
+                cache_read_input_tokens: report
+                    .cache_read_input_tokens
+                    .or(before.cache_read_input_tokens),
+                cache_creation_input_tokens: report
+                    .cache_creation_input_tokens
+                    .or(before.cache_creation_input_tokens),
+            }),
+            Self::Unreadable => Self::Unreadable,
+        };
+    }
+
+    /// The usage; `None` when there was no report or not all of it can be read.
+    fn usage(&self) -> Option<Usage> {
+        match self {
+            Self::None | Self::Unreadable => None,
+            Self::Known(report) => report.usage().ok(),
+        }
+    }
+}
+
+impl WireUsage {
+    fn usage(&self) -> Result<Usage, Unreadable> {
+        Ok(Usage {
+            input: Tokens::or_zero(self.input_tokens)?,
+            output: Tokens::or_zero(self.output_tokens)?,
+            reasoning: 0,
+            cache_read: Tokens::or_zero(self.cache_read_input_tokens)?,
+            cache_write: Tokens::or_zero(self.cache_creation_input_tokens)?,
+        })
+    }
 }
 
 /// The block that is growing.
@@ -100,7 +158,7 @@ pub(crate) struct Reader {
     ids: CallIds,
     parts: Parts,
     open: Option<(u32, Open)>,
-    usage: Option<Usage>,
+    usage: Reports,
     raw_stop: Option<String>,
     is_over: bool,
 }
@@ -113,19 +171,10 @@ impl Reader {
             ids,
             parts: Parts::default(),
             open: None,
-            usage: None,
+            usage: Reports::None,
             raw_stop: None,
             is_over: false,
         }
-    }
-
-    fn count(&mut self, wire: &WireUsage) {
-        let usage = self.usage.get_or_insert_default();
-        let set = |to: &mut u64, from: Option<u64>| *to = from.unwrap_or(*to);
-        set(&mut usage.input, wire.input_tokens);
-        set(&mut usage.output, wire.output_tokens);
-        set(&mut usage.cache_read, wire.cache_read_input_tokens);
-        set(&mut usage.cache_write, wire.cache_creation_input_tokens);
     }
 
     fn start(
@@ -160,10 +209,12 @@ impl Reader {
                     args: String::new(),
                 });
                 let input = block.input.map(|input| input.get().to_owned());
+                self.parts.count(input.as_ref().map_or(0, String::len));
                 Open::Call { at, input }
             }
             _ => {
                 let value: Value = serde_json::from_str(raw.get())?;
+                self.parts.count(raw.get().len().saturating_mul(VALUE));
                 let at = self.parts.open(Part::Opaque(value));
                 Open::Opaque {
                     at,
@@ -199,7 +250,9 @@ impl Reader {
                     .args(at, delta.partial_json.as_deref().unwrap_or(""), out);
             }
             Open::Opaque { input, .. } => {
-                input.push_str(delta.partial_json.as_deref().unwrap_or(""));
+                let fragment = delta.partial_json.as_deref().unwrap_or("");
+                self.parts.count(fragment.len().saturating_mul(VALUE));
+                input.push_str(fragment);
             }
         }
         Ok(())
@@ -212,6 +265,7 @@ impl Reader {
         }
         if let Some(Part::Thinking { signature, .. }) = self.parts.last() {
             signature.get_or_insert_default().push_str(piece);
+            self.parts.count(piece.len());
         }
     }
 
@@ -244,6 +298,10 @@ impl Reader {
 }
 
 impl remote::Reader for Reader {
+    fn size(&self) -> AnswerSize {
+        self.parts.size()
+    }
+
     fn on(&mut self, data: &str, out: &mut Vec<ModelDelta>) -> Result<Step, Broken> {
         let event: Event<'_> = serde_json::from_str(data)?;
         match &*event.kind {
@@ -264,7 +322,7 @@ impl remote::Reader for Reader {
                         self.model = model.into_owned();
                     }
                     if let Some(usage) = start.usage {
-                        self.count(&usage);
+                        self.usage.add(usage);
                     }
                 }
             }
@@ -273,7 +331,7 @@ impl remote::Reader for Reader {
                     self.raw_stop = Some(reason.into_owned());
                 }
                 if let Some(usage) = event.usage {
-                    self.count(&usage);
+                    self.usage.add(usage);
                 }
             }
             "message_stop" => {
@@ -306,7 +364,7 @@ impl remote::Reader for Reader {
             content: self.parts.settle(&self.provider),
             stop,
             raw_stop: Some(raw_stop),
-            usage: self.usage,
+            usage: self.usage.usage(),
             model: self.model,
             provider: self.provider,
             tool_results: Vec::new(),

@@ -1,6 +1,9 @@
 //! One chunk of a Chat Completions stream, borrowed, in all the shapes that servers give it.
 
-use crate::text::Text;
+use crate::{
+    text::Text,
+    tokens::{Tokens, Unreadable},
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use turnery_engine::Usage;
@@ -11,8 +14,8 @@ pub(super) struct Chunk<'a> {
     pub(super) model: Option<Text<'a>>,
     #[serde(default, borrow)]
     pub(super) choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
-    pub(super) usage: Option<WireUsage>,
+    #[serde(default, borrow)]
+    pub(super) usage: Option<&'a RawValue>,
     #[serde(default, borrow)]
     pub(super) error: Option<&'a RawValue>,
 }
@@ -81,51 +84,52 @@ pub(super) struct TextPart<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct WireUsage {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    total_tokens: Option<u64>,
+    prompt_tokens: Option<Tokens>,
+    completion_tokens: Option<Tokens>,
+    total_tokens: Option<Tokens>,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
     /// DeepSeek.
-    prompt_cache_hit_tokens: Option<u64>,
+    prompt_cache_hit_tokens: Option<Tokens>,
 }
 
 #[derive(Default, Deserialize)]
 struct PromptDetails {
-    cached_tokens: Option<u64>,
+    cached_tokens: Option<Tokens>,
     /// OpenRouter.
-    cache_write_tokens: Option<u64>,
+    cache_write_tokens: Option<Tokens>,
 }
 
 #[derive(Deserialize)]
 struct CompletionDetails {
-    reasoning_tokens: Option<u64>,
+    reasoning_tokens: Option<Tokens>,
 }
 
 impl WireUsage {
+    /// The usage of a report; `None` when it says nothing or not all of it can be read.
+    pub(super) fn read(raw: &RawValue) -> Option<Usage> {
+        let report: Self = serde_json::from_str(raw.get()).ok()?;
+        if report.prompt_tokens.is_none() && report.completion_tokens.is_none() {
+            return None;
+        }
+        report.usage().ok()
+    }
+
     /// In our buckets: what came from the cache is not input, and reasoning is part of the output.
-    pub(super) fn usage(&self) -> Usage {
-        let prompt = self.prompt_tokens.unwrap_or(0);
+    fn usage(&self) -> Result<Usage, Unreadable> {
+        let prompt = Tokens::or_zero(self.prompt_tokens)?;
         let details = self.prompt_tokens_details.as_ref();
-        let cache_read = details
-            .and_then(|details| details.cached_tokens)
-            .or(self.prompt_cache_hit_tokens)
-            .unwrap_or(0)
-            .min(prompt);
-        let cache_write = details
-            .and_then(|details| details.cache_write_tokens)
-            .unwrap_or(0)
-            .min(prompt - cache_read);
-        let completion = self.completion_tokens.unwrap_or(0);
-        let reasoning = self
-            .completion_tokens_details
-            .as_ref()
-            .and_then(|details| details.reasoning_tokens)
-            .unwrap_or(0);
+        let cached = details.and_then(|details| details.cached_tokens);
+        let cache_read = Tokens::or_zero(cached.or(self.prompt_cache_hit_tokens))?.min(prompt);
+        let written = details.and_then(|details| details.cache_write_tokens);
+        let cache_write = Tokens::or_zero(written)?.min(prompt - cache_read);
+        let completion = Tokens::or_zero(self.completion_tokens)?;
+        let reasoning = self.completion_tokens_details.as_ref();
+        let reasoning = Tokens::or_zero(reasoning.and_then(|details| details.reasoning_tokens))?;
         // Some count reasoning beside the completion; their own total tells.
         let beside = prompt.saturating_add(completion).saturating_add(reasoning);
-        let is_beside = reasoning > completion || self.total_tokens == Some(beside);
-        Usage {
+        let is_beside = reasoning > completion || self.total_tokens == Some(Tokens::Known(beside));
+        Ok(Usage {
             input: prompt - cache_read - cache_write,
             output: if is_beside {
                 completion.saturating_add(reasoning)
@@ -135,6 +139,6 @@ impl WireUsage {
             reasoning,
             cache_read,
             cache_write,
-        }
+        })
     }
 }

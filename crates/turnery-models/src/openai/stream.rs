@@ -2,7 +2,7 @@
 
 use super::{
     calls::Calls,
-    chunk::{CallDelta, Chunk, Delta, Part},
+    chunk::{CallDelta, Chunk, Delta, Part, WireUsage},
 };
 use crate::{
     answer::{CallIds, Parts},
@@ -11,7 +11,7 @@ use crate::{
     text::Text,
 };
 use serde_json::value::RawValue;
-use turnery_engine::{ModelDelta, ModelStop, Response, Usage};
+use turnery_engine::{AnswerSize, ModelDelta, ModelStop, Response, Usage};
 
 /// Reads one answer.
 pub(crate) struct Reader {
@@ -88,6 +88,10 @@ impl Reader {
 }
 
 impl remote::Reader for Reader {
+    fn size(&self) -> AnswerSize {
+        self.parts.size()
+    }
+
     fn on(&mut self, data: &str, out: &mut Vec<ModelDelta>) -> Result<Step, Broken> {
         if data.trim() == "[DONE]" {
             self.is_done = true;
@@ -103,7 +107,7 @@ impl remote::Reader for Reader {
             self.model = model.into_owned();
         }
         if let Some(usage) = chunk.usage {
-            self.usage = Some(usage.usage());
+            self.usage = WireUsage::read(usage);
         }
         // One answer was asked for: the first choice is the only one.
         if let Some(choice) = chunk.choices.into_iter().flatten().next() {

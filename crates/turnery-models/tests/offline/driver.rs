@@ -142,6 +142,7 @@ fn call(
         tools: Arc::clone(specs),
         thinking: Thinking::Default,
         temperature: None,
+        answer: turnery_engine::AnswerLimits::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

@@ -13,7 +13,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::Notify,
 };
-use turnery_engine::{LlmMessage, Message, MessageId, ModelDelta, ModelFault, Response, ToolSpec};
+use turnery_engine::{
+    AnswerLimits, LlmMessage, Message, MessageId, ModelDelta, ModelFault, Response, ToolSpec,
+};
 use turnery_models::{
     Api, CallLimits, Catalogue, DeltaSender, Model, ModelName, ModelRequest, ProviderConfig,
     RetryPolicy, Thinking, Told,
@@ -149,6 +151,18 @@ impl Server {
     }
 
     pub(crate) fn model_with(&self, api: Api, model: &str, retries: u32) -> Arc<dyn Model> {
+        // So long that only a hang meets it.
+        self.model_within(api, model, retries, Duration::from_secs(120))
+    }
+
+    /// A model of this server that is given up after `idle` without a byte.
+    pub(crate) fn model_within(
+        &self,
+        api: Api,
+        model: &str,
+        retries: u32,
+        idle: Duration,
+    ) -> Arc<dyn Model> {
         let path = match api {
             Api::Anthropic => "",
             Api::OpenAi => "/v1",
@@ -162,7 +176,7 @@ impl Server {
             models: Vec::new(),
         };
         let limits = CallLimits {
-            idle: Duration::from_millis(300),
+            idle,
             retry: RetryPolicy {
                 retries,
                 initial: Duration::from_millis(1),
@@ -194,7 +208,7 @@ pub(crate) async fn call(
         .into_iter()
         .filter_map(|told| match told {
             Told::Delta(delta) => Some(delta),
-            Told::Retry(_) => None,
+            Told::Retry(_) | Told::Silent(_) => None,
         })
         .collect();
     (response, deltas)
@@ -292,6 +306,7 @@ pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
         }]),
         thinking: Thinking::Default,
         temperature: None,
+        answer: AnswerLimits::default(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{HookEntry, McpEntry};
 use std::{num::NonZeroUsize, time::Duration};
-use turnery_engine::{CompactionSettings, Limits};
-use turnery_models::{ModelName, Thinking};
+use turnery_engine::{AnswerLimits, CompactionSettings, Limits};
+use turnery_models::{CallLimits, ModelName, Thinking};
 use turnery_tools::{Mode, Rule};
 
 /// What one source asks for. `None` and empty lists leave it to the others.
@@ -27,6 +27,14 @@ pub(crate) struct Choice {
     pub(crate) seconds: Option<u64>,
     /// At most so much money for a prompt. Unit: millionths.
     pub(crate) cost: Option<u64>,
+    /// At most so many bytes of one answer.
+    pub(crate) answer_bytes: Option<u64>,
+    /// At most so many calls in one answer.
+    pub(crate) answer_calls: Option<u64>,
+    /// At most so many seconds without a byte from the model. Not in a project.
+    pub(crate) idle_seconds: Option<u64>,
+    /// At most so many seconds without content from the model. Not in a project.
+    pub(crate) content_seconds: Option<u64>,
     /// Summarise older messages once the context is this full. Unit: percent; 0 never does.
     pub(crate) compact_at: Option<u8>,
     /// What a summary leaves as it is, and how long it may be. Not in a project.
@@ -55,6 +63,10 @@ impl Choice {
             tokens: self.tokens.or(below.tokens),
             seconds: self.seconds.or(below.seconds),
             cost: self.cost.or(below.cost),
+            answer_bytes: self.answer_bytes.or(below.answer_bytes),
+            answer_calls: self.answer_calls.or(below.answer_calls),
+            idle_seconds: self.idle_seconds.or(below.idle_seconds),
+            content_seconds: self.content_seconds.or(below.content_seconds),
             compact_at: self.compact_at.or(below.compact_at),
             compaction: self.compaction.or(below.compaction),
             forced_reply: self.forced_reply.or(below.forced_reply),
@@ -73,6 +85,25 @@ impl Choice {
             tokens: self.tokens.unwrap_or(usual.tokens),
             duration: self.seconds.map_or(usual.duration, Duration::from_secs),
             cost: self.cost.or(usual.cost),
+            answer: AnswerLimits {
+                bytes: self.answer_bytes.unwrap_or(usual.answer.bytes),
+                calls: self.answer_calls.unwrap_or(usual.answer.calls),
+            },
+        }
+    }
+
+    /// How long a silent model is waited for, with the usual times where nothing was chosen.
+    #[must_use]
+    pub(crate) fn call_limits(&self) -> CallLimits {
+        let usual = CallLimits::default();
+        let idle = self.idle_seconds.map(Duration::from_secs);
+        CallLimits {
+            idle: idle.unwrap_or(usual.idle),
+            idle_local: idle.unwrap_or(usual.idle_local),
+            content: self
+                .content_seconds
+                .map_or(usual.content, Duration::from_secs),
+            ..usual
         }
     }
 }

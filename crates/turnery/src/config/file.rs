@@ -105,6 +105,10 @@ impl ConfigFile {
                 });
                 choice.tokens = limits.get("tokens", number);
                 choice.seconds = limits.get("seconds", number);
+                choice.answer_bytes = limits.get("answer_bytes", number);
+                choice.answer_calls = limits.get("answer_calls", number);
+                choice.idle_seconds = limits.get("idle_seconds", number);
+                choice.content_seconds = limits.get("content_seconds", number);
                 choice.cost = limits.get("cost", |value| match money(value)? {
                     0 => Err("must be above 0".to_owned()),
                     cost => Ok(cost),
@@ -248,6 +252,10 @@ mod tests {
                 tokens: Some(2_000_000),
                 seconds: Some(1800),
                 cost: Some(2_500_000),
+                answer_bytes: Some(4_000_000),
+                answer_calls: Some(200),
+                idle_seconds: Some(240),
+                content_seconds: Some(900),
                 compact_at: Some(80),
                 compaction: Some(CompactionSettings {
                     first_turns: 1,
@@ -359,7 +367,7 @@ key_evn = \"X\"
 config.toml:1: modle is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)
 config.toml:2: mode: \"atuo\" is no mode; write \"auto\" (or ask, edit, plan)
 config.toml:5: allow: expected a text in quotes, found integer
-config.toml:9: limits.turn is no key of this table; write \"turns\" (or tokens, seconds, cost)
+config.toml:9: limits.turn is no key of this table; write \"turns\" (or tokens, seconds, answer_bytes, answer_calls, idle_seconds, content_seconds, cost)
 config.toml:10: limits.tokens: -1 is no whole number from 1 on
 config.toml:11: limits.seconds: expected a whole number, found string
 config.toml:14: providers.desk.api: \"opnai\" is no API; write \"openai\" (or anthropic)

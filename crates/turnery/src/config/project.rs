@@ -55,6 +55,16 @@ pub(crate) fn narrow(user: Choice, path: &Path, project: ConfigFile) -> (Choice,
                 .to_owned(),
         );
     }
+    for (name, is_set) in [
+        ("idle_seconds", asked.idle_seconds.is_some()),
+        ("content_seconds", asked.content_seconds.is_some()),
+    ] {
+        if is_set {
+            refused.push(format!(
+                "the project's limits.{name} is ignored, since how long to wait for a model depends on your providers: set it in your own configuration"
+            ));
+        }
+    }
     let model = match asked.model {
         Some(name) if name.provider == "scripted" => {
             refused.push(
@@ -77,6 +87,10 @@ pub(crate) fn narrow(user: Choice, path: &Path, project: ConfigFile) -> (Choice,
         tokens: lower(user.tokens, asked.tokens, usual.tokens),
         seconds: lower(user.seconds, asked.seconds, usual.duration.as_secs()),
         cost: lower(user.cost, asked.cost, u64::MAX),
+        answer_bytes: lower(user.answer_bytes, asked.answer_bytes, usual.answer.bytes),
+        answer_calls: lower(user.answer_calls, asked.answer_calls, usual.answer.calls),
+        idle_seconds: user.idle_seconds,
+        content_seconds: user.content_seconds,
         compact_at: user.compact_at,
         compaction: user.compaction,
         forced_reply: asked.forced_reply.or(user.forced_reply),

@@ -173,6 +173,20 @@ struct Limits {
     /// Seconds; 600 unless set.
     #[schemars(range(min = 1))]
     seconds: u64,
+    /// Bytes of one answer: text, reasoning and arguments of calls; 16777216 unless set.
+    #[schemars(range(min = 1))]
+    answer_bytes: u64,
+    /// Calls in one answer; 1000 unless set.
+    #[schemars(range(min = 1))]
+    answer_calls: u64,
+    /// Seconds without a byte from the model, pings included; 300 unless set, 600 for a server that
+    /// needs no key. Not in a project.
+    #[schemars(range(min = 1))]
+    idle_seconds: u64,
+    /// Seconds without content from the model, however many pings it sends; 480 unless set, and never
+    /// less than the seconds without a byte. Not in a project.
+    #[schemars(range(min = 1))]
+    content_seconds: u64,
     /// Money, for models whose price is in `models`. Never unless set.
     #[schemars(range(min = 0))]
     cost: f64,
@@ -299,6 +313,10 @@ mod tests {
             "mode = \"atuo\"",
             "[limits]\nturns = 0",
             "[limits]\nturn = 3",
+            "[limits]\nanswer_bytes = 0",
+            "[limits]\nanswer_calls = 0",
+            "[limits]\nidle_seconds = 0",
+            "[limits]\ncontent_seconds = -1",
             "compact_at = 101",
             "parallel_tools = 0",
             "compaction = 5",

@@ -141,6 +141,7 @@ mod tests {
             ("9a", Stopped(S::MaxTurns), limit(LimitKind::Duration), TURNS, 4, Some("Max reached (3/3)")),
             ("9a", Stopped(S::MaxTurns), limit(LimitKind::Cost), TURNS, 4, Some("Max reached (3/3)")),
             ("9b", Stopped(S::MaxTurns), limit(LimitKind::Tokens), TOKENS, 4, Some("Max reached (3/3)")),
+            ("9c", Stopped(S::MaxTurns), limit(LimitKind::Answer), TOKENS, 4, Some("Max reached (3/3)")),
             ("10", Stopped(S::ToolFailure), broke(), None, 1, Some("it broke")),
             ("11, 12", Stopped(S::PluginAbort), rejected(), REFUSAL, 3, Some("not that")),
             ("11, 12", Stopped(S::PluginAbort), None, REFUSAL, 3, Some("the prompt ended early (plugin abort)")),

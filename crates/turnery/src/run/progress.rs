@@ -107,6 +107,10 @@ impl Progress {
                 let text = format!("• Call the model again in {wait}: {why}");
                 writeln!(err, "{}", self.paint.dim(&text))
             }
+            EventKind::ModelSilent { silent_ms, .. } => {
+                let text = format!("• The model has sent nothing for {} s", silent_ms / 1000);
+                writeln!(err, "{}", self.paint.dim(&text))
+            }
             EventKind::CompactionStarted { before } => {
                 let text = format!(
                     "• Summarise older messages ({} with about {} tokens)",
@@ -241,6 +245,10 @@ mod tests {
                 },
                 wait_ms: 2_340,
             },
+            EventKind::ModelSilent {
+                silent_ms: 30_900,
+                is_connected: true,
+            },
             EventKind::ToolProgress {
                 call_id: "a".into(),
                 text: "3 of 7 crates".to_owned(),
@@ -255,7 +263,8 @@ mod tests {
             String::from_utf8(err).unwrap(),
             "• Summarise older messages (40 with about 180000 tokens)\n\
              ✗ no summary: the model was cut off\n\
-             • Call the model again in 2.3 s: 529\u{fffd}[2J overloaded\n  \
+             • Call the model again in 2.3 s: 529\u{fffd}[2J overloaded\n\
+             • The model has sent nothing for 30 s\n  \
              3 of 7 crates\n\
              ! A hook failed.\n"
         );

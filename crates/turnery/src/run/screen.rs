@@ -178,6 +178,7 @@ impl Seen {
             | EventKind::CompactionStarted { .. }
             | EventKind::CompactionEnded { .. }
             | EventKind::ModelRetried { .. }
+            | EventKind::ModelSilent { .. }
             | EventKind::Issue { .. }
             | EventKind::ToolProgress { .. }
             | EventKind::ChildUsageReported { .. }

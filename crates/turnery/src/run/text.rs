@@ -90,6 +90,7 @@ impl Text {
             | EventKind::CompactionStarted { .. }
             | EventKind::CompactionEnded { .. }
             | EventKind::ModelRetried { .. }
+            | EventKind::ModelSilent { .. }
             | EventKind::Issue { .. }
             | EventKind::ToolProgress { .. }
             | EventKind::ChildUsageReported { .. }

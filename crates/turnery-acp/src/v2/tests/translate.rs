@@ -129,6 +129,10 @@ fn news_are_updates_of_their_own() {
                 },
                 wait_ms: 1500,
             },
+            EventKind::ModelSilent {
+                silent_ms: 30_000,
+                is_connected: false,
+            },
             EventKind::CompactionStarted { before: size },
             EventKind::CompactionEnded {
                 block: None,
@@ -157,6 +161,11 @@ fn news_are_updates_of_their_own() {
                 "info",
                 "The model is called again",
                 "Attempt 1: too busy. The next one is in 1.5 s."
+            ),
+            notice(
+                "info",
+                "The model is silent",
+                "The model has sent nothing for 30 s. Cancel the prompt if you do not want to wait."
             ),
             json!({"sessionUpdate": "compaction_update", "compactionId": "s1.offline.0.0",
                 "status": "in_progress"}),

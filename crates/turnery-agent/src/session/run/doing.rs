@@ -217,6 +217,7 @@ impl Run<'_> {
             },
             thinking: task.settings.thinking,
             temperature: task.settings.temperature,
+            answer: self.machine.spec().limits.answer,
         };
         RunningModel::call(Arc::clone(model), request, trace)
     }

@@ -1,5 +1,6 @@
 //! Judge: the invariants that must hold whatever the world does. Each complaint names its own.
 
+use super::moves::FRAGMENT;
 use super::world::{CallState, Fate, World};
 use crate::{
     CallId, ContinuationKind, Detail, Effect, Event, EventKind, Finish, Hook, Input, LimitKind,
@@ -72,7 +73,8 @@ impl Judge {
                 world.deltas = 0;
             }
             Effect::StopModel => {
-                self.cut = true;
+                // Else it is stopped because of its own answer.
+                self.cut |= halted;
                 let was = world.model.take();
                 ensure(was.is_some(), || {
                     "only a running model is stopped".to_owned()
@@ -111,6 +113,9 @@ impl Judge {
                 let before = world.calls.get(call.call_id.as_str());
                 ensure(before.is_none(), || format!("gated twice: {call:?}"))?;
                 let steered = world.words.get("steer") == Some(&Fate::Waiting);
+                ensure(!world.overrun, || {
+                    format!("UP-1: an answer beyond its bounds runs {call:?}")
+                })?;
                 ensure(!steered, || format!("UP-5: {call:?} begins though steered"))?;
                 world.set(call.call_id.as_str(), CallState::Gated);
             }
@@ -169,7 +174,13 @@ impl Judge {
                     })?;
                     world.fate(&text, Fate::Heard);
                 }
-                Message::Assistant { stop, .. } => self.last_stop = Some(*stop),
+                Message::Assistant { stop, .. } => {
+                    self.last_stop = Some(*stop);
+                    let shown = FRAGMENT.repeat(usize::from(world.deltas));
+                    ensure(!world.is_cut || message.message.text() == shown, || {
+                        format!("UP-1: what came so far is kept: {message:?} of {shown}")
+                    })?;
+                }
                 Message::System { .. } | Message::ToolResult { .. } => {}
             }
             self.messages.push(Arc::clone(message));
@@ -209,6 +220,16 @@ impl Judge {
         })?;
         ensure(world.time_up || !by_time, || {
             "UP-1: time was not up".to_owned()
+        })?;
+        let by_size = matches!(
+            detail,
+            Some(Detail::Limit {
+                kind: LimitKind::Answer,
+                ..
+            })
+        );
+        ensure(by_size == world.overrun || world.cancelled, || {
+            format!("UP-1: an answer beyond its bounds ends as {detail:?}")
         })?;
         self.told_of_error(world, outcome)?;
         decided(world, outcome)?;

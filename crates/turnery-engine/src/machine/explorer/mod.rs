@@ -65,6 +65,7 @@ impl Node {
             | Input::Planned { .. }
             | Input::ChildSpent { .. }
             | Input::Delta(_)
+            | Input::Silent { .. }
                 if silent =>
             {
                 Err(format!("what is said is shown: {input:?}"))
@@ -246,9 +247,15 @@ fn every_interleaving_of_compactions_keeps_every_invariant() {
     try_all(Scene::Pass, 10);
 }
 
+// proves: UP-1, D-16
+#[test]
+fn every_interleaving_of_long_answers_keeps_every_invariant() {
+    try_all(Scene::Long, 100);
+}
+
 #[test]
 fn every_seeded_bug_is_found() {
-    use Scene::{Beside, Calls, Pass, People, Room};
+    use Scene::{Beside, Calls, Long, Pass, People, Room};
     let bugs = [
         (Fault::AcceptLateWords, Calls, "R5"),
         (Fault::CancelReportsEndTurn, Calls, "ACP-52"),
@@ -259,6 +266,7 @@ fn every_seeded_bug_is_found() {
         ),
         (Fault::CommitTwice, Calls, "at most one Commit"),
         (Fault::DropChildUsage, Beside, "what is said is shown"),
+        (Fault::DropCutAnswer, Long, "UP-1: what came so far is kept"),
         (Fault::DropResultOnDeny, Calls, "R2"),
         (Fault::EventAfterLoopEnd, Calls, "R5"),
         (Fault::ForgetAbort, Calls, "nothing runs in the end"),
@@ -288,6 +296,11 @@ fn every_seeded_bug_is_found() {
         ),
         (Fault::HearFollowUpsEarly, People, "UP-6"),
         (
+            Fault::IgnoreAnswerLimit,
+            Long,
+            "UP-1: an answer beyond its bounds",
+        ),
+        (
             Fault::IgnoreGraceOver,
             Calls,
             "a loop can always be cancelled",
@@ -301,6 +314,11 @@ fn every_seeded_bug_is_found() {
         (Fault::RunAfterCancel, Calls, "nothing starts once halted"),
         (Fault::RunAllBeside, Beside, "C-6"),
         (Fault::RunBeforeVerdict, Calls, "ACP-32"),
+        (
+            Fault::RunCutCalls,
+            Long,
+            "UP-1: an answer beyond its bounds",
+        ),
         (Fault::RunWhenSteered, People, "UP-5"),
         (Fault::SkipWithoutBracket, Calls, "R1"),
         (Fault::TellAsTheyEnd, Beside, "R2"),

@@ -1,5 +1,6 @@
 //! Moves: all that can happen to a loop at this moment, what cannot, and what would be kind.
 
+use super::scene::Scene;
 use super::world::{CallState, World};
 use crate::{
     Announced, CallDetail, CallId, ChildUsage, CompactionBlock, Content, ContextSize, FailureKind,
@@ -27,6 +28,9 @@ pub(super) struct Tool {
     pub(super) control: Option<ToolControl>,
 }
 
+/// What the model says, over and over.
+pub(super) const FRAGMENT: &str = "aaa";
+
 const CALLS: [&str; 5] = ["c0", "c1", "c2", "d1", "d2"];
 
 impl World {
@@ -37,8 +41,11 @@ impl World {
             return moves;
         }
         if let Some(turn) = self.model {
-            if self.deltas < 1 {
+            if self.deltas < self.scene.fragments() {
                 moves.push(delta());
+            }
+            if self.scene == Scene::Long && !self.silent {
+                moves.push(silent());
             }
             moves.extend(self.scene.answers(turn));
             moves.extend(self.scene.faults());
@@ -110,7 +117,7 @@ impl World {
     pub(super) fn misfits(&self) -> Vec<Input> {
         let mut misfits = vec![Input::Steer(Vec::new()), Input::FollowUp(Vec::new())];
         if self.model.is_none() {
-            misfits.extend([delta(), failed(FaultKind::Network)]);
+            misfits.extend([delta(), silent(), failed(FaultKind::Network)]);
             misfits.push(answer(&["c0"], "", ModelStop::ToolUse, None, Vec::new()));
         }
         for id in CALLS.into_iter().chain(["unknown"]) {
@@ -268,8 +275,15 @@ fn call(id: &str) -> Content {
 fn delta() -> Input {
     Input::Delta(ModelDelta::Text {
         block: 0,
-        text: "a".to_owned(),
+        text: FRAGMENT.to_owned(),
     })
+}
+
+fn silent() -> Input {
+    Input::Silent {
+        silent_ms: 30_000,
+        is_connected: true,
+    }
 }
 
 pub(super) fn failed(kind: FaultKind) -> Input {

@@ -3,8 +3,8 @@
 
 use super::moves::{self, Tool};
 use crate::{
-    Announced, Context, ContextSize, ContinuationKind, HookSet, Input, Limits, LoopSpec, ModelStop,
-    ToolControl, tests::fixture,
+    Announced, AnswerLimits, AnswerSize, Context, ContextSize, ContinuationKind, HookSet, Input,
+    Limits, LoopSpec, ModelStop, Response, ToolControl, tests::fixture,
 };
 
 /// What a world may do.
@@ -20,6 +20,8 @@ pub(super) enum Scene {
     Room,
     /// A compaction of its own.
     Pass,
+    /// Answers that exceed their bounds, and a model that is silent.
+    Long,
 }
 
 impl Scene {
@@ -65,6 +67,22 @@ impl Scene {
                     ..none
                 },
                 context: full,
+                ..spec
+            },
+            Self::Long => LoopSpec {
+                limits: Limits {
+                    // One fragment fits, and so does "done"; two fragments do not.
+                    answer: AnswerLimits {
+                        bytes: AnswerSize::BLOCK as u64 + 4,
+                        calls: 1,
+                    },
+                    ..limits
+                },
+                hooks: HookSet {
+                    after_turn: true,
+                    on_error: true,
+                    ..none
+                },
                 ..spec
             },
             Self::Pass => LoopSpec {
@@ -121,7 +139,7 @@ impl Scene {
                 fails: true,
                 ..runs
             },
-            (Self::People | Self::Beside | Self::Room | Self::Pass, _) => runs,
+            (Self::People | Self::Beside | Self::Room | Self::Pass | Self::Long, _) => runs,
         }
     }
 
@@ -154,8 +172,11 @@ impl Scene {
             ],
             (Self::People, 0) => vec![with(&["c0", "c1"])],
             (Self::Beside, 0) => vec![with(&["c0", "c1", "c2"])],
+            (Self::Long, 0) => vec![with(&["c0", "c1"]), with(&["c0"]), prose(cost)],
             (Self::Room, 0) => vec![with(&["c0"]), prose(None)],
-            (Self::People | Self::Beside | Self::Room | Self::Pass, _) => vec![prose(cost)],
+            (Self::People | Self::Beside | Self::Room | Self::Pass | Self::Long, _) => {
+                vec![prose(cost)]
+            }
         }
     }
 
@@ -167,8 +188,29 @@ impl Scene {
                 moves::failed(crate::FaultKind::Network),
                 moves::failed(crate::FaultKind::ContextOverflow),
             ],
+            Self::Long => vec![moves::failed(crate::FaultKind::AnswerLimit)],
             Self::People | Self::Beside | Self::Pass => Vec::new(),
         }
+    }
+
+    /// How many fragments an answer may come in.
+    pub(super) fn fragments(self) -> u8 {
+        match self {
+            Self::Long => 2,
+            Self::Calls | Self::People | Self::Beside | Self::Room | Self::Pass => 1,
+        }
+    }
+
+    /// Whether an answer is beyond the bounds: by its fragments so far, or by its calls.
+    pub(super) fn is_overrun(self, input: &Input, fragments: u8) -> bool {
+        let calls = |response: &Response| response.calls().count();
+        self == Self::Long
+            && match input {
+                Input::Delta(_) => fragments > 1,
+                Input::Answered { response, .. } => calls(response) > 1,
+                Input::ModelFailed(_) => true,
+                _ => false,
+            }
     }
 
     /// How it can end.
@@ -212,6 +254,14 @@ impl Scene {
                 "lost LaneLost",
                 "provider ContextOverflow",
                 "provider Network",
+            ],
+            Self::Long => &[
+                "Stopped(Cancelled)",
+                "finished",
+                "limit Answer",
+                "limit Duration",
+                "lost HeadConflict",
+                "lost LaneLost",
             ],
             Self::Pass => &[
                 "Stopped(Cancelled)",

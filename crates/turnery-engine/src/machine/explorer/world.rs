@@ -11,6 +11,12 @@ pub(super) struct World {
     /// The turn that the model answers for.
     pub(super) model: Option<u32>,
     pub(super) deltas: u8,
+    /// The model has been silent.
+    pub(super) silent: bool,
+    /// An answer was beyond its bounds.
+    pub(super) overrun: bool,
+    /// What was shown of it is all there is.
+    pub(super) is_cut: bool,
     pub(super) calls: BTreeMap<String, CallState>,
     /// What ended calls decided about the loop.
     pub(super) controls: BTreeMap<String, ToolControl>,
@@ -57,6 +63,9 @@ impl World {
             scene,
             model: None,
             deltas: 0,
+            silent: false,
+            overrun: false,
+            is_cut: false,
             calls: BTreeMap::new(),
             controls: BTreeMap::new(),
             hook: None,
@@ -80,8 +89,12 @@ impl World {
 
     /// Take note of what the world is about to say.
     pub(super) fn say(&mut self, input: &Input) {
+        let overrun = self.scene.is_overrun(input, self.deltas + 1);
+        self.overrun |= overrun;
+        self.is_cut |= overrun && matches!(input, Input::Delta(_) | Input::ModelFailed(_));
         match input {
             Input::Delta(_) => self.deltas += 1,
+            Input::Silent { .. } => self.silent = true,
             Input::Answered { .. } | Input::ModelFailed(_) => self.model = None,
             Input::Asking { call_id, .. } => self.set(call_id.as_str(), CallState::Asked),
             Input::Verdict { call_id, verdict } => {

@@ -2,10 +2,20 @@
 
 use crate::Usage;
 use serde_json::{Map, Value};
+use std::cell::Cell;
 
-/// The usage that a map reports; `None` if it says nothing of tokens.
+/// Larger floats are not exact. Unit: tokens.
+const LARGEST: f64 = 9_007_199_254_740_992.0;
+
+/// The usage that a map reports; `None` if it says nothing of tokens, or not all of it can be read.
 pub(super) fn read(map: &Map<String, Value>) -> Option<Usage> {
-    let first = |paths: &[&str]| paths.iter().find_map(|path| count(map, path));
+    let unreadable = Cell::new(false);
+    let first = |paths: &[&str]| {
+        let value = paths.iter().find_map(|path| find(map, path))?;
+        let count = count(value);
+        unreadable.set(unreadable.get() || count.is_none());
+        count
+    };
     let all_input = first(&[
         "prompt_tokens",
         "promptTokenCount",
@@ -53,12 +63,27 @@ pub(super) fn read(map: &Map<String, Value>) -> Option<Usage> {
         ])
         .unwrap_or(0),
     };
-    Some(usage.consistent())
+    (!unreadable.get()).then(|| usage.consistent())
 }
 
-fn count(map: &Map<String, Value>, path: &str) -> Option<u64> {
-    match path.split_once('/') {
-        Some((outer, inner)) => map.get(outer)?.get(inner)?.as_u64(),
-        None => map.get(path)?.as_u64(),
+/// The value at a path, unless it is null.
+fn find<'a>(map: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    let value = match path.split_once('/') {
+        Some((outer, inner)) => map.get(outer)?.get(inner)?,
+        None => map.get(path)?,
+    };
+    (!value.is_null()).then_some(value)
+}
+
+/// A count of tokens: whole and not negative, be it written as a float or a string.
+fn count(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => number.as_u64().or_else(|| {
+            let float = number.as_f64()?;
+            let is_whole = (0.0..=LARGEST).contains(&float) && float.fract() == 0.0;
+            is_whole.then(|| format!("{:.0}", float.abs()).parse().ok())?
+        }),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }

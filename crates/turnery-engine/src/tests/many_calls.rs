@@ -1,0 +1,117 @@
+//! The work that an answer with very many calls causes grows with their number, not with its square.
+
+use super::fixture::spec;
+use crate::{
+    Announced, AnswerLimits, Content, Effect, EventKind, Finish, Input, Limits, Loop, ModelStop,
+    Outcome, Response, Timestamp, ToolCall, ToolEnvelope, TurnStop, Verdict, machine::batch_visits,
+};
+use std::sync::Arc;
+
+fn many(count: usize) -> Input {
+    let call = |at| {
+        Content::ToolCall(ToolCall {
+            call_id: format!("c{at}").into(),
+            name: "tool".to_owned(),
+            args: Arc::new(serde_json::Value::Null),
+        })
+    };
+    let response = Response {
+        content: (0..count).map(call).collect(),
+        stop: ModelStop::ToolUse,
+        raw_stop: None,
+        usage: None,
+        model: "m".to_owned(),
+        provider: "p".to_owned(),
+        tool_results: Vec::new(),
+    };
+    let parallel = Announced {
+        parallel: true,
+        ..Announced::default()
+    };
+    let calls = vec![parallel; count];
+    Input::Answered { response, calls }
+}
+
+fn start() -> Loop {
+    let limits = Limits {
+        answer: AnswerLimits {
+            bytes: u64::MAX,
+            calls: u64::MAX,
+        },
+        ..Limits::default()
+    };
+    Loop::start(spec(limits), Timestamp::default(), &mut Vec::new())
+}
+
+/// Feeds inputs, and gives the number of looks at calls and what came of it.
+fn feed(machine: &mut Loop, inputs: Vec<Input>) -> (u64, Vec<Effect>) {
+    let before = batch_visits();
+    let mut out = Vec::new();
+    for input in inputs {
+        machine.on(Timestamp::default(), input, &mut out);
+    }
+    (batch_visits() - before, out)
+}
+
+fn ended(at: usize) -> Input {
+    Input::Ended {
+        call_id: format!("c{at}").into(),
+        envelope: ToolEnvelope::text("x"),
+    }
+}
+
+fn allow(at: usize) -> Input {
+    Input::Verdict {
+        call_id: format!("c{at}").into(),
+        verdict: Verdict::Allow,
+    }
+}
+
+/// Looks at calls when a prompt is cancelled while the first of `count` calls runs.
+fn visits_of_cancel(count: usize) -> u64 {
+    let mut machine = start();
+    let inputs = vec![
+        many(count),
+        allow(0),
+        Input::Cancel,
+        ended(0),
+        Input::Committed,
+    ];
+    let (visits, out) = feed(&mut machine, inputs);
+    let closed = |effect: &&Effect| match effect {
+        Effect::Emit(event) => matches!(event.kind, EventKind::ToolExecutionEnd { .. }),
+        _ => false,
+    };
+    assert_eq!(out.iter().filter(closed).count(), count);
+    assert!(matches!(
+        out.last(),
+        Some(Effect::Finish(Finish::Done {
+            outcome: Outcome::Stopped(TurnStop::Cancelled),
+            ..
+        }))
+    ));
+    visits
+}
+
+/// Looks at calls when all of `count` calls run to their end.
+fn visits_of_running(count: usize) -> u64 {
+    let mut machine = start();
+    let mut inputs = vec![many(count)];
+    for at in 0..count {
+        inputs.extend([allow(at), ended(at)]);
+    }
+    feed(&mut machine, inputs).0
+}
+
+// proves: ACP-51
+#[test]
+fn cancel_of_many_calls_is_linear() {
+    let (few, many) = (visits_of_cancel(500), visits_of_cancel(5_000));
+    assert!(many <= few * 11, "{few} looks became {many}");
+}
+
+#[test]
+fn running_many_calls_is_linear() {
+    let (few, many) = (visits_of_running(500), visits_of_running(5_000));
+    assert!(many <= few * 11, "{few} looks became {many}");
+}

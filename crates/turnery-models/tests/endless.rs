@@ -1,0 +1,172 @@
+//! Servers that never come to an end: answers of every kind are bounded in bytes and time.
+
+mod server;
+
+use server::{call, events, hello, serve};
+use std::time::Duration;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+use turnery_engine::{FaultKind, ModelFault, Usage};
+use turnery_models::{Api, CallLimits, Catalogue, ProviderConfig};
+
+/// Answers one request with `first`, and then with `endless` until the client goes away.
+async fn fault_of_endless(first: &str, endless: &str, idle: Duration) -> ModelFault {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let (first, endless) = (first.to_owned(), endless.repeat(64));
+    let server = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let _ = socket.read(&mut [0; 65536]).await.unwrap();
+        let mut sent = socket.write_all(first.as_bytes()).await;
+        while sent.is_ok() {
+            sent = socket.write_all(endless.as_bytes()).await;
+            tokio::task::yield_now().await;
+        }
+    });
+    let provider = ProviderConfig {
+        name: "acme".to_owned(),
+        api: Api::OpenAi,
+        base_url,
+        key: None,
+        key_hint: String::new(),
+        models: Vec::new(),
+    };
+    let limits = CallLimits {
+        idle_local: idle,
+        retry: turnery_models::RetryPolicy {
+            retries: 0,
+            ..turnery_models::RetryPolicy::default()
+        },
+        ..CallLimits::default()
+    };
+    let catalogue = Catalogue::new(vec![provider]).limits(limits);
+    let model = catalogue.model(&"acme/m".parse().unwrap()).unwrap();
+    let fault = call(&*model, hello()).await.0.unwrap_err();
+    // The client has closed the connection: the server's next write fails.
+    server.await.unwrap();
+    fault
+}
+
+/// Nothing but a limit ends this, so a short one makes nothing a matter of luck.
+#[tokio::test]
+async fn endless_100_continue_ends_at_the_idle_limit() {
+    let interim = "HTTP/1.1 100 Continue\r\n\r\n";
+    let fault = fault_of_endless("", interim, Duration::from_millis(500)).await;
+    assert_eq!(fault.kind, FaultKind::Timeout, "{fault}");
+}
+
+const HANG: Duration = Duration::from_secs(300);
+
+#[tokio::test]
+async fn an_endless_error_body_is_cut() {
+    let head = "HTTP/1.1 500 Broken\r\ncontent-type: text/plain\r\n\r\n";
+    let fault = fault_of_endless(head, "no luck today ", HANG).await;
+    assert_eq!(fault.kind, FaultKind::Overloaded, "{fault}");
+    assert!(fault.message.contains("it said: no luck today"), "{fault}");
+    assert!(fault.message.len() < 1_000, "{fault}");
+}
+
+#[tokio::test]
+async fn endless_headers_are_refused() {
+    let head = "HTTP/1.1 200 OK\r\n";
+    let fault = fault_of_endless(head, "x-more: and more\r\n", HANG).await;
+    assert_eq!(fault.kind, FaultKind::Network, "{fault}");
+}
+
+#[tokio::test]
+async fn an_endless_header_line_is_refused() {
+    let head = "HTTP/1.1 200 OK\r\nx-long: ";
+    let fault = fault_of_endless(head, "and on and on ", HANG).await;
+    assert_eq!(fault.kind, FaultKind::Network, "{fault}");
+}
+
+#[tokio::test]
+async fn an_endless_event_is_refused() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"a\":\"";
+    let fault = fault_of_endless(head, &"x".repeat(1024), HANG).await;
+    assert_eq!(fault.kind, FaultKind::Protocol, "{fault}");
+}
+
+async fn usage_of(api: Api, answer: String) -> Option<Usage> {
+    let server = serve(vec![events(&answer)]).await;
+    let model = server.model_with(api, "m1", 0);
+    let response = call(&*model, hello()).await.0.unwrap();
+    assert_eq!(response.text(), "Hi");
+    response.usage
+}
+
+fn tokens(input: u64, output: u64) -> Option<Usage> {
+    Some(Usage {
+        input,
+        output,
+        ..Usage::default()
+    })
+}
+
+/// What cannot be read is unknown, never zero, and never costs the answer.
+// proves: I2
+#[tokio::test]
+async fn an_unreadable_usage_is_unknown_and_keeps_the_answer() {
+    for (usage, expected) in [
+        (r#"{"prompt_tokens":7,"completion_tokens":5}"#, tokens(7, 5)),
+        (
+            r#"{"prompt_tokens":7.0,"completion_tokens":"5"}"#,
+            tokens(7, 5),
+        ),
+        (r#"{"prompt_tokens":-7,"completion_tokens":5}"#, None),
+        (r#"{"prompt_tokens":7,"completion_tokens":-5}"#, None),
+        (r#"{"prompt_tokens":7.5,"completion_tokens":5}"#, None),
+        (r#"{"prompt_tokens":1e300,"completion_tokens":5}"#, None),
+        (r#"{"prompt_tokens":"many","completion_tokens":5}"#, None),
+        (
+            r#"{"prompt_tokens":7,"prompt_tokens":8,"completion_tokens":5}"#,
+            None,
+        ),
+        (
+            r#"{"prompt_tokens":7,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":-1}}"#,
+            None,
+        ),
+        (
+            r#"{"prompt_tokens":7,"completion_tokens":5,"prompt_tokens_details":[]}"#,
+            None,
+        ),
+        ("{}", None),
+        ("[]", None),
+        ("-1", None),
+        ("\"none\"", None),
+        ("null", None),
+    ] {
+        let answer = format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"Hi\"}},\"finish_reason\":\"stop\"}}],\"usage\":{usage}}}\n\ndata: [DONE]\n\n"
+        );
+        assert_eq!(usage_of(Api::OpenAi, answer).await, expected, "{usage}");
+    }
+    for (first, last, expected) in [
+        (
+            r#"{"input_tokens":7,"output_tokens":1}"#,
+            r#"{"output_tokens":5}"#,
+            tokens(7, 5),
+        ),
+        (r#"{"input_tokens":7}"#, r#"{"output_tokens":-5}"#, None),
+        (r#"{"input_tokens":-7}"#, r#"{"output_tokens":5}"#, None),
+        (
+            r#"{"input_tokens":-7}"#,
+            r#"{"input_tokens":7,"output_tokens":5}"#,
+            tokens(7, 5),
+        ),
+        (r#"{"input_tokens":7}"#, "[]", None),
+        ("\"x\"", r#"{"input_tokens":7,"output_tokens":5}"#, None),
+        ("null", "null", None),
+    ] {
+        let answer = format!(
+            "data: {{\"type\":\"message_start\",\"message\":{{\"usage\":{first}}}}}\n\n\
+             data: {{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{{\"type\":\"text\",\"text\":\"Hi\"}}}}\n\n\
+             data: {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"end_turn\"}},\"usage\":{last}}}\n\n\
+             data: {{\"type\":\"message_stop\"}}\n\n"
+        );
+        let usage = usage_of(Api::Anthropic, answer).await;
+        assert_eq!(usage, expected, "{first} {last}");
+    }
+}
