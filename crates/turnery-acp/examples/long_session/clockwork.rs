@@ -143,6 +143,7 @@ pub(crate) fn agent(store: Arc<SqliteStore>, model: Arc<Clockwork>) -> Agent {
         tokens: u64::MAX,
         duration: Duration::from_secs(24 * 3600),
         cost: None,
+        ..Limits::default()
     };
     let look = Look(ToolSpec {
         name: "look".to_owned(),

@@ -311,7 +311,7 @@ mod tests {
             [
                 ProviderEntry {
                     name: "anthropic".to_owned(),
-                    line: 62,
+                    line: 68,
                     api: None,
                     base_url: None,
                     key_env: None,
@@ -320,7 +320,7 @@ mod tests {
                 },
                 ProviderEntry {
                     name: "desk".to_owned(),
-                    line: 66,
+                    line: 72,
                     api: Some(Api::OpenAi),
                     base_url: Some("http://localhost:8080/v1".to_owned()),
                     key_env: Some("DESK_KEY".to_owned()),
