@@ -39,7 +39,7 @@ pub struct Broken {
 }
 
 /// Who stays does not stay for ever: nobody may be left to end it.
-const STAYS: Duration = Duration::from_secs(60);
+const STAYS: Duration = Duration::from_secs(600);
 
 /// Be the right agent, but for the fault.
 ///
@@ -144,7 +144,7 @@ fn at_end(habit: Option<Habit>, status: ExitStatus, by_client: bool) -> ExitCode
         Some(Habit::DiesAtEof) => return ExitCode::SUCCESS,
         Some(Habit::LeavesChild) => {
             let mut child = Command::new("sleep");
-            child.arg("60").stdin(Stdio::null()).stdout(Stdio::null());
+            child.arg("600").stdin(Stdio::null()).stdout(Stdio::null());
             // Without `sleep` there is nothing to leave behind, and the table will say so.
             let _ = child.stderr(Stdio::null()).spawn();
         }

@@ -19,6 +19,7 @@ pub mod near;
 mod official;
 pub mod oracle;
 pub mod outcome;
+mod pace;
 pub mod pattern;
 mod peer;
 pub mod play;

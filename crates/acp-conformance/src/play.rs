@@ -15,6 +15,7 @@ use crate::{
     facts::Facts,
     model::{Exchange, FakeModel},
     outcome::{Check, Finding, Outcome, Ruling},
+    pace,
     pattern::{self, Captures},
     profile::Profile,
 };
@@ -331,7 +332,7 @@ impl Stage<'_> {
         if matches!(line.step, Step::Exit(_)) && line.within.is_none() {
             self.patience = self.patience.min(LEAVING);
         }
-        self.deadline = tokio::time::Instant::now() + self.patience;
+        self.deadline = pace::now() + self.patience;
         self.looks_again = line.within.is_some();
         match &line.step {
             Step::Version(version) => self.version = *version,

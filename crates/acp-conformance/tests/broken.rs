@@ -259,16 +259,30 @@ fn a_child_can_be_left_behind() {
         .spawn()
         .expect("it starts");
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
-    let left: Vec<_> = std::fs::read_dir("/proc")
+    // A child in the middle of `exec` has no environment for a moment: look until it has one.
+    let begun = std::time::Instant::now();
+    let left = loop {
+        let left = marked(mark.as_bytes());
+        if !left.is_empty() {
+            break left;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "nothing is left behind");
+        std::thread::yield_now();
+    };
+    assert_eq!(left.len(), 1);
+    kill_process(left[0], Signal::KILL).expect("it is there");
+}
+
+/// Lists the processes with this variable in their environment.
+fn marked(mark: &[u8]) -> Vec<Pid> {
+    std::fs::read_dir("/proc")
         .expect("processes")
         .filter_map(|process| {
             let process = process.ok()?;
             let pid: i32 = process.file_name().to_str()?.parse().ok()?;
             let environment = std::fs::read(process.path().join("environ")).ok()?;
-            let ours = environment.split(|b| *b == 0).any(|v| v == mark.as_bytes());
+            let ours = environment.split(|b| *b == 0).any(|v| v == mark);
             ours.then(|| Pid::from_raw(pid))?
         })
-        .collect();
-    assert_eq!(left.len(), 1);
-    kill_process(left[0], Signal::KILL).expect("it is there");
+        .collect()
 }

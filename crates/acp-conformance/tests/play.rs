@@ -131,8 +131,8 @@ fn answers_are_found_by_their_id() {
         one("A-1", 5, "it is no result, but an error")
     );
     let talks = "while echo '{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}'; do sleep 0.01; done";
-    let patience = "start\nwithin 100 <* {\"id\": 1} @ A-1";
-    let why = "nothing fitting came in 100 ms; the last line: /id is missing";
+    let patience = "start\nwithin 1000 <* {\"id\": 1} @ A-1";
+    let why = "nothing fitting came in 1000 ms; the last line: /id is missing";
     assert_eq!(failed(talks, patience), one("A-1", 3, why));
     let usual = "start\nwithin 1 call a {} -> any\nmark @ A-2";
     let nothing = "nothing fitting came in 1 ms";

@@ -1,44 +1,55 @@
-//! ci: the steps, in order, each with its time. The first that fails ends the run.
+//! Runs the steps of `cargo xtask ci` in order. The first step that fails twice ends the run.
 
-use crate::{clients, steps, trace};
-use anyhow::{Context, Result, bail};
-use std::time::Instant;
+mod busy_loops;
+mod options;
+mod repeat;
+mod report;
+mod retries;
+
+pub(crate) use busy_loops::{COMMAND as BUSY_LOOP, spin};
+pub(crate) use retries::Retries;
+
+use crate::{clients, steps, test_step, trace};
+use anyhow::{Result, bail};
+use busy_loops::BusyLoops;
+use options::Options;
+use report::{RunReport, Stopwatch};
 
 /// One step of `cargo xtask ci`.
 pub(crate) struct Step {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub(crate) name: &'static str,
     /// What it checks.
     pub(crate) what: &'static str,
-    run: fn() -> Result<()>,
+    run: fn(&mut Retries) -> Result<()>,
 }
 
-/// All steps, cheap ones first.
+/// All steps, cheap ones first. Steps that only read the code are not tried twice: they would fail the same way.
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "fmt",
         what: "the code is formatted",
-        run: steps::fmt,
+        run: |_| steps::fmt(),
     },
     Step {
         name: "trace",
         what: "every requirement has a test that names it",
-        run: || trace::run(&["--missing".to_owned()]),
+        run: |_| trace::run(&["--missing".to_owned()]),
     },
     Step {
         name: "clippy",
         what: "no warning in any target",
-        run: steps::clippy,
+        run: |_| steps::clippy(),
     },
     Step {
         name: "doc",
         what: "the documentation builds, all links lead somewhere",
-        run: steps::doc,
+        run: |_| steps::doc(),
     },
     Step {
         name: "test",
         what: "all tests of all crates, and of the repository itself",
-        run: steps::test,
+        run: test_step::run,
     },
     Step {
         name: "cases",
@@ -57,33 +68,54 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "readme",
-        what: "the README's first command does its job with an empty home and no network",
+        what: "the README's first command does its job with an empty home and no network (built without optimization)",
         run: steps::readme,
     },
 ];
 
-/// Run all steps, or those named.
-pub(crate) fn run(wanted: &[String]) -> Result<()> {
-    if let Some(unknown) = wanted
+/// Runs `cargo xtask ci` with these arguments.
+///
+/// # Errors
+/// A step failed twice, or the arguments are wrong.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let options = Options::parse(args)?;
+    let _busy = BusyLoops::start(options.beside)?;
+    if options.times > 1 {
+        return repeat::run(&options);
+    }
+    let report = run_steps(&options.steps);
+    println!("{report}");
+    match report.error {
+        None => Ok(()),
+        Some(error) => Err(error),
+    }
+}
+
+/// Runs the named steps, or all if none is named, until one fails.
+fn run_steps(wanted: &[String]) -> RunReport {
+    let mut report = RunReport::default();
+    let named = |step: &&Step| wanted.iter().any(|name| name == step.name);
+    for step in STEPS.iter().filter(|step| wanted.is_empty() || named(step)) {
+        println!("== {}: {}", step.name, step.what);
+        let stopwatch = Stopwatch::start();
+        let mut retries = Retries::default();
+        let result = (step.run)(&mut retries);
+        report.add(step.name, &stopwatch, retries);
+        if let Err(error) = result {
+            report.error = Some(error.context(format!("step {} failed", step.name)));
+            break;
+        }
+    }
+    report
+}
+
+/// Fails if one of these is not the name of a step.
+fn check_names(names: &[String]) -> Result<()> {
+    match names
         .iter()
         .find(|name| STEPS.iter().all(|step| step.name != **name))
     {
-        bail!("there is no step {unknown:?}; `cargo xtask steps` lists them");
+        Some(unknown) => bail!("there is no step {unknown:?}; `cargo xtask steps` lists them"),
+        None => Ok(()),
     }
-    let begun = Instant::now();
-    let mut times = Vec::new();
-    let named = |step: &&Step| wanted.iter().any(|name| name == step.name);
-    let steps = STEPS.iter().filter(|step| wanted.is_empty() || named(step));
-    for step in steps {
-        println!("== {}: {}", step.name, step.what);
-        let started = Instant::now();
-        (step.run)().with_context(|| format!("step {} failed", step.name))?;
-        times.push(format!("{} {}s", step.name, started.elapsed().as_secs()));
-    }
-    println!(
-        "== all passed in {}s: {}",
-        begun.elapsed().as_secs(),
-        times.join(", ")
-    );
-    Ok(())
 }

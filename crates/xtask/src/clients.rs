@@ -1,7 +1,11 @@
 //! clients: the official clients and the reference MCP servers, installed and run against the binary. The
 //! Rust client needs no installing: it is among the tests of the crate `turnery`.
 
-use crate::steps::{cargo, root, succeed, target};
+use crate::{
+    ci::Retries,
+    steps::{root, succeed, target},
+    test_step,
+};
 use anyhow::{Context, Result, bail};
 use std::{
     env, fs,
@@ -10,27 +14,23 @@ use std::{
 };
 
 /// The whole session, by each client, one in which real MCP servers are used, and the published schemas.
-pub(crate) fn run() -> Result<()> {
-    succeed(cargo().args(["build", "--locked", "--package", "turnery"]))?;
+pub(crate) fn run(retries: &mut Retries) -> Result<()> {
+    test_step::build()?;
     let binary = target().join("debug/turnery");
     require("npm", "nodejs npm", || found("npm"))?;
-    node("clients/typescript", &binary)?;
-    python(&binary)?;
+    retries.run("TypeScript client", || node("clients/typescript", &binary))?;
+    retries.run("Python client", || python(&binary))?;
     // It uses what the TypeScript client brings.
-    node("mcp", &binary)?;
-    schemas()
+    retries.run("MCP servers", || node("mcp", &binary))?;
+    schemas(retries)
 }
 
 /// The published schemas, which come with the TypeScript client, against every line of our own tests.
-fn schemas() -> Result<()> {
+fn schemas(retries: &mut Retries) -> Result<()> {
     let client = root().join("conformance/clients/typescript");
     let published = client.join("node_modules/@agentclientprotocol/sdk/schema");
-    succeed(
-        cargo()
-            .args(["test", "--locked", "-p", "turnery-acp", "-p", "turnery"])
-            .args(["--test", "wire", "--test", "cli"])
-            .env("ACP_SCHEMA", published),
-    )
+    let tests = ["--test", "wire", "--test", "cli"];
+    test_step::run_some(retries, &tests, &[("ACP_SCHEMA", published.as_os_str())])
 }
 
 /// Install what a folder's lock file names, and run its tests.

@@ -9,6 +9,8 @@
 mod ci;
 mod clients;
 mod steps;
+mod tee;
+mod test_step;
 mod trace;
 
 use anyhow::{Result, bail};
@@ -17,7 +19,9 @@ use std::{env, process::ExitCode};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  ci [STEP ...]   run all checks, or only these steps
+  ci [STEP ...]   run all checks, or only these steps; what fails is run once more, alone
+     --times N    run all of it N times and print a table
+     --beside N   with N busy loops beside it
   schemas         write the files in schemas/ anew from the Rust types
   steps           list the steps of ci
   trace           which test proves which requirement; fails when one has no test
@@ -40,6 +44,7 @@ fn run() -> Result<()> {
         Some("ci") => ci::run(&args.collect::<Vec<_>>()),
         Some("schemas") => steps::write_schemas(),
         Some("trace") => trace::run(&args.collect::<Vec<_>>()),
+        Some(ci::BUSY_LOOP) => ci::spin(),
         Some("steps") => {
             for step in ci::STEPS {
                 println!("{:10} {}", step.name, step.what);

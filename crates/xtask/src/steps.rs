@@ -1,5 +1,10 @@
 //! steps: what each step of `cargo xtask ci` does.
 
+use crate::{
+    ci::Retries,
+    tee::{tee, tee_stderr},
+    test_step,
+};
 use anyhow::{Context, Result, ensure};
 use std::{
     env, fs,
@@ -61,10 +66,6 @@ pub(crate) fn doc() -> Result<()> {
     )
 }
 
-pub(crate) fn test() -> Result<()> {
-    succeed(cargo().args(["test", "--workspace", "--locked"]))
-}
-
 /// Write `schemas/` anew: the tests that compare them write instead when told to.
 pub(crate) fn write_schemas() -> Result<()> {
     succeed(
@@ -76,63 +77,92 @@ pub(crate) fn write_schemas() -> Result<()> {
 
 /// Builds the suite and what it is played against; where they lie.
 fn built() -> Result<PathBuf> {
-    succeed(cargo().args([
-        "build",
-        "--locked",
-        "--package",
-        "turnery",
-        "--package",
-        "acp-conformance",
-    ]))?;
+    test_step::build()?;
     Ok(target().join("debug"))
 }
 
 /// The protocol cases, against the binary and the suite's own model, in both versions of the protocol.
-pub(crate) fn cases() -> Result<()> {
+pub(crate) fn cases(retries: &mut Retries) -> Result<()> {
     let built = built()?;
-    for version in [&[][..], &["--acp-v2"]] {
-        succeed(
-            Command::new(built.join("acp-conformance"))
+    for (version, option) in [("version 1", None), ("version 2", Some("--acp-v2"))] {
+        retries.run(version, || {
+            let mut command = Command::new(built.join("acp-conformance"));
+            command
                 .args(["run", "conformance/cases", "--profile", "turnery"])
                 .args(["--strict", "--"])
                 .arg(built.join("turnery"))
                 .args(["acp", "--model", "openai/fake-model"])
-                .args(version)
-                .current_dir(root()),
-        )?;
+                .args(option)
+                .current_dir(root());
+            let printed = tee(command)?;
+            let broken = words_behind("fail  ", &printed.lines);
+            ensure!(printed.status.success(), "broken rules: {broken:?}");
+            Ok(())
+        })?;
     }
     Ok(())
 }
 
 /// The suite of cases against every fault of the broken agent, with a `turnery` that is right behind it.
 /// The table itself lies in `target/mutations.md` then; the faults are named as they are tried.
-pub(crate) fn mutations() -> Result<()> {
+pub(crate) fn mutations(retries: &mut Retries) -> Result<()> {
     let built = built()?;
-    let agent = format!(
-        "{} acp --acp-v2 --model openai/fake-model",
-        built.join("turnery").display()
-    );
+    let agent = built.join("turnery").display().to_string();
+    let agent = format!("{agent} acp --acp-v2 --model openai/fake-model");
     let page = target().join("mutations.md");
-    let table = fs::File::create(&page).with_context(|| page.display().to_string())?;
-    succeed(
-        Command::new(built.join("acp-conformance"))
-            .args(["mutations", "--profile", "turnery", "--agent"])
-            .arg(&agent)
-            .current_dir(root())
-            .stdout(table),
-    )
-    .with_context(|| format!("the table is {}", page.display()))
+    // The faults that came out wrong; the second time only these.
+    let mut wrong: Vec<String> = Vec::new();
+    retries.run("table", || {
+        let table = fs::File::create(&page).with_context(|| page.display().to_string())?;
+        let mut command = Command::new(built.join("acp-conformance"));
+        command
+            .args(["mutations", "--profile", "turnery", "--agent", &agent])
+            .current_dir(root());
+        if !wrong.is_empty() {
+            command.arg("--only").arg(wrong.join(","));
+        }
+        let printed = tee_stderr(command, Some(table))?;
+        wrong = words_behind("WRONG ", &printed.lines);
+        let page = page.display();
+        ensure!(
+            printed.status.success(),
+            "wrong faults: {wrong:?}; the table is {page}"
+        );
+        Ok(())
+    })
 }
 
+/// The first word behind this, of each line that begins so.
+fn words_behind(begin: &str, lines: &[String]) -> Vec<String> {
+    let behind = lines.iter().filter_map(|line| line.strip_prefix(begin));
+    let words = behind.filter_map(|rest| rest.split([' ', ':']).next());
+    words.map(str::to_owned).collect()
+}
+
+/// Settings under which the README's command is tried: its profile is a release, but what is optimized there does not
+/// change what the command does, and takes most of the time of a whole run.
+const UNOPTIMIZED: [(&str, &str); 4] = [
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256"),
+    ("CARGO_PROFILE_RELEASE_STRIP", "none"),
+];
+
 /// The README's first command, as it stands there, in an empty home.
-pub(crate) fn readme() -> Result<()> {
+pub(crate) fn readme(retries: &mut Retries) -> Result<()> {
     let readme = fs::read_to_string(root().join("README.md")).context("README.md")?;
     let line = readme
         .lines()
         .map(str::trim)
         .find(|line| line.starts_with("cargo run --release"))
         .context("README.md has no line that starts with `cargo run --release`")?;
-    succeed(cargo().args(["build", "--release", "--locked"]))?;
+    let mut build = cargo();
+    build.args(["build", "--release", "--locked"]);
+    succeed(build.envs(UNOPTIMIZED))?;
+    retries.run("the command", || try_readme(line))
+}
+
+fn try_readme(line: &str) -> Result<()> {
     let home = target().join("empty-home");
     let _ = fs::remove_dir_all(&home);
     fs::create_dir_all(&home)?;
@@ -155,6 +185,7 @@ pub(crate) fn readme() -> Result<()> {
         .env("RUSTUP_HOME", rustup_home)
         .env("CARGO_TARGET_DIR", target())
         .env("CARGO_NET_OFFLINE", "true")
+        .envs(UNOPTIMIZED)
         .stdin(Stdio::null())
         .output()?;
     let said = String::from_utf8_lossy(&output.stdout);

@@ -5,7 +5,10 @@
 //! written in the order in which they passed.
 
 use super::{Broken, record::Recorder};
-use crate::faults::{Breaker, Deed, Habit, Way};
+use crate::{
+    faults::{Breaker, Deed, Habit, Way},
+    pace,
+};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     pipe::pipe,
@@ -27,7 +30,7 @@ use std::{
 /// What is read at once. Unit: bytes.
 const PIECE: usize = 1 << 16;
 /// How long a slow agent waits.
-const SLOW: Duration = Duration::from_secs(6);
+const SLOW: Duration = Duration::from_secs(8);
 /// What a process that died of a fault ends with.
 const DIED: i32 = 101;
 
@@ -197,7 +200,7 @@ impl Pump {
         let mut client = goes(Way::ToClient).then(|| lock(&self.to_client));
         drop(breaker);
         if deed == Deed::Sleep {
-            thread::sleep(SLOW);
+            pace::sleep(SLOW);
         }
         for (way, bytes) in writes {
             match way {

@@ -251,8 +251,7 @@ fn processes(is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
         let Some(id) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        // Those of others cannot be read.
-        let Ok(environment) = std::fs::read(process.path().join("environ")) else {
+        let Some(environment) = environment(&process.path()) else {
             continue;
         };
         let mut variables = environment.split(|byte| *byte == 0);
@@ -268,10 +267,60 @@ fn processes(is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
     found
 }
 
+/// Reads the environment of a process; `None` if it is gone or belongs to somebody else. A process in the middle of
+/// `exec` seems to have none for a moment: it is read again.
+fn environment(process: &Path) -> Option<Vec<u8>> {
+    loop {
+        let environment = std::fs::read(process.join("environ")).ok()?;
+        if !environment.is_empty() {
+            return Some(environment);
+        }
+        if !is_in_exec(&std::fs::read_to_string(process.join("stat")).ok()?) {
+            return Some(environment);
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Tells from the text of `/proc/PID/stat` whether a process has memory but no environment yet.
+fn is_in_exec(stat: &str) -> bool {
+    /// Fields behind the name, as proc(5) has them: `state`, `vsize` and `env_end`.
+    const FIELDS: [usize; 3] = [0, 20, 48];
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let [state, memory, environment] = FIELDS.map(|index| fields.get(index).copied());
+    let is_alive = !matches!(state, None | Some("Z" | "X" | "x"));
+    // A kernel thread has no memory of its own.
+    is_alive && memory.is_some_and(|size| size != "0") && environment == Some("0")
+}
+
 /// End all of them.
 pub(crate) fn end(processes: &[Pid]) {
     for pid in processes {
         // It may have ended just now.
         let _ = kill_process(*pid, Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_in_exec;
+
+    /// A line of `/proc/PID/stat` of a process with this state, memory and end of its environment.
+    fn stat(state: &str, memory: u64, environment: u64) -> String {
+        let zeros = |count: usize| " 0".repeat(count);
+        let head = format!("42 (a) b) {state}{}", zeros(19));
+        format!("{head} {memory}{} {environment} 0\n", zeros(27))
+    }
+
+    #[test]
+    fn only_a_process_in_exec_is_read_again() {
+        assert!(is_in_exec(&stat("R", 4096, 0)));
+        assert!(!is_in_exec(&stat("R", 4096, 7)), "an empty environment");
+        assert!(!is_in_exec(&stat("S", 0, 0)), "a kernel thread");
+        assert!(!is_in_exec(&stat("Z", 4096, 0)), "a zombie");
+        assert!(!is_in_exec(""));
+        let own = std::fs::read_to_string("/proc/self/stat").unwrap();
+        assert!(!is_in_exec(&own));
     }
 }

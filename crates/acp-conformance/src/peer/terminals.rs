@@ -1,6 +1,7 @@
 //! Terminals of the client: real processes, whose output the agent reads, waits for, ends and gives back.
 
 use super::process::{MARK, begin};
+use crate::pace;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::{
@@ -234,7 +235,7 @@ async fn run<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
         tokio::select! {
             biased;
             () = &mut reads => {}
-            () = tokio::time::sleep(std::time::Duration::from_millis(100)) => {}
+            () = pace::sleep_until(pace::now() + std::time::Duration::from_millis(100)) => {}
         }
     }
     exit.send_replace(Some(told(status.ok())));

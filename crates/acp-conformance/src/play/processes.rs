@@ -8,13 +8,14 @@ use crate::{
     case::{Pipe, Start},
     model::FakeModel,
     oracle::{Ending, Violation},
+    pace,
     pattern::fill_text,
     peer::process::{MARK, Process, marked},
     profile::Places,
 };
 use rustix::process::Pid;
 use std::time::Duration;
-use tokio::{process::Command, time::timeout};
+use tokio::process::Command;
 
 /// Variables of the runner's own environment that every agent gets.
 const PASSED: [&str; 6] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT"];
@@ -119,10 +120,10 @@ impl Stage<'_> {
         let Some(mut process) = self.process.take() else {
             return Err(Miss::Fault("no agent has been started".to_owned()));
         };
-        let status = match timeout(self.patience, process.ended()).await {
-            Ok(Ok(status)) => Some(status),
-            Ok(Err(error)) => return Err(Miss::Fault(error.to_string())),
-            Err(_) => {
+        let status = match pace::timeout(self.patience, process.ended()).await {
+            Some(Ok(status)) => Some(status),
+            Some(Err(error)) => return Err(Miss::Fault(error.to_string())),
+            None => {
                 self.is_forced = true;
                 process.kill();
                 let _ = process.ended().await;
@@ -181,15 +182,15 @@ impl Stage<'_> {
 
     /// Hear all that it still says, up to its end.
     async fn hear_out(&mut self) -> Result<(), Miss> {
-        let deadline = tokio::time::Instant::now() + self.patience;
+        let deadline = pace::now() + self.patience;
         loop {
             // A child that it left behind may hold its stdout open: then its own end counts.
-            let look = tokio::time::Instant::now() + LOOK;
+            let look = pace::now() + LOOK;
             match self.hear(look.min(deadline)).await {
                 Ok(()) => {}
                 Err(Silence::Ended | Silence::NotStarted) => break,
                 Err(Silence::Patience) if self.running()?.has_ended() => break,
-                Err(Silence::Patience) if tokio::time::Instant::now() < deadline => {}
+                Err(Silence::Patience) if pace::now() < deadline => {}
                 Err(Silence::Patience) => {
                     self.patience = Duration::ZERO;
                     break;

@@ -6,10 +6,10 @@ use super::{
 };
 use crate::{
     official::{Part, Side, official},
+    pace,
     pattern::{fill_line, fill_text},
 };
 use serde_json::Value;
-use tokio::time::timeout;
 
 impl Stage<'_> {
     /// Send a line of the case.
@@ -122,14 +122,14 @@ impl Stage<'_> {
         let Some(writes) = writes else {
             return Err(Miss::Fault("stdin is closed".to_owned()));
         };
-        match timeout(self.patience, writes.send(bytes)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => {
+        match pace::timeout(self.patience, writes.send(bytes)).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) => {
                 self.note_end().await;
                 let why = "the agent has closed its stdin".to_owned();
                 Err(Miss::Nothing(self.ending.clone().unwrap_or(why)))
             }
-            Err(_) => Err(Miss::Nothing("the agent does not read".to_owned())),
+            None => Err(Miss::Nothing("the agent does not read".to_owned())),
         }
     }
 }

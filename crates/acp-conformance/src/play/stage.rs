@@ -10,6 +10,7 @@ use crate::{
     model::{FakeModel, Tool},
     oracle::{Ending, Oracle, Violation},
     outcome::{Finding, Kind},
+    pace,
     pattern::{Captures, fill_text},
     peer::{
         client::Client,
@@ -28,7 +29,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
-use tokio::time::timeout;
 
 /// How long an agent whose output is over may take to end: so that it is known how it ended.
 const ENDING: Duration = Duration::from_millis(500);
@@ -79,8 +79,8 @@ pub(super) struct Stage<'a> {
     pub(super) capabilities: Value,
     /// Of the step.
     pub(super) patience: Duration,
-    /// When it is over. An agent that talks without end does not put it off.
-    pub(super) deadline: tokio::time::Instant,
+    /// When it is over, on the clock of `pace`. An agent that talks without end does not put it off.
+    pub(super) deadline: Duration,
     pub(super) looks_again: bool,
     /// A check has failed.
     pub(super) is_hurt: bool,
@@ -215,7 +215,7 @@ impl<'a> Stage<'a> {
             version: 1,
             capabilities: Value::Object(serde_json::Map::default()),
             patience: options.patience,
-            deadline: tokio::time::Instant::now(),
+            deadline: pace::now(),
             looks_again: false,
             is_hurt: false,
             at: 0,
@@ -264,7 +264,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Take in one more line.
-    pub(super) async fn hear(&mut self, deadline: tokio::time::Instant) -> Result<(), Silence> {
+    pub(super) async fn hear(&mut self, deadline: Duration) -> Result<(), Silence> {
         let process = self.process.as_mut().ok_or(Silence::NotStarted)?;
         let spoken = tokio::select! {
             biased;
@@ -280,7 +280,7 @@ impl<'a> Stage<'a> {
                 self.reply(&reply).await;
                 return Ok(());
             }
-            () = tokio::time::sleep_until(deadline) => return Err(Silence::Patience),
+            () = pace::sleep_until(deadline) => return Err(Silence::Patience),
         };
         match spoken {
             Spoken::Line(line) => self.take_in(&line).await,
@@ -299,12 +299,12 @@ impl<'a> Stage<'a> {
         else {
             return;
         };
-        let ending = match timeout(ENDING, process.ended()).await {
-            Ok(Ok(status)) => {
+        let ending = match pace::timeout(ENDING, process.ended()).await {
+            Some(Ok(status)) => {
                 self.died.get_or_insert_with(|| status.to_string());
                 format!("the agent ended: {status}")
             }
-            Ok(Err(_)) | Err(_) => "the agent closed its output".to_owned(),
+            Some(Err(_)) | None => "the agent closed its output".to_owned(),
         };
         self.log.note(&ending);
         self.ending = Some(ending);
@@ -445,17 +445,20 @@ impl<'a> Stage<'a> {
         &mut self,
         check: impl Fn(&Self) -> Result<(), Miss>,
     ) -> Result<(), Miss> {
-        const PAUSE: Duration = Duration::from_millis(5);
-        let deadline = tokio::time::Instant::now() + self.patience;
+        const SHORTEST: Duration = Duration::from_millis(5);
+        const LONGEST: Duration = Duration::from_millis(40);
+        let deadline = pace::now() + self.patience;
+        let mut pause = SHORTEST;
         loop {
             let result = check(self);
-            if result.is_ok() || !self.looks_again || tokio::time::Instant::now() >= deadline {
+            if result.is_ok() || !self.looks_again || pace::now() >= deadline {
                 return result;
             }
             // What the agent says meanwhile is taken in, and not read.
-            let pause = (tokio::time::Instant::now() + PAUSE).min(deadline);
-            if self.hear(pause).await.is_err() {
-                tokio::time::sleep_until(pause).await;
+            let look = (pace::now() + pause).min(deadline);
+            pause = (pause * 2).min(LONGEST);
+            if self.hear(look).await.is_err() {
+                pace::sleep_until(look).await;
             }
         }
     }
@@ -488,7 +491,7 @@ impl<'a> Stage<'a> {
         end(&marked(&self.mark_of_processes));
         for logger in loggers {
             // Who cannot be ended may hold it open.
-            let _ = timeout(ENDING, logger).await;
+            let _ = pace::timeout(ENDING, logger).await;
         }
         // A case that was cut off by a signal says nothing.
         drop(beginning());

@@ -1,0 +1,161 @@
+//! Measures time so that a busy machine does not look like a slow agent.
+//!
+//! A bound of a case says how long an agent may take on a machine that has a core for it. While more tasks want to run
+//! than there are cores, or tasks wait for the disk, this clock advances more slowly than the real one; on a quiet
+//! machine both agree. Only Linux tells how many tasks wait: elsewhere this is the real clock.
+
+use std::{
+    sync::{LazyLock, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How often the load is sampled.
+const SAMPLE: Duration = Duration::from_millis(50);
+/// The clock never runs slower than this, so that a hang is found in any case.
+const SLOWEST: f64 = 40.0;
+
+static CLOCK: LazyLock<Mutex<Clock>> = LazyLock::new(|| {
+    // Without the thread the clock keeps the pace that is sampled here.
+    let _ = thread::Builder::new().spawn(|| {
+        loop {
+            thread::sleep(SAMPLE);
+            let slowness = sample();
+            let mut clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
+            *clock = clock.advanced(Instant::now(), slowness);
+        }
+    });
+    Mutex::new(Clock {
+        fair: Duration::ZERO,
+        since: Instant::now(),
+        slowness: sample(),
+    })
+});
+
+#[derive(Clone, Copy)]
+struct Clock {
+    /// Fair time at `since`.
+    fair: Duration,
+    since: Instant,
+    /// Real seconds for each second of this clock, from `since` on.
+    slowness: f64,
+}
+
+impl Clock {
+    fn at(&self, instant: Instant) -> Duration {
+        let real = instant.saturating_duration_since(self.since);
+        self.fair + real.div_f64(self.slowness)
+    }
+
+    fn advanced(&self, instant: Instant, slowness: f64) -> Self {
+        Self {
+            fair: self.at(instant),
+            since: instant,
+            slowness,
+        }
+    }
+}
+
+fn sample() -> f64 {
+    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    slowness(&stat, cores)
+}
+
+/// Computes the slowness from the text of `/proc/stat`. A task that waits for a core counts twice: an agent, its
+/// commands and the runner wait for each other, one after the other.
+fn slowness(stat: &str, cores: usize) -> f64 {
+    let count = |name: &str| -> f64 {
+        let mut lines = stat.lines();
+        let count = lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        count.unwrap_or(0.0)
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a number of cores")]
+    let cores = cores as f64;
+    // The thread that reads the file runs, too.
+    let waiting = (count("procs_running ") - 1.0 - cores).max(0.0);
+    let slowness = 1.0 + 2.0 * waiting / cores + count("procs_blocked ");
+    slowness.min(SLOWEST)
+}
+
+/// Returns the time on this clock. Only differences mean something.
+pub(crate) fn now() -> Duration {
+    let clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    clock.at(Instant::now())
+}
+
+/// Waits until this clock shows `time`.
+pub(crate) async fn sleep_until(time: Duration) {
+    while let Some(left) = left(time) {
+        tokio::time::sleep(left).await;
+    }
+}
+
+/// Blocks the thread for `duration` on this clock.
+pub(crate) fn sleep(duration: Duration) {
+    let time = now() + duration;
+    while let Some(left) = left(time) {
+        thread::sleep(left);
+    }
+}
+
+fn left(time: Duration) -> Option<Duration> {
+    let left = time.checked_sub(now()).filter(|left| !left.is_zero());
+    left.map(|left| left.max(Duration::from_millis(1)))
+}
+
+/// Waits for `future`, at most for `limit` on this clock; `None` if that was too short.
+pub(crate) async fn timeout<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let deadline = now() + limit;
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = sleep_until(deadline) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_wait_slow_the_clock_down() {
+        let stat = |running, blocked| {
+            format!("cpu  1 2 3\nprocs_running {running}\nprocs_blocked {blocked}\nsoftirq 1\n")
+        };
+        let of = |running, blocked| slowness(&stat(running, blocked), 2).to_string();
+        assert_eq!(of(1, 0), "1");
+        assert_eq!(of(3, 0), "1");
+        assert_eq!(of(5, 0), "3");
+        assert_eq!(of(11, 1), "10");
+        assert_eq!(of(1000, 0), "40");
+    }
+
+    #[test]
+    fn unknown_load_leaves_the_real_clock() {
+        assert_eq!(slowness("", 8).to_string(), "1");
+    }
+
+    #[test]
+    fn a_bound_scales_with_the_load_and_still_ends() {
+        let begun = Instant::now();
+        let second = Duration::from_secs(1);
+        let quiet = Clock {
+            fair: Duration::ZERO,
+            since: begun,
+            slowness: 1.0,
+        };
+        let busy = quiet.advanced(begun + 2 * second, 4.0);
+        assert_eq!(busy.at(begun + 2 * second), 2 * second);
+        assert_eq!(busy.at(begun + 6 * second), 3 * second);
+        let hung = quiet.advanced(begun, SLOWEST);
+        assert_eq!(hung.at(begun + 400 * second), 10 * second);
+    }
+
+    #[tokio::test]
+    async fn a_result_within_the_limit_is_returned() {
+        assert_eq!(timeout(Duration::ZERO, async { 7 }).await, Some(7));
+        let never = std::future::pending::<()>();
+        assert_eq!(timeout(Duration::from_millis(1), never).await, None);
+    }
+}

@@ -1,0 +1,78 @@
+//! Reads the arguments of `cargo xtask ci`.
+
+use super::check_names;
+use anyhow::{Context, Result, bail, ensure};
+
+/// Arguments of `cargo xtask ci`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Options {
+    /// Steps to run; all if empty.
+    pub(super) steps: Vec<String>,
+    /// How often all of it is run.
+    pub(super) times: usize,
+    /// How many busy loops run beside it.
+    pub(super) beside: usize,
+}
+
+impl Options {
+    pub(super) fn parse(args: &[String]) -> Result<Self> {
+        let mut options = Self {
+            steps: Vec::new(),
+            times: 1,
+            beside: 0,
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--times" => options.times = number(arg, args.next())?,
+                "--beside" => options.beside = number(arg, args.next())?,
+                _ if arg.starts_with('-') => bail!("ci has no option {arg:?}"),
+                _ => options.steps.push(arg.clone()),
+            }
+        }
+        ensure!(options.times > 0, "--times must be at least 1");
+        check_names(&options.steps)?;
+        Ok(options)
+    }
+}
+
+fn number(option: &str, value: Option<&String>) -> Result<usize> {
+    let value = value.with_context(|| format!("{option} needs a number"))?;
+    let number = value.parse();
+    number.with_context(|| format!("{option} needs a number, not {value:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &str) -> Result<Options> {
+        let args: Vec<String> = args.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&args)
+    }
+
+    #[test]
+    fn options_may_stand_anywhere() {
+        let expected = Options {
+            steps: vec!["fmt".to_owned(), "test".to_owned()],
+            times: 10,
+            beside: 8,
+        };
+        assert_eq!(parse("fmt --times 10 test --beside 8").unwrap(), expected);
+        assert_eq!(parse("").unwrap().times, 1);
+    }
+
+    #[test]
+    fn wrong_arguments_are_named() {
+        for (args, why) in [
+            ("nonsense", "there is no step \"nonsense\""),
+            ("--times", "--times needs a number"),
+            ("--beside x", "--beside needs a number, not \"x\""),
+            ("--times 0", "--times must be at least 1"),
+            ("--loud", "ci has no option \"--loud\""),
+        ] {
+            let error = parse(args).unwrap_err().to_string();
+            assert!(error.starts_with(why), "{args}: {error}");
+        }
+    }
+}

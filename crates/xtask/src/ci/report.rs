@@ -1,0 +1,142 @@
+//! Report of one run: the time of each step, what was flaky, what failed.
+
+use super::Retries;
+use std::{
+    fmt, fs,
+    time::{Duration, Instant},
+};
+
+/// What came of one run of the steps.
+#[derive(Debug, Default)]
+pub(super) struct RunReport {
+    pub(super) steps: Vec<StepReport>,
+    /// Why the last of these steps failed.
+    pub(super) error: Option<anyhow::Error>,
+}
+
+/// Times of one step.
+#[derive(Debug)]
+pub(super) struct StepReport {
+    pub(super) name: &'static str,
+    pub(super) took: Duration,
+    /// Computing time of its processes, where the system tells it.
+    pub(super) computed: Option<Duration>,
+    /// What failed first and passed when it was run again.
+    pub(super) flaky: Vec<String>,
+}
+
+impl RunReport {
+    pub(super) fn add(&mut self, name: &'static str, stopwatch: &Stopwatch, retries: Retries) {
+        let (took, computed) = stopwatch.read();
+        self.steps.push(StepReport {
+            name,
+            took,
+            computed,
+            flaky: retries.into_flaky(),
+        });
+    }
+
+    pub(super) fn took(&self) -> Duration {
+        self.steps.iter().map(|step| step.took).sum()
+    }
+
+    /// Each flaky part with its step.
+    pub(super) fn flaky(&self) -> impl Iterator<Item = String> {
+        self.steps.iter().flat_map(|step| {
+            let flaky = step.flaky.iter();
+            flaky.map(|flaky| format!("{} ({flaky})", step.name))
+        })
+    }
+
+    /// The steps with their times, in one line.
+    pub(super) fn times(&self) -> String {
+        let times = self.steps.iter().map(|step| {
+            let computed = step
+                .computed
+                .map(|computed| format!(" (cpu {}s)", computed.as_secs()));
+            let (name, took) = (step.name, step.took.as_secs());
+            format!("{name} {took}s{}", computed.unwrap_or_default())
+        });
+        times.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for RunReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for flaky in self.flaky() {
+            writeln!(f, "== flaky: {flaky}; passed when it was run again")?;
+        }
+        let result = match self.error {
+            None => "all passed",
+            Some(_) => "failed",
+        };
+        let took = self.took().as_secs();
+        write!(f, "== {result} in {took}s: {}", self.times())
+    }
+}
+
+/// Measures real time, and the computing time of child processes.
+pub(super) struct Stopwatch {
+    begun: Instant,
+    computed: Option<Duration>,
+}
+
+impl Stopwatch {
+    pub(super) fn start() -> Self {
+        Self {
+            begun: Instant::now(),
+            computed: computed_by_children(),
+        }
+    }
+
+    fn read(&self) -> (Duration, Option<Duration>) {
+        let computed = computed_by_children()
+            .zip(self.computed)
+            .map(|(now, before)| now.saturating_sub(before));
+        (self.begun.elapsed(), computed)
+    }
+}
+
+/// Computing time of all child processes that have been waited for; only Linux tells.
+fn computed_by_children() -> Option<Duration> {
+    /// Of `/proc/PID/stat`: a hundredth of a second on every Linux.
+    const TICK: Duration = Duration::from_millis(10);
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index)?.parse::<u32>().ok();
+    // `cutime` and `cstime`.
+    Some(TICK * (ticks(13)? + ticks(14)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flaky_parts_are_named_in_a_green_run() {
+        let report = RunReport {
+            steps: vec![StepReport {
+                name: "test",
+                took: Duration::from_secs(61),
+                computed: Some(Duration::from_secs(100)),
+                flaky: vec!["a::b".to_owned()],
+            }],
+            error: None,
+        };
+        assert_eq!(
+            report.to_string(),
+            "== flaky: test (a::b); passed when it was run again\n\
+             == all passed in 61s: test 61s (cpu 100s)"
+        );
+    }
+
+    #[test]
+    fn a_failed_run_says_so() {
+        let report = RunReport {
+            steps: Vec::new(),
+            error: Some(anyhow::anyhow!("no")),
+        };
+        assert_eq!(report.to_string(), "== failed in 0s: ");
+    }
+}

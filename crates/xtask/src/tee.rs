@@ -1,0 +1,112 @@
+//! Runs a command, shows what it prints, and keeps it.
+
+use anyhow::{Context, Result};
+use std::{
+    env,
+    fs::File,
+    io::{self, BufRead as _, BufReader, IsTerminal as _},
+    process::{Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+/// What a command printed, and how it ended.
+pub(crate) struct Printed {
+    pub(crate) status: ExitStatus,
+    /// Its stdout and its stderr, in the order of printing.
+    pub(crate) lines: Vec<String>,
+}
+
+/// How long to read on after the end: a process that the command left behind may hold the pipe open.
+const REST: Duration = Duration::from_secs(5);
+
+/// Runs a command to its end, showing its lines as they come.
+///
+/// # Errors
+/// It cannot be started.
+pub(crate) fn tee(command: Command) -> Result<Printed> {
+    tee_stderr(command, None)
+}
+
+/// Like [`tee`], but its stdout goes to a file, if there is one.
+///
+/// # Errors
+/// It cannot be started.
+pub(crate) fn tee_stderr(mut command: Command, file: Option<File>) -> Result<Printed> {
+    let program = command.get_program().to_owned();
+    let (reader, writer) = io::pipe().context("a pipe")?;
+    if io::stdout().is_terminal() && env::var_os("CARGO_TERM_COLOR").is_none() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(match file {
+            Some(file) => Stdio::from(file),
+            None => writer.try_clone().context("a pipe")?.into(),
+        })
+        .stderr(writer)
+        .spawn();
+    // It holds the pipe, too.
+    drop(command);
+    let mut child = child.with_context(|| format!("could not start {program:?}"))?;
+    let (sender, received) = mpsc::channel();
+    let reading = thread::spawn(move || {
+        let mut reader = BufReader::new(reader);
+        let mut line = Vec::new();
+        while let Ok(1..) = reader.read_until(b'\n', &mut line) {
+            let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+            println!("{text}");
+            line.clear();
+            if sender.send(text).is_err() {
+                break;
+            }
+        }
+    });
+    let mut lines = Vec::new();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        match received.recv_timeout(Duration::from_secs(1)) {
+            Ok(line) => lines.push(line),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => break child.wait()?,
+        }
+    };
+    while let Ok(line) = received.recv_timeout(REST) {
+        lines.push(line);
+    }
+    if reading.is_finished() {
+        // It does nothing that could panic.
+        let _ = reading.join();
+    }
+    Ok(Printed { status, lines })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_streams_are_kept_in_order() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo one; echo two >&2; printf three; exit 3"]);
+        let printed = tee(command).unwrap();
+        assert_eq!(printed.status.code(), Some(3));
+        assert_eq!(printed.lines, ["one", "two", "three"]);
+    }
+
+    #[test]
+    fn a_process_left_behind_is_not_waited_for() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & echo $!"]);
+        let printed = tee(command).unwrap();
+        assert!(printed.status.success());
+        let [pid] = &printed.lines[..] else {
+            panic!("{:?}", printed.lines);
+        };
+        let killed = Command::new("kill").arg(pid).status().unwrap();
+        assert!(killed.success(), "it was alive");
+    }
+}

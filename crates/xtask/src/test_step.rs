@@ -1,0 +1,162 @@
+//! Runs all tests, and those that fail once more, alone.
+
+use crate::{
+    ci::Retries,
+    steps::cargo,
+    tee::{Printed, tee},
+};
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeSet;
+
+/// Builds with the options that every step shares, so that nothing is compiled twice: with other packages named, cargo
+/// would choose other features.
+const ALL: [&str; 3] = ["test", "--workspace", "--locked"];
+
+/// Builds all targets of the workspace, as the tests need them.
+pub(crate) fn build() -> Result<()> {
+    crate::steps::succeed(cargo().args(ALL).arg("--no-run"))
+}
+
+pub(crate) fn run(retries: &mut Retries) -> Result<()> {
+    run_some(retries, &[], &[])
+}
+
+/// Runs the tests of these targets, in this environment; all if no target is named.
+pub(crate) fn run_some(
+    retries: &mut Retries,
+    targets: &[&str],
+    environment: &[(&str, &std::ffi::OsStr)],
+) -> Result<()> {
+    let command = || {
+        let mut command = cargo();
+        command.args(ALL).arg("--no-fail-fast").args(targets);
+        command.envs(environment.iter().copied());
+        command
+    };
+    let first = tee(command())?;
+    if first.status.success() {
+        return Ok(());
+    }
+    let failed = Failed::read(&first.lines);
+    ensure!(
+        !failed.does_not_compile,
+        "the tests do not compile: cargo ended with {}",
+        first.status
+    );
+    println!("== failed: {}; once more, alone", failed.names());
+    let mut again = command();
+    again.args(["--", "--test-threads=1"]);
+    if !failed.has_crashed {
+        again.arg("--exact").args(&failed.tests);
+    }
+    let again = tee(again)?;
+    passed_again(&failed, &again)
+        .with_context(|| format!("failed twice, of {}", failed.names()))?;
+    retries.record(failed.names());
+    Ok(())
+}
+
+fn passed_again(failed: &Failed, again: &Printed) -> Result<()> {
+    ensure!(
+        again.status.success(),
+        "{} ({})",
+        Failed::read(&again.lines).names(),
+        again.status
+    );
+    for name in &failed.tests {
+        let passed = format!("test {name} ... ok");
+        let found = again.lines.iter().any(|line| line.contains(&passed));
+        ensure!(found, "{name} was not run again");
+    }
+    Ok(())
+}
+
+/// What a run of `cargo test` says of failures.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Failed {
+    tests: BTreeSet<String>,
+    /// A test program broke off, so that it is not known which of its tests are well.
+    has_crashed: bool,
+    does_not_compile: bool,
+}
+
+impl Failed {
+    fn read(lines: &[String]) -> Self {
+        let mut failed = Self::default();
+        for line in lines {
+            let dashed = line
+                .strip_prefix("---- ")
+                .and_then(|rest| rest.strip_suffix(" stdout ----"));
+            let told = line
+                .strip_prefix("test ")
+                .and_then(|rest| rest.strip_suffix(" ... FAILED"));
+            if let Some(name) = dashed.or(told) {
+                let name = name.strip_suffix(" - should panic").unwrap_or(name);
+                failed.tests.insert(name.to_owned());
+            }
+            failed.has_crashed |= line.contains("process didn't exit successfully");
+            failed.does_not_compile |= line.contains("could not compile");
+        }
+        failed.has_crashed |= failed.tests.is_empty();
+        failed
+    }
+
+    fn names(&self) -> String {
+        let crashed = self.has_crashed.then_some("a test program that broke off");
+        let names = self.tests.iter().map(String::as_str).chain(crashed);
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Failed {
+        Failed::read(&text.lines().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn failed_tests_are_found_by_name() {
+        let text = "\
+test a::good ... ok
+test a::bad ... FAILED
+garbled test a::worse ... FAILED
+---- a::worse stdout ----
+test b::panics - should panic ... FAILED
+error: 2 targets failed:";
+        let failed = read(text);
+        let names: Vec<&str> = failed.tests.iter().map(String::as_str).collect();
+        assert_eq!(names, ["a::bad", "a::worse", "b::panics"]);
+        assert!(!failed.has_crashed && !failed.does_not_compile);
+    }
+
+    #[test]
+    fn a_crash_leaves_nothing_out() {
+        let crash = "\
+test a::bad ... FAILED
+  process didn't exit successfully: `target/debug/deps/b-1` (signal: 6, SIGABRT)";
+        assert!(read(crash).has_crashed);
+        assert!(read("error: no library targets found").has_crashed);
+    }
+
+    #[test]
+    fn tests_that_do_not_compile_are_not_run_again() {
+        let text = "error: could not compile `a` (lib test) due to 1 previous error";
+        assert!(read(text).does_not_compile);
+    }
+
+    #[test]
+    fn a_test_that_was_not_run_again_has_not_passed() {
+        let failed = read("test a::bad ... FAILED");
+        let status = std::process::Command::new("true").status().unwrap();
+        let printed = |text: &str| Printed {
+            status,
+            lines: vec![text.to_owned()],
+        };
+        let right = printed("test a::bad ... ok");
+        assert!(passed_again(&failed, &right).is_ok());
+        let wrong = passed_again(&failed, &printed("running 0 tests"));
+        assert_eq!(wrong.unwrap_err().to_string(), "a::bad was not run again");
+    }
+}
