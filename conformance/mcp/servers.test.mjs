@@ -14,7 +14,8 @@ import { Agent } from "../clients/typescript/agent.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const of = (name) => join(here, "node_modules/@modelcontextprotocol", name, "dist/index.js");
-const limit = { timeout: 120_000 };
+// Only a hang takes longer.
+const limit = { timeout: 600_000 };
 
 const home = realpathSync(mkdtempSync(join(tmpdir(), "turnery-mcp-")));
 const project = join(home, "project");
@@ -27,19 +28,31 @@ let remote;
 let proxy;
 const requests = [];
 before(async () => {
-  const port = await new Promise((resolve) => {
-    const probe = http.createServer().listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
+  // The server wants to be told its port, and somebody else may take that first: then another one is tried.
+  let port;
+  for (let listens = false; !listens; ) {
+    port = await new Promise((resolve) => {
+      const probe = http.createServer().listen(0, "127.0.0.1", () => {
+        const { port } = probe.address();
+        probe.close(() => resolve(port));
+      });
     });
-  });
-  remote = spawn(process.execPath, [of("server-everything"), "streamableHttp"], {
-    env: { PATH: process.env.PATH, PORT: String(port) },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  await new Promise((resolve) =>
-    remote.stderr.on("data", (data) => String(data).includes("listening") && resolve()),
-  );
+    remote = spawn(process.execPath, [of("server-everything"), "streamableHttp"], {
+      env: { PATH: process.env.PATH, PORT: String(port) },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    let said = "";
+    listens = await new Promise((resolve, reject) => {
+      remote.stderr.on("data", (data) => {
+        said += data;
+        if (said.includes("listening")) resolve(true);
+      });
+      remote.on("exit", () => {
+        if (/EADDRINUSE/.test(said)) resolve(false);
+        else reject(new Error(`the server ended: ${said}`));
+      });
+    });
+  }
   proxy = http.createServer((request, response) => {
     const seen = { method: request.method, headers: request.rawHeaders, body: "" };
     requests.push(seen);

@@ -12,7 +12,6 @@ use proptest::prelude::*;
 use std::{
     future::poll_fn,
     task::{Context, Poll, Waker},
-    time::Instant,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -132,31 +131,6 @@ async fn a_large_batch_is_written_before_the_next_is_taken() {
     outbox.push(Item::Live(&delta(&"x".repeat(100_000))));
     drop(lines);
     assert!(is_open(&mut outbox), "nobody will ever read it");
-}
-
-/// The hot path: one allocation a fragment, no detour. The bound is loose, for a shared machine and
-/// a build that is not optimised; the figure is printed.
-#[tokio::test]
-async fn a_fragment_costs_little() {
-    const COUNT: usize = 100_000;
-    let (out, mut lines) = mpsc::channel(256);
-    let mut outbox = outbox(out, &Barrier::new().0, None);
-    let fragment = delta(" and a few words of text,\n");
-    let began = Instant::now();
-    let mut bytes = 0;
-    for _ in 0..COUNT {
-        poll_fn(|cx| outbox.poll_room(cx)).await;
-        outbox.push(Item::Live(&fragment));
-        if let Ok(Out::Lines(line)) = lines.try_recv() {
-            bytes += line.len();
-            if bytes == line.len() {
-                assert_eq!(updates(&line).len(), 1);
-            }
-        }
-    }
-    let each = began.elapsed().as_nanos() / COUNT as u128;
-    println!("{each} ns and {} bytes a fragment", bytes / COUNT);
-    assert!(each < 50_000, "{each} ns a fragment");
 }
 
 /// What may happen to an outbox.

@@ -145,7 +145,7 @@ async fn read_request(socket: &mut TcpStream) -> (String, Value) {
 }
 
 impl Server {
-    /// A model of this server. Waits are short; `sk-test` is the key.
+    /// A model of this server. Only a hang is silent for long enough; `sk-test` is the key.
     pub(crate) fn model(&self, api: Api, model: &str) -> Arc<dyn Model> {
         self.model_with(api, model, 3)
     }

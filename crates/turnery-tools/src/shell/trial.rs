@@ -107,7 +107,7 @@ pub(super) fn printed(reports: &[Progress]) -> String {
 pub(super) fn mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("30.{:07}{count:03}", std::process::id())
+    format!("3000.{:07}{count:03}", std::process::id())
 }
 
 /// How many processes have the mark in their command line.
@@ -121,7 +121,7 @@ pub(super) fn alive(mark: &str) -> usize {
 
 /// Whether no process with the mark is left, once the system has carried out the kills.
 pub(super) fn is_gone(mark: &str) -> bool {
-    let patience = Instant::now() + Duration::from_secs(10);
+    let patience = Instant::now() + Duration::from_secs(120);
     while alive(mark) > 0 {
         if Instant::now() > patience {
             return false;

@@ -131,7 +131,7 @@ mod tests {
             }
             text
         });
-        backlog.flush(Duration::from_secs(20));
+        backlog.flush(Duration::from_secs(120));
         backlog.add(b"the last\n");
         let text = reading.join().unwrap();
         let mut next = 0;

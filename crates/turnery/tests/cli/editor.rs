@@ -21,7 +21,7 @@ use tokio::{
 use turnery_acp::witness::Witness;
 
 /// Nothing here takes long; a test that hangs fails.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_secs(120);
 /// What a pipe holds.
 const PIPE: u64 = 64 << 10;
 
@@ -266,7 +266,7 @@ impl Started {
     /// Wait for its end, which is near.
     pub(crate) fn gone(self) {
         let bound = Timespec {
-            tv_sec: 2,
+            tv_sec: 120,
             tv_nsec: 0,
         };
         let mut ended = [PollFd::new(&self.0, PollFlags::IN)];

@@ -16,8 +16,9 @@ use std::{
 };
 use tokio::io::AsyncReadExt as _;
 
-/// TR-6.
-const BOUND: Duration = Duration::from_secs(2);
+/// Only a hang takes longer, on whatever machine. How soon turnery leaves is for the cases `leaving` and `leaving-busy`
+/// to judge, on a clock that is fair on a busy machine.
+const BOUND: Duration = Duration::from_secs(60);
 
 fn prompt(session: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]})
@@ -146,7 +147,7 @@ async fn what_cannot_be_done_in_time_is_answered_too() {
     let left = editor.leave().await;
     assert_eq!(left.code, Some(0), "{left:?}");
     assert_eq!(left.answer(2)["error"]["code"], -32800, "{left:?}");
-    assert!(left.took < BOUND * 2, "{:?}", left.took);
+    assert!(left.took < BOUND, "{:?}", left.took);
 }
 
 /// Only a process that hangs for ever is waited for so long.

@@ -23,7 +23,7 @@ use std::{
 use tokio::sync::watch;
 
 /// How long a process may take for its part of the story.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What the client's person was sent and asked, and will say.
 #[derive(Default)]

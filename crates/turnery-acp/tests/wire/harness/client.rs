@@ -13,7 +13,7 @@ use turnery_acp::{ExitReason, ServeOptions, serve, witness::Witness};
 use turnery_agent::Agent;
 
 /// No test waits longer than this for a line; none is known to need a hundredth of it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Set to run every test with the draft of the second version switched on.
 pub(crate) const WITH_V2: &str = "TURNERY_WIRE_WITH_V2";

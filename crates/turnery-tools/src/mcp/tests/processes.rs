@@ -70,7 +70,7 @@ async fn arguments_and_environment_arrive_as_they_are() {
             }
         }
     };
-    let text = tokio::time::timeout(std::time::Duration::from_secs(10), read)
+    let text = tokio::time::timeout(std::time::Duration::from_secs(120), read)
         .await
         .unwrap();
     let cwd = folder.path().canonicalize().unwrap();
