@@ -15,7 +15,7 @@ use crate::{
     facts::Facts,
     model::{Exchange, FakeModel},
     outcome::{Check, Finding, Outcome, Ruling},
-    pace,
+    pace::Pace,
     pattern::{self, Captures},
     profile::Profile,
 };
@@ -62,6 +62,19 @@ pub struct Options {
     pub grace: Duration,
     /// How many cases are played at once.
     pub jobs: usize,
+    /// Measure all bounds in real time, even on a busy machine: what is too late then should be tried again without.
+    pub real_time: bool,
+}
+
+impl Options {
+    /// The clock of all bounds.
+    pub(crate) fn pace(&self) -> Pace {
+        if self.real_time {
+            Pace::Real
+        } else {
+            Pace::Fair
+        }
+    }
 }
 
 impl Default for Options {
@@ -71,6 +84,7 @@ impl Default for Options {
             grace: Duration::from_millis(150),
             // Cases wait more than they work.
             jobs: 2 * std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
+            real_time: false,
         }
     }
 }
@@ -332,7 +346,7 @@ impl Stage<'_> {
         if matches!(line.step, Step::Exit(_)) && line.within.is_none() {
             self.patience = self.patience.min(LEAVING);
         }
-        self.deadline = pace::now() + self.patience;
+        self.deadline = self.pace().now() + self.patience;
         self.looks_again = line.within.is_some();
         match &line.step {
             Step::Version(version) => self.version = *version,

@@ -14,6 +14,7 @@ fn outcome(script: &str, case: &str) -> Outcome {
         patience: Duration::from_secs(20),
         grace: Duration::from_millis(1),
         jobs: 1,
+        ..Options::default()
     };
     let case = Case::parse("test", &format!("# test\n{case}")).expect("a case");
     let facts = Some(Facts::default());

@@ -7,7 +7,7 @@
 use super::{Broken, record::Recorder};
 use crate::{
     faults::{Breaker, Deed, Habit, Way},
-    pace,
+    pace::Pace,
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -200,7 +200,7 @@ impl Pump {
         let mut client = goes(Way::ToClient).then(|| lock(&self.to_client));
         drop(breaker);
         if deed == Deed::Sleep {
-            pace::sleep(SLOW);
+            Pace::Fair.sleep(SLOW);
         }
         for (way, bytes) in writes {
             match way {

@@ -104,6 +104,7 @@ pub(crate) fn run(run: &Run) -> Result<bool> {
         patience: Duration::from_secs(run.patience),
         grace: Duration::from_millis(run.grace),
         jobs: run.jobs.unwrap_or(usual.jobs),
+        ..usual
     };
     let measure = Measure {
         requirements: &requirements,

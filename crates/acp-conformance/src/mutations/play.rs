@@ -204,15 +204,20 @@ fn some_pairs(
     pairs: &[(usize, usize)],
 ) -> Result<(), String> {
     let names: Vec<String> = rows.iter().map(|row| row.fault.clone()).collect();
-    let play = |(fault, case): (usize, usize), patience| {
+    let hurried = Options {
+        patience: plan.patience,
+        real_time: true,
+        ..plan.options.clone()
+    };
+    let play = |(fault, case): (usize, usize), options: &Options| {
         let agent = plan.through(&["--fault".to_owned(), names[fault].clone()]);
-        let outcome = one(heard[case].case, &agent, plan.options, patience, facts)?;
+        let outcome = one(heard[case].case, &agent, options, facts)?;
         let mut failed = failures(&outcome);
         failed.retain(|rule, _| !heard[case].wrong.contains_key(rule));
         Ok(failed)
     };
     let failed = in_parallel(plan.options.jobs, pairs.len(), &|index| {
-        play(pairs[index], plan.patience)
+        play(pairs[index], &hurried)
     })?;
     let enough = if plan.near { ENOUGH } else { usize::MAX };
     let mut strange: Vec<((usize, usize), Failed)> = Vec::new();
@@ -229,7 +234,7 @@ fn some_pairs(
     // A busy machine must not look like a fault: what comes out wrong is tried again, with patience, and only
     // what is wrong both times is.
     let failed = in_parallel(plan.options.jobs, strange.len(), &|index| {
-        play(strange[index].0, plan.options.patience)
+        play(strange[index].0, plan.options)
     })?;
     for ((pair, first), mut failed) in strange.into_iter().zip(failed) {
         let row = &mut rows[pair.0];
@@ -239,15 +244,8 @@ fn some_pairs(
     Ok(())
 }
 
-fn one(
-    case: &Case,
-    agent: &Agent,
-    options: &Options,
-    patience: Duration,
-    facts: &Facts,
-) -> Result<Outcome, String> {
+fn one(case: &Case, agent: &Agent, options: &Options, facts: &Facts) -> Result<Outcome, String> {
     let options = Options {
-        patience,
         jobs: 1,
         ..options.clone()
     };
@@ -308,7 +306,7 @@ fn without_fault<'a>(
         let folder: PathBuf = folder.join(format!("{index}{often}"));
         std::fs::create_dir(&folder).map_err(|error| error.to_string())?;
         let agent = plan.through(&["--record".to_owned(), folder.display().to_string()]);
-        let outcome = one(case, &agent, plan.options, plan.options.patience, facts)?;
+        let outcome = one(case, &agent, plan.options, facts)?;
         let mut wrong = failures(&outcome);
         let broken = outcome.broken.iter();
         wrong.extend(broken.map(|finding| (format!("({finding})"), case.name.clone())));

@@ -254,6 +254,10 @@ fn processes(is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
         let Some(environment) = environment(&process.path()) else {
             continue;
         };
+        // Most have no mark, and are looked through quickly, even by a build that is not optimized.
+        if !String::from_utf8_lossy(&environment).contains(MARK) {
+            continue;
+        }
         let mut variables = environment.split(|byte| *byte == 0);
         let is_ours = variables.any(|variable| {
             let value = variable.strip_prefix(MARK.as_bytes());

@@ -1,7 +1,7 @@
 //! Terminals of the client: real processes, whose output the agent reads, waits for, ends and gives back.
 
 use super::process::{MARK, begin};
-use crate::pace;
+use crate::pace::Pace;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::{
@@ -10,6 +10,7 @@ use std::{
     path::PathBuf,
     process::{ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
@@ -17,6 +18,8 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
+/// How long the output of a process that has ended is read on.
+const REST: Duration = Duration::from_millis(100);
 /// Answers that wait to be sent.
 const WAITING: usize = 64;
 /// So much is kept of an output that has no limit of its own. Unit: bytes.
@@ -235,7 +238,7 @@ async fn run<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
         tokio::select! {
             biased;
             () = &mut reads => {}
-            () = pace::sleep_until(pace::now() + std::time::Duration::from_millis(100)) => {}
+            _ = Pace::Fair.timeout(REST, std::future::pending::<()>()) => {}
         }
     }
     exit.send_replace(Some(told(status.ok())));

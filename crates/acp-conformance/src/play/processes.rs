@@ -8,7 +8,6 @@ use crate::{
     case::{Pipe, Start},
     model::FakeModel,
     oracle::{Ending, Violation},
-    pace,
     pattern::fill_text,
     peer::process::{MARK, Process, marked},
     profile::Places,
@@ -120,7 +119,7 @@ impl Stage<'_> {
         let Some(mut process) = self.process.take() else {
             return Err(Miss::Fault("no agent has been started".to_owned()));
         };
-        let status = match pace::timeout(self.patience, process.ended()).await {
+        let status = match self.pace().timeout(self.patience, process.ended()).await {
             Some(Ok(status)) => Some(status),
             Some(Err(error)) => return Err(Miss::Fault(error.to_string())),
             None => {
@@ -182,15 +181,15 @@ impl Stage<'_> {
 
     /// Hear all that it still says, up to its end.
     async fn hear_out(&mut self) -> Result<(), Miss> {
-        let deadline = pace::now() + self.patience;
+        let deadline = self.pace().now() + self.patience;
         loop {
             // A child that it left behind may hold its stdout open: then its own end counts.
-            let look = pace::now() + LOOK;
+            let look = self.pace().now() + LOOK;
             match self.hear(look.min(deadline)).await {
                 Ok(()) => {}
                 Err(Silence::Ended | Silence::NotStarted) => break,
                 Err(Silence::Patience) if self.running()?.has_ended() => break,
-                Err(Silence::Patience) if pace::now() < deadline => {}
+                Err(Silence::Patience) if self.pace().now() < deadline => {}
                 Err(Silence::Patience) => {
                     self.patience = Duration::ZERO;
                     break;

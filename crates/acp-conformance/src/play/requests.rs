@@ -7,7 +7,6 @@ use super::{
 };
 use crate::{
     case::{Content, Expect, Permission},
-    pace,
     pattern::{fill_text, fill_value, fits},
 };
 use serde_json::{Value, json};
@@ -287,7 +286,7 @@ impl Stage<'_> {
 
     pub(super) async fn quiet(&mut self) -> Result<(), Miss> {
         self.probe().await?;
-        let deadline = pace::now() + self.options.grace;
+        let deadline = self.pace().now() + self.options.grace;
         while self.hear(deadline).await.is_ok() {}
         self.probe().await
     }

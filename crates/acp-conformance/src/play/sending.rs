@@ -6,7 +6,6 @@ use super::{
 };
 use crate::{
     official::{Part, Side, official},
-    pace,
     pattern::{fill_line, fill_text},
 };
 use serde_json::Value;
@@ -122,7 +121,7 @@ impl Stage<'_> {
         let Some(writes) = writes else {
             return Err(Miss::Fault("stdin is closed".to_owned()));
         };
-        match pace::timeout(self.patience, writes.send(bytes)).await {
+        match self.pace().timeout(self.patience, writes.send(bytes)).await {
             Some(Ok(())) => Ok(()),
             Some(Err(_)) => {
                 self.note_end().await;

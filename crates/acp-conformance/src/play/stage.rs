@@ -10,7 +10,7 @@ use crate::{
     model::{FakeModel, Tool},
     oracle::{Ending, Oracle, Violation},
     outcome::{Finding, Kind},
-    pace,
+    pace::Pace,
     pattern::{Captures, fill_text},
     peer::{
         client::Client,
@@ -79,7 +79,7 @@ pub(super) struct Stage<'a> {
     pub(super) capabilities: Value,
     /// Of the step.
     pub(super) patience: Duration,
-    /// When it is over, on the clock of `pace`. An agent that talks without end does not put it off.
+    /// When it is over, on the clock of `pace()`. An agent that talks without end does not put it off.
     pub(super) deadline: Duration,
     pub(super) looks_again: bool,
     /// A check has failed.
@@ -215,7 +215,7 @@ impl<'a> Stage<'a> {
             version: 1,
             capabilities: Value::Object(serde_json::Map::default()),
             patience: options.patience,
-            deadline: pace::now(),
+            deadline: options.pace().now(),
             looks_again: false,
             is_hurt: false,
             at: 0,
@@ -228,6 +228,11 @@ impl<'a> Stage<'a> {
             ending: None,
             died: None,
         })
+    }
+
+    /// The clock of all bounds.
+    pub(super) fn pace(&self) -> Pace {
+        self.options.pace()
     }
 
     pub(super) fn set(&mut self, name: &str, value: Value) {
@@ -265,6 +270,7 @@ impl<'a> Stage<'a> {
 
     /// Take in one more line.
     pub(super) async fn hear(&mut self, deadline: Duration) -> Result<(), Silence> {
+        let pace = self.pace();
         let process = self.process.as_mut().ok_or(Silence::NotStarted)?;
         let spoken = tokio::select! {
             biased;
@@ -280,7 +286,7 @@ impl<'a> Stage<'a> {
                 self.reply(&reply).await;
                 return Ok(());
             }
-            () = pace::sleep_until(deadline) => return Err(Silence::Patience),
+            () = pace.sleep_until(deadline) => return Err(Silence::Patience),
         };
         match spoken {
             Spoken::Line(line) => self.take_in(&line).await,
@@ -291,6 +297,7 @@ impl<'a> Stage<'a> {
 
     /// The agent seems to be gone, though nobody has told it to go: how it ended.
     pub(super) async fn note_end(&mut self) {
+        let pace = self.pace();
         let is_asked = self.is_forced || self.ending.is_some();
         let Some(process) = self
             .process
@@ -299,7 +306,7 @@ impl<'a> Stage<'a> {
         else {
             return;
         };
-        let ending = match pace::timeout(ENDING, process.ended()).await {
+        let ending = match pace.timeout(ENDING, process.ended()).await {
             Some(Ok(status)) => {
                 self.died.get_or_insert_with(|| status.to_string());
                 format!("the agent ended: {status}")
@@ -447,18 +454,18 @@ impl<'a> Stage<'a> {
     ) -> Result<(), Miss> {
         const SHORTEST: Duration = Duration::from_millis(5);
         const LONGEST: Duration = Duration::from_millis(40);
-        let deadline = pace::now() + self.patience;
+        let deadline = self.pace().now() + self.patience;
         let mut pause = SHORTEST;
         loop {
             let result = check(self);
-            if result.is_ok() || !self.looks_again || pace::now() >= deadline {
+            if result.is_ok() || !self.looks_again || self.pace().now() >= deadline {
                 return result;
             }
             // What the agent says meanwhile is taken in, and not read.
-            let look = (pace::now() + pause).min(deadline);
+            let look = (self.pace().now() + pause).min(deadline);
             pause = (pause * 2).min(LONGEST);
             if self.hear(look).await.is_err() {
-                pace::sleep_until(look).await;
+                self.pace().sleep_until(look).await;
             }
         }
     }
@@ -491,7 +498,7 @@ impl<'a> Stage<'a> {
         end(&marked(&self.mark_of_processes));
         for logger in loggers {
             // Who cannot be ended may hold it open.
-            let _ = pace::timeout(ENDING, logger).await;
+            let _ = self.pace().timeout(ENDING, logger).await;
         }
         // A case that was cut off by a signal says nothing.
         drop(beginning());

@@ -222,7 +222,7 @@ async fn a_hook_that_hangs_is_killed_with_all_that_it_started() {
         let why = format!("failed: it did not end within {seconds} s");
         assert!(error.ends_with(&why), "{error}");
         let pid = home.project().join("pid");
-        if std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
+        if fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
             // Killed: it is dead already, or about to be.
             if let Some(reader) = Started::find(&pid) {
                 reader.gone();
