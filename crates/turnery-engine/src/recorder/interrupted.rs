@@ -185,6 +185,7 @@ impl Closing {
             | EventKind::ToolExecutionOutput { .. }
             | EventKind::PlanUpdated { .. }
             | EventKind::ModelRetried { .. }
+            | EventKind::ModelSilent { .. }
             | EventKind::Issue { .. }
             | EventKind::ToolProgress { .. }
             | EventKind::ChildUsageReported { .. }
