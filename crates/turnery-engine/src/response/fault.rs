@@ -43,7 +43,7 @@ pub enum FaultKind {
     BadRequest,
     /// The provider fell silent.
     Timeout,
-    /// The answer exceeds a bound on its size ([`AnswerLimits`](crate::AnswerLimits)).
+    /// The answer exceeds a bound on its size.
     AnswerLimit,
 }
 
