@@ -1,5 +1,6 @@
 //! Agent: opens sessions, lists them, deletes them.
 
+mod damaged;
 mod fork;
 mod replay;
 
@@ -256,13 +257,16 @@ impl Agent {
         } else {
             self.store.patch(id, patch).await?
         };
-        let chain = match replay {
+        let history = match replay {
             true => replay::show(&*self.store, id, &mut *ports.outbox).await?,
             false => self.store.history(id).await?,
         };
+        if !history.damage.is_empty() {
+            settings.system = damaged::tell_model(&settings.system, &history.damage).into();
+        }
         let servers = self.servers(request.mcp, &settings, &workspace);
         let given = (ports, workspace, servers);
-        Ok(self.spawn(info, mode, &chain, settings, model, given))
+        Ok(self.spawn(info, mode, &history.loops, settings, model, given))
     }
 
     /// Brings back what a process that is gone has left of a prompt. A session whose store cannot be
@@ -383,7 +387,8 @@ impl Agent {
         self.store.patch(id, patch).await.map(|_| ())
     }
 
-    /// Remove a session from the store. True if there was one. Close it first if it is open.
+    /// Remove a session from the store. True if there was one. Close it first if it is open: a session
+    /// that is in use, here or in another process, is an error ([`StoreError::Busy`]).
     pub async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {
         self.store.delete(id).await
     }

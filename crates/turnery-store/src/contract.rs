@@ -1,6 +1,6 @@
 //! The contract that every store keeps (engine.md, section 6.4, S1 to S8).
 
-use crate::{Page, Rest};
+use crate::{Damage, History, Page, Repair, Rest};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, sync::Arc};
@@ -18,10 +18,20 @@ pub trait Store: Send + Sync + 'static {
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>>;
 
     /// Remove a session and all that belongs to it, its child sessions too. True if there was one.
+    /// [`StoreError::Busy`] while somebody holds the lane of one of them.
     fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>>;
 
+    /// Remove a session like [`Store::delete`], also while it is in use. Returns the holders of the
+    /// lanes that were taken away, each described for a person; `None` if there was no such session.
+    fn delete_in_use(
+        &self,
+        id: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>>;
+
     /// The history of a session: its loops, oldest first, with the messages and events of each.
-    /// `after` leaves out those that were committed at or before that head version.
+    /// `after` leaves out those that were committed at or before that head version. Loops that cannot be
+    /// read are left out, and the parent of each is the nearest one that can; [`Store::check`] names
+    /// what is missing.
     fn loops(
         &self,
         id: &SessionId,
@@ -29,8 +39,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>>;
 
     /// What the next prompt follows: the loops on the chain that leads to the tip, oldest first, with
-    /// their messages, and without their events, which are the greater part.
-    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>>;
+    /// their messages, and without their events, which are the greater part; and what of them is damaged.
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>>;
 
     /// What a conversation is shown again from, page by page: the loops on the chain that leads to the
     /// tip, oldest first, without those that were run again. `rest` is that of the page before; none
@@ -82,6 +92,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// All that was said beside the conversation, in the order in which it was kept.
     fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Remark>, StoreError>>;
+
+    /// Looks for damage in one session, or with `None` in all sessions and in the store as a whole, which
+    /// reads all of it. Changes nothing. Empty if all is well.
+    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>>;
+
+    /// Mends what is damaged in a session, after a copy of the whole store has been made: loops that
+    /// cannot be read are set aside, what followed them follows the nearest loop before them, and nothing
+    /// is deleted. Changes nothing if the session is undamaged. [`StoreError::Busy`] while somebody holds
+    /// its lane.
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<Repair, StoreError>>;
 }
 
 /// Something said beside the conversation: a command that a person typed, or what answered it. It is shown

@@ -71,6 +71,7 @@ pub async fn export(store: &dyn Store, id: &SessionId) -> Result<Document, Store
         let now = store.info(id).await?;
         // Else somebody has been at work in it meanwhile, and the two would not fit.
         if now == session {
+            session.tip_loop_id = tip(store, &session).await?;
             return Ok(Document {
                 format: FORMAT,
                 session,
@@ -80,6 +81,15 @@ pub async fn export(store: &dyn Store, id: &SessionId) -> Result<Document, Store
         }
         session = now;
     }
+}
+
+/// The tip of a session; of a damaged one, the last loop of the conversation that can be read.
+async fn tip(store: &dyn Store, session: &SessionInfo) -> Result<Option<LoopId>, StoreError> {
+    let history = store.history(&session.id).await?;
+    Ok(match history.damage.is_empty() {
+        true => session.tip_loop_id.clone(),
+        false => history.loops.last().map(|last| last.loop_id.clone()),
+    })
 }
 
 impl Document {
@@ -174,7 +184,8 @@ pub async fn import(store: &dyn Store, document: Document) -> Result<SessionInfo
     match fill(store, session, loops, remarks).await {
         Ok(info) => Ok(info),
         Err(error) => {
-            store.delete(&id).await?;
+            // Its lane may still be held, by this import.
+            store.delete_in_use(&id).await?;
             Err(error.into())
         }
     }

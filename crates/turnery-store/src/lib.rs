@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod contract;
 mod cursor;
+pub mod damage;
 pub mod export;
 mod lease;
 pub mod lineage;
@@ -19,6 +20,7 @@ pub use contract::{
     Always, Archived, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark,
     SessionInfo, SessionPatch, SpawnRef, Store, StoreError,
 };
+pub use damage::{Damage, DamagedPart, History, Repair};
 pub use export::{Document, ImportError};
 pub use memory::MemoryStore;
 pub use page::{PAGE_EVENTS, Page, Rest};

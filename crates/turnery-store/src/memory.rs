@@ -1,8 +1,9 @@
 //! `MemoryStore`: the contract without a disk, for tests and for sessions that are to leave nothing behind.
 
 use crate::{
-    Clock, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, PAGE_EVENTS, PAGE_SIZE,
-    Page, Remark, Rest, SessionInfo, SessionPatch, Store, StoreError,
+    Clock, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Opened, Owner,
+    PAGE_EVENTS, PAGE_SIZE, Page, Remark, Repair, Rest, SessionInfo, SessionPatch, Store,
+    StoreError,
     clock::Moment,
     cursor::{Cursor, last_active, time_text},
     lease::{LeaseEnd, is_held, may_be_at_work},
@@ -88,6 +89,12 @@ impl Held {
     fn holds(&self, lane: &Lane) -> bool {
         let holder = self.holder.as_ref();
         self.fence == lane.fence && holder.is_some_and(|holder| holder.owner_id == lane.owner_id)
+    }
+
+    /// The holder of the lane, described for a person.
+    fn busy(&self, now: Moment) -> Option<String> {
+        let holder = self.holder.as_ref()?;
+        is_held(&holder.process, holder.expires_at, now).then(|| describe(&holder.process))
     }
 
     fn claim(&mut self, owner: &Owner, now: Moment) -> Result<Opened, StoreError> {
@@ -340,8 +347,25 @@ impl Store for MemoryStore {
     }
 
     fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
-        let removed = self.all(|sessions| remove(sessions, id));
-        Box::pin(ready(Ok(removed)))
+        let now = self.clock.moment();
+        Box::pin(ready(self.all(
+            |sessions| match holders(sessions, id, now).into_iter().next() {
+                Some((session, holder)) => Err(StoreError::Busy { session, holder }),
+                None => Ok(remove(sessions, id)),
+            },
+        )))
+    }
+
+    fn delete_in_use(
+        &self,
+        id: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
+        let now = self.clock.moment();
+        Box::pin(ready(Ok(self.all(|sessions| {
+            let holders = holders(sessions, id, now).into_iter();
+            let holders = holders.map(|(_, holder)| holder).collect();
+            remove(sessions, id).then_some(holders)
+        }))))
     }
 
     fn loops(
@@ -355,8 +379,13 @@ impl Store for MemoryStore {
         })
     }
 
-    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
-        self.with(id, |held| Ok(held.history()))
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
+        self.with(id, |held| {
+            Ok(History {
+                loops: held.history(),
+                damage: Vec::new(),
+            })
+        })
     }
 
     fn shown(&self, id: &SessionId, rest: Option<Rest>) -> BoxFuture<'_, Result<Page, StoreError>> {
@@ -449,6 +478,46 @@ impl Store for MemoryStore {
     fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Remark>, StoreError>> {
         self.with(id, |held| Ok(held.remarks.clone()))
     }
+
+    /// Memory holds no damage.
+    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+        match id {
+            Some(id) => self.with(id, |_| Ok(Vec::new())),
+            None => Box::pin(ready(Ok(Vec::new()))),
+        }
+    }
+
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<Repair, StoreError>> {
+        let now = self.clock.moment();
+        self.with(id, |held| match held.busy(now) {
+            Some(holder) => Err(StoreError::Busy {
+                session: held.info.id.clone(),
+                holder,
+            }),
+            None => Ok(Repair::default()),
+        })
+    }
+}
+
+/// The held sessions among one and its descendants, with their holders.
+fn holders(
+    sessions: &HashMap<SessionId, Held>,
+    id: &SessionId,
+    now: Moment,
+) -> Vec<(SessionId, String)> {
+    let mut family = vec![id];
+    let mut next = 0;
+    while let Some(parent) = family.get(next).copied() {
+        next += 1;
+        for (child, held) in sessions {
+            let by = held.info.spawned_by.as_ref();
+            if by.is_some_and(|by| by.session_id == *parent) && !family.contains(&child) {
+                family.push(child);
+            }
+        }
+    }
+    let held = |id: &SessionId| Some((id.clone(), sessions.get(id)?.busy(now)?));
+    family.into_iter().filter_map(held).collect()
 }
 
 /// Parents first, so that a circle of them has an end.

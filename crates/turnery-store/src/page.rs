@@ -1,7 +1,7 @@
 //! Page: a part of a conversation that is shown again. A loop of any length is shown in pages too, so
 //! that nobody waits for its end, and nobody holds all that happened in it.
 
-use crate::StoreError;
+use crate::{Damage, StoreError};
 use std::{any::Any, fmt, sync::Arc};
 use turnery_engine::{Event, LoopRecord};
 
@@ -15,6 +15,8 @@ pub struct Page {
     pub events: Vec<Event>,
     /// The loops of which this page has the last event, without their events.
     pub loops: Vec<Arc<LoopRecord>>,
+    /// Damage met on the way to this page; the first page names all that is known to be missing.
+    pub damage: Vec<Damage>,
     /// Asks for what follows; none at the end.
     pub rest: Option<Rest>,
 }

@@ -273,7 +273,9 @@ Examples:
   turnery sessions show ID | less
   turnery sessions branch ID 2 \"try it without the cache\"
   turnery sessions rerun ID --model anthropic/claude-opus-4-8
-  turnery sessions list --json | jq -r '.[].id'")]
+  turnery sessions list --json | jq -r '.[].id'
+  turnery sessions check                   look for damage
+  turnery sessions repair ID               mend it, with a copy kept")]
 pub(crate) struct SessionsArgs {
     #[command(subcommand)]
     pub(crate) what: Sessions,
@@ -373,11 +375,50 @@ pub(crate) enum Kept {
         #[arg(long)]
         json: bool,
     },
-    /// Delete sessions for good.
+    /// Delete sessions for good, with the sessions of their sub-agents.
+    #[command(after_help = "\
+A session in which a prompt is running is not deleted: stop the prompt first, or use --force.
+
+Exit codes: 0 all were deleted, 1 one of them was not.")]
     Delete {
         /// The sessions.
         #[arg(required = true)]
         id: Vec<String>,
+        /// Delete a session even while a prompt is running in it. The prompt fails, and its answer is lost.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Look for damage in stored sessions. Changes nothing.
+    #[command(after_help = "\
+Checks the checksum of every loop, note and journal entry, and the chain of loops that leads to the last
+one. Without an ID it also checks the pages and indexes of the database, and rows of no session.
+
+Exit codes: 0 no damage, 1 damage was found or the sessions cannot be read.")]
+    Check {
+        /// The session; all sessions unless given.
+        id: Option<String>,
+        /// As a JSON array with one object for each problem.
+        #[arg(long)]
+        json: bool,
+        /// Mend what is damaged, as `repair` does.
+        #[arg(long)]
+        repair: bool,
+    },
+    /// Mend damaged sessions. Deletes nothing, and makes a copy of the database first.
+    #[command(after_help = "\
+A loop that cannot be read is set aside: it stays in the database, and the conversation goes on without
+it. A loop that has lost its predecessor follows the last whole loop before it. What is overwritten is
+kept in the table `repairs`, and a copy of the whole database is made beside it first. Delete that copy
+when you are content with the result: it holds everything that the sessions hold.
+
+Exit codes: 0 no damage is left, 1 some is, or nothing could be done.")]
+    Repair {
+        /// The sessions.
+        #[arg(required = true)]
+        id: Vec<String>,
+        /// As a JSON array with one object for each session.
+        #[arg(long)]
+        json: bool,
     },
 }
 

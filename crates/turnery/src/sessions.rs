@@ -1,5 +1,6 @@
 //! `turnery sessions`: what was said and done, kept in the store.
 
+mod damage;
 mod transfer;
 mod tree;
 mod usage;
@@ -43,7 +44,15 @@ pub(crate) fn run(global: &Global, what: Kept) -> anyhow::Result<ExitCode> {
                 let price = |model: &str| parts.price(model);
                 usage::usage(&*store, &SessionId::from(id), price, json, &mut out).await
             }
-            Kept::Delete { id } => delete(&*store, id, &mut out).await,
+            Kept::Delete { id, force } => delete(&*store, id, force, &mut out).await,
+            Kept::Check { id, json, repair } => {
+                let id = id.map(SessionId::from);
+                damage::check(&*store, id.as_ref(), json, repair, &mut out).await
+            }
+            Kept::Repair { id, json } => {
+                let ids: Vec<SessionId> = id.into_iter().map(SessionId::from).collect();
+                damage::repair(&*store, &ids, json, &mut out).await
+            }
         }
     })
 }
@@ -124,6 +133,8 @@ async fn show(
     recover(store, id).await;
     let info = store.info(id).await?;
     let loops = store.loops(id, 0).await?;
+    let history = store.history(id).await?;
+    damage::tell(store, id).await?;
     if json {
         serde_json::to_writer_pretty(&mut *out, &loops)?;
         writeln!(out)?;
@@ -137,7 +148,11 @@ async fn show(
         plain(&info.cwd.display().to_string()),
         when(info.created_at)
     )?;
-    let tip = info.tip_loop_id.as_ref();
+    // Of a damaged session, the last loop that can be read.
+    let tip = match history.damage.is_empty() {
+        true => info.tip_loop_id.as_ref(),
+        false => history.loops.last().map(|last| &last.loop_id),
+    };
     tree::write(&loops, tip, out)?;
     transcript(&loops, &tree::seen(&loops, tip), out)?;
     Ok(ExitCode::SUCCESS)
@@ -228,19 +243,46 @@ fn said(mark: &str, content: &[Content], out: &mut impl Write) -> io::Result<()>
 async fn delete(
     store: &dyn Store,
     ids: Vec<String>,
+    force: bool,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let mut missing = false;
+    let mut is_done = true;
     for id in ids {
-        match store.delete(&SessionId::from(id.as_str())).await? {
-            true => writeln!(out, "deleted {id}")?,
-            false => {
-                missing = true;
+        match delete_one(store, &SessionId::from(id.as_str()), force).await {
+            Ok(Some(holders)) => {
+                writeln!(out, "deleted {id}")?;
+                for holder in holders {
+                    writeln!(io::stderr(), "turnery: {holder} was at work in {id}")?;
+                }
+            }
+            Ok(None) => {
+                is_done = false;
                 writeln!(io::stderr(), "turnery: there is no session {id}")?;
             }
+            // The others are deleted all the same.
+            Err(error @ StoreError::Busy { .. }) => {
+                is_done = false;
+                writeln!(
+                    io::stderr(),
+                    "turnery: {error}; stop the prompt first, or delete it with --force"
+                )?;
+            }
+            Err(error) => return Err(error.into()),
         }
     }
-    Ok(ExitCode::from(if missing { exit::ERROR } else { 0 }))
+    Ok(ExitCode::from(if is_done { 0 } else { exit::ERROR }))
+}
+
+/// The holders from whom the session was taken; `None` if there is no such session.
+async fn delete_one(
+    store: &dyn Store,
+    id: &SessionId,
+    force: bool,
+) -> Result<Option<Vec<String>>, StoreError> {
+    match force {
+        true => store.delete_in_use(id).await,
+        false => Ok(store.delete(id).await?.then(Vec::new)),
+    }
 }
 
 #[cfg(test)]

@@ -224,6 +224,11 @@ fn another_connection_is_kept_out_of_a_running_prompt() {
     assert_eq!(error_of(&refused), -32603);
     assert_eq!(refused["error"]["data"]["kind"], "session_busy");
     assert_eq!(refused["error"]["data"]["retryable"], true);
+    // Nor does a third delete it.
+    let mut three = world.client(json!({}));
+    let kept = three.call("session/delete", json!({"sessionId": id}));
+    assert_eq!(error_of(&kept), -32603);
+    assert_eq!(kept["error"]["data"]["kind"], "session_busy");
     two.tell("session/cancel", json!({"sessionId": id}));
     // The cancel has been read once this is answered.
     result_of(&two.call("session/list", json!({})));

@@ -1,12 +1,13 @@
 //! Replay: shows a client what is stored of a session (LOAD-1).
 
+use super::damaged;
 use crate::{Item, Outbox};
 use std::{collections::VecDeque, future::poll_fn, sync::Arc};
 use turnery_engine::{
     CallDetail, Content, Disposition, Event, EventKind, FailureKind, LlmMessage, LoopId,
     LoopRecord, LoopStatus, Message, MessageStop, SessionId, ToolEnvelope,
 };
-use turnery_store::{Remark, Store, StoreError};
+use turnery_store::{History, Remark, Store, StoreError};
 
 /// Show a stored conversation, in order, as fast as the client takes it; and what was said beside it, at
 /// the time when it was. The store reads one page of it while another is shown; the events of no more than
@@ -15,14 +16,14 @@ pub(super) async fn show(
     store: &dyn Store,
     id: &SessionId,
     outbox: &mut dyn Outbox,
-) -> Result<Vec<Arc<LoopRecord>>, StoreError> {
+) -> Result<History, StoreError> {
     let remarks = store.remarks(id).await?.into_iter();
     let mut screen = Screen {
         remarks: remarks.map(|it| event_of(id, it)).collect(),
         outbox,
         last: None,
     };
-    let mut chain = Vec::new();
+    let mut history = History::default();
     let mut page = store.shown(id, None).await?;
     loop {
         let coming = page.rest.take().map(|rest| store.shown(id, Some(rest)));
@@ -36,7 +37,8 @@ pub(super) async fn show(
         for record in ended {
             screen.end(record).await;
         }
-        chain.append(&mut page.loops);
+        history.loops.append(&mut page.loops);
+        history.damage.append(&mut page.damage);
         page = match coming {
             Some(coming) => coming.await?,
             None => break,
@@ -45,7 +47,15 @@ pub(super) async fn show(
     while let Some(remark) = screen.remarks.pop_front() {
         screen.put(&remark).await;
     }
-    Ok(chain)
+    if !history.damage.is_empty() {
+        // A message that is stored nowhere.
+        let notice = Remark {
+            at: chrono::Utc::now(),
+            message: damaged::message(id, &history.damage),
+        };
+        screen.put(&event_of(id, notice)).await;
+    }
+    Ok(history)
 }
 
 struct Screen<'a> {

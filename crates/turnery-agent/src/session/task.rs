@@ -227,7 +227,7 @@ impl Task {
     }
 
     async fn reload(&mut self, info: &SessionInfo) -> Result<(), StoreError> {
-        let chain = self.store.history(&info.id).await?;
+        let chain = self.store.history(&info.id).await?.loops;
         self.history = History::of(&chain);
         self.frame_id = chain.last().and_then(|last| last.frame_id.clone());
         Ok(())

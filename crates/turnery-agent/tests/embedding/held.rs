@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 use std::sync::{Arc, mpsc};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page, Remark, Rest, SessionInfo,
-    SessionPatch, Store, StoreError,
+    Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page, Remark,
+    Repair, Rest, SessionInfo, SessionPatch, Store, StoreError,
 };
 
 /// That store.
@@ -41,6 +41,21 @@ impl<S: Store> Store for Held<S> {
         held(self.0.delete(id))
     }
 
+    fn delete_in_use(
+        &self,
+        id: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
+        held(self.0.delete_in_use(id))
+    }
+
+    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+        held(self.0.check(id))
+    }
+
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<Repair, StoreError>> {
+        held(self.0.repair(id))
+    }
+
     fn loops(
         &self,
         id: &SessionId,
@@ -49,7 +64,7 @@ impl<S: Store> Store for Held<S> {
         held(self.0.loops(id, after))
     }
 
-    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
         held(self.0.history(id))
     }
 

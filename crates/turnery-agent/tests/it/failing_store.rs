@@ -10,8 +10,8 @@ use std::{
 };
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, MemoryStore, NewSession, Opened, Owner, Page, Remark, Rest,
-    SessionInfo, SessionPatch, Store, StoreError,
+    Commit, Damage, History, Lane, ListPage, ListQuery, MemoryStore, NewSession, Opened, Owner,
+    Page, Remark, Repair, Rest, SessionInfo, SessionPatch, Store, StoreError,
 };
 
 /// More commits than anybody tries.
@@ -75,6 +75,21 @@ impl Store for FailingStore {
         self.inner.delete(id)
     }
 
+    fn delete_in_use(
+        &self,
+        id: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
+        self.inner.delete_in_use(id)
+    }
+
+    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+        self.inner.check(id)
+    }
+
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<Repair, StoreError>> {
+        self.inner.repair(id)
+    }
+
     fn loops(
         &self,
         id: &SessionId,
@@ -83,7 +98,7 @@ impl Store for FailingStore {
         fails(&self.loops).unwrap_or_else(|| self.inner.loops(id, after))
     }
 
-    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
         fails(&self.loops).unwrap_or_else(|| self.inner.history(id))
     }
 

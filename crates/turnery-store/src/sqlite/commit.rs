@@ -23,8 +23,8 @@ const LOOK: &str = "SELECT head_version, owner_id IS ?3 AND fence = ?4, version,
      WHERE sessions.session_id = ?1";
 
 const LOOP: &str = "INSERT INTO loops (session_id, version, loop_id, parent_loop_id, on_chain, \
-     continuation_kind, status, started_at, ended_at, record, messages, log) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+     continuation_kind, status, started_at, ended_at, record, messages, log, checksum) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 
 const ADVANCE: &str = "UPDATE sessions SET head_version = ?2, loop_count = loop_count + ?3, \
      updated_at = max(updated_at, ?4), tip_loop_id = coalesce(?5, tip_loop_id), \
@@ -166,6 +166,8 @@ fn insert(db: &Connection, version: u64, record: &LoopRecord, row: &Row) -> Resu
     for (place, part) in (6..).zip(row.columns()) {
         put.raw_bind_parameter(place, part)?;
     }
+    let checksum = row.checksum(i64::try_from(version).unwrap_or(i64::MAX), record);
+    put.raw_bind_parameter(13, checksum)?;
     put.raw_execute()?;
     Ok(())
 }

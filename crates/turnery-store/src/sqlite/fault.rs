@@ -13,6 +13,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The same for a commit: the model has been paid for what it stores.
 pub(super) const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
 
+/// The same for a check or a repair, which reads all of a database: as long as it may take.
+pub(super) const CHECK_PATIENCE: Duration = Duration::from_secs(3600);
+
 /// Why a job failed, before the path is known.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -82,6 +85,34 @@ impl Fault {
 
     fn has_code(&self, code: ErrorCode) -> bool {
         matches!(self, Self::Sql(error) if error.sqlite_error_code() == Some(code))
+    }
+
+    /// What was read is not what this store writes: other rows may be sound.
+    pub(super) fn is_damage(&self) -> bool {
+        match self {
+            Self::Json(_) | Self::Row(_) => true,
+            Self::Told(_) | Self::Disk(_) | Self::Moved(_) | Self::Stuck(_) => false,
+            Self::Sql(error) => match error.sqlite_error_code() {
+                Some(code) => code == ErrorCode::DatabaseCorrupt,
+                // A value of another type than its column's.
+                None => true,
+            },
+        }
+    }
+
+    /// The same in words, without the path.
+    pub(super) fn in_words(&self) -> String {
+        match self {
+            Self::Told(error) => error.to_string(),
+            Self::Json(error) => {
+                format!("{error}; if a newer turnery has written it, use that one")
+            }
+            Self::Sql(error) => error.to_string(),
+            Self::Disk(error) => error.to_string(),
+            Self::Row(text) => text.clone(),
+            Self::Moved(file) => format!("{} was moved, removed or replaced", file.display()),
+            Self::Stuck(waited) => format!("no answer within {} s", waited.as_secs()),
+        }
     }
 
     pub(super) fn at(self, path: &Path) -> StoreError {

@@ -1,14 +1,15 @@
 //! Journal: the events of loops that are not committed yet. Evidence, not history.
 
 use super::{
+    checksum::{Checksum, Verdict},
     commit,
     db::{Db, write as in_one},
     fault::Fault,
     lanes,
-    loops::text,
+    loops::{text, undamaged_or},
 };
-use crate::{Lane, cursor::time_text};
-use rusqlite::{Connection, params};
+use crate::{Damage, DamagedPart, Lane, cursor::time_text};
+use rusqlite::{Connection, Row, params, types::Value};
 use turnery_engine::{Event, EventKind, LoopId, SessionId};
 
 /// Events to be journalled.
@@ -51,7 +52,8 @@ pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
     }
     in_one(&db.sql, |work| {
         let mut insert = work.prepare_cached(
-            "INSERT INTO journal (session_id, loop_id, seq, at, body) VALUES (?1, ?2, ?3, ?4, ?5) \
+            "INSERT INTO journal (session_id, loop_id, seq, at, body, checksum) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
              ON CONFLICT DO NOTHING",
         )?;
         for append in appends {
@@ -68,20 +70,29 @@ pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
                 drop_loop(work, session, loop_id)?;
             }
             let body = serde_json::to_string(&append.events)?;
+            let at = time_text(first.at);
+            let checksum = Checksum::default()
+                .text(session.as_str())
+                .text(loop_id.as_str())
+                .integer(i64::try_from(first.seq).unwrap_or(i64::MAX))
+                .text(&at)
+                .text(&body)
+                .finish();
             insert.execute(params![
                 session.as_str(),
                 loop_id.as_str(),
                 first.seq,
-                time_text(first.at),
-                body
+                at,
+                body,
+                checksum
             ])?;
         }
         Ok(())
     })
 }
 
-/// The events of a row; earlier versions wrote one in each.
-fn read(body: &str) -> Result<Vec<Event>, serde_json::Error> {
+/// Parses the events of a row; earlier versions wrote one in each.
+fn parse(body: &str) -> Result<Vec<Event>, serde_json::Error> {
     match body.starts_with('[') {
         true => serde_json::from_str(body),
         false => Ok(vec![serde_json::from_str(body)?]),
@@ -94,21 +105,24 @@ pub(super) fn is_there(db: &Connection, session: &SessionId) -> Result<bool, Fau
     Ok(select.exists((session.as_str(),))?)
 }
 
+/// The columns of journalled events, in the order in which they go into its checksum.
+const EVENTS: &str = "SELECT loop_id, seq, at, body, checksum FROM journal WHERE session_id = ?1";
+
 /// Empty the journal of a session: the events of each loop, the oldest loop first.
 pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event>>, Fault> {
-    let mut select = db.prepare_cached(
-        "SELECT loop_id, body FROM journal WHERE session_id = ?1 \
-         ORDER BY min(at) OVER (PARTITION BY loop_id), loop_id, seq",
-    )?;
+    let mut select = db.prepare_cached(&format!(
+        "{EVENTS} ORDER BY min(at) OVER (PARTITION BY loop_id), loop_id, seq"
+    ))?;
     let mut loops: Vec<(LoopId, Vec<Event>)> = Vec::new();
+    let mut is_damaged = false;
     let mut rows = select.query((session.as_str(),))?;
     while let Some(row) = rows.next()? {
-        let loop_id = LoopId::from(text(row, 0)?);
         // Evidence that does not read is worth no more than none; the session must still open.
-        let read = match read(text(row, 1)?) {
-            Ok(events) => events,
+        let (loop_id, read) = match undamaged_or(read(session, row))? {
+            Ok(read) => read,
             Err(error) => {
-                tracing::warn!(%session, %loop_id, %error, "failed to read the journal");
+                tracing::warn!(%session, error, "failed to read the journal");
+                is_damaged = true;
                 continue;
             }
         };
@@ -118,9 +132,73 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
         }
     }
     drop(rows);
+    if is_damaged {
+        keep(db, session)?;
+    }
     let mut delete = db.prepare_cached("DELETE FROM journal WHERE session_id = ?1")?;
     delete.execute((session.as_str(),))?;
     Ok(loops.into_iter().map(|(_, events)| events).collect())
+}
+
+/// The events of a row that is what was written.
+fn read(session: &SessionId, row: &Row<'_>) -> Result<(LoopId, Vec<Event>), Fault> {
+    let sum = Checksum::default().text(session.as_str());
+    if sum.columns(row, 0..4)?.verify(row.get_ref(4)?) == Verdict::Differs {
+        return Err(Fault::Row("its checksum does not match".to_owned()));
+    }
+    Ok((text(row, 0)?.into(), parse(text(row, 3)?)?))
+}
+
+/// Copies the journal of a session to where repairs keep what they remove.
+fn keep(db: &Connection, session: &SessionId) -> Result<(), Fault> {
+    db.execute(
+        "INSERT INTO repairs (session_id, at, place, field, before) \
+         SELECT session_id, at, 'journal', loop_id || ' ' || seq, body FROM journal \
+         WHERE session_id = ?1",
+        (session.as_str(),),
+    )?;
+    Ok(())
+}
+
+/// What is wrong with the journal of a session: one entry for each loop.
+pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>, Fault> {
+    let mut damage: Vec<Damage> = Vec::new();
+    let mut select = db.prepare_cached(EVENTS)?;
+    let mut rows = select.query((session.as_str(),))?;
+    while let Some(row) = rows.next()? {
+        if let Err(reason) = undamaged_or(read(session, row))? {
+            let loop_id = LoopId::from(text(row, 0).unwrap_or("(unreadable)"));
+            let part = DamagedPart::Journal { loop_id };
+            let reason = format!("has an event that cannot be read: {reason}");
+            if damage.last().is_none_or(|last| last.part != part) {
+                damage.push(Damage::new(session, part, reason));
+            }
+        }
+    }
+    Ok(damage)
+}
+
+/// Removes the events that cannot be read, and keeps a copy of them. Returns how many there were.
+pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Fault> {
+    if check(db, session)?.is_empty() {
+        return Ok(0);
+    }
+    keep(db, session)?;
+    let mut select = db.prepare_cached(EVENTS)?;
+    let mut delete = db.prepare_cached(
+        "DELETE FROM journal WHERE session_id = ?1 AND loop_id = ?2 AND seq = ?3",
+    )?;
+    let mut rows = select.query((session.as_str(),))?;
+    let mut damaged = Vec::new();
+    while let Some(row) = rows.next()? {
+        if undamaged_or(read(session, row))?.is_err() {
+            damaged.push((row.get::<_, Value>(0)?, row.get::<_, Value>(1)?));
+        }
+    }
+    for (loop_id, seq) in &damaged {
+        delete.execute(params![session.as_str(), loop_id, seq])?;
+    }
+    Ok(damaged.len())
 }
 
 pub(super) fn drop_loop(

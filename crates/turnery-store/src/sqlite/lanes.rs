@@ -194,7 +194,7 @@ fn look(db: &Connection, id: &SessionId) -> Result<Found, Fault> {
     let row = rows.next()?;
     let row = row.ok_or_else(|| StoreError::NotFound(id.clone()))?;
     Ok(Found {
-        info: sessions::session(row)?,
+        info: sessions::session(row),
         loop_count: row.get(sessions::WIDTH)?,
         last_journalled: 0,
         fence: row.get(sessions::WIDTH + 1)?,
@@ -212,6 +212,24 @@ fn held(row: &Row<'_>) -> Result<Option<Held>, Fault> {
         process: row.get(sessions::WIDTH + 3)?,
         expires_at: time(text(row, sessions::WIDTH + 4)?)?,
     }))
+}
+
+/// Sessions among these whose lane is held, with the holder described for a person.
+pub(super) fn holders(
+    db: &Connection,
+    sessions: &[SessionId],
+    now: Moment,
+) -> Result<Vec<(SessionId, String)>, Fault> {
+    let nobody = Owner {
+        id: String::new(),
+        process: String::new(),
+    };
+    let mut holders = Vec::new();
+    for id in sessions {
+        let held = look(db, id)?.held.filter(|held| held.stops(&nobody, now));
+        holders.extend(held.map(|held| (id.clone(), describe(&held.process))));
+    }
+    Ok(holders)
 }
 
 /// Whether the lane is still the caller's. A late holder that nobody has replaced keeps its right.

@@ -55,6 +55,26 @@ pub(super) fn next(
     }
 }
 
+/// All events that can be read, and why others cannot. If the log breaks off it holds none: what was
+/// said is in the messages of the record.
+pub(super) fn all(log: &str, record: &LoopRecord) -> (Vec<Event>, Option<String>) {
+    let (mut events, mut failure) = (Vec::new(), None);
+    let mut at = 0;
+    loop {
+        let from = at;
+        match next(log, &mut at, record, &[]) {
+            Ok(Some(event)) => events.push(event),
+            Ok(None) => return (events, failure),
+            Err(fault) => {
+                failure.get_or_insert_with(|| fault.in_words());
+                if at == from {
+                    return (Vec::new(), failure);
+                }
+            }
+        }
+    }
+}
+
 fn event(entry: &Entry<'_>, record: &LoopRecord) -> Result<Event, Fault> {
     Ok(Event {
         session_id: record.session_id.clone(),

@@ -1,17 +1,31 @@
 //! Loops: the rows of a session, read back as the records that were committed.
 
-use super::{fault::Fault, log, sessions};
+use super::{
+    checksum::{Checksum, Verdict},
+    fault::Fault,
+    log, sessions,
+    survey::{Survey, logged_parent},
+};
+use crate::History;
 use chrono::DateTime;
 use rusqlite::{Connection, Row, types::ValueRef};
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 use turnery_engine::{LoopId, LoopRecord, SessionId, Timestamp};
 
 const KEYS: &str = "SELECT loop FROM loops WHERE session_id = ?1";
 
+/// The columns of a loop, in the order in which they go into its checksum.
 pub(super) const LOOP: &str = "SELECT version, loop_id, parent_loop_id, continuation_kind, status, on_chain, \
-     started_at, ended_at, record, messages, log FROM loops WHERE loop = ?1";
+     started_at, ended_at, record, messages, log, checksum, set_aside FROM loops WHERE loop = ?1";
 
-/// All loops committed after head version `after`, oldest first.
+/// Places of these columns in [`LOOP`].
+pub(super) const PARENT: usize = 2;
+pub(super) const ON_CHAIN: usize = 5;
+pub(super) const LOG: usize = 10;
+pub(super) const CHECKSUM: usize = 11;
+pub(super) const SET_ASIDE: usize = 12;
+
+/// All loops committed after head version `after` that can be read, oldest first.
 pub(super) fn read(
     db: &mut Connection,
     id: &SessionId,
@@ -20,65 +34,188 @@ pub(super) fn read(
     // One snapshot: readers see whole versions only (S3).
     let db = db.transaction()?;
     sessions::get(&db, id)?;
+    if let Some(found) = undamaged(read_all(&db, id, after))?.flatten() {
+        return Ok(found);
+    }
+    let survey = Survey::of(&db, id)?;
+    survey.warn();
+    Ok(survey.loops(after))
+}
+
+/// The loops, or `None` as soon as one is damaged or follows a loop that is not there.
+fn read_all(
+    db: &Connection,
+    id: &SessionId,
+    after: u64,
+) -> Result<Option<Vec<Arc<LoopRecord>>>, Fault> {
     let mut select = db.prepare_cached(LOOP)?;
     let mut found = Vec::new();
+    let mut known = HashSet::new();
     let mut whole = String::new();
-    for key in keys(&db, id)? {
+    for key in keys(db, id)? {
         let mut rows = select.query((key,))?;
         let Some(row) = rows.next()? else { continue };
+        if is_set_aside(row)? {
+            continue;
+        }
+        if is_doubtful(row, id)? {
+            return Ok(None);
+        }
+        let parent = maybe(row, PARENT)?;
+        if parent.is_some_and(|parent| {
+            !known.contains(parent) && !(known.is_empty() && is_foreign(id, parent))
+        }) {
+            return Ok(None);
+        }
+        known.insert(text(row, 1)?.to_owned());
         if row.get::<_, u64>(0)? > after {
-            let record = with_events(row, id, &mut whole);
-            found.push(Arc::new(
-                record.map_err(|fault| unreadable(text(row, 1), fault))?,
-            ));
+            found.push(Arc::new(with_events(row, id, &mut whole)?));
         }
     }
-    Ok(found)
+    Ok(Some(found))
 }
 
 /// The loops on the chain that leads to the tip, oldest first, without their events.
-pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<Vec<Arc<LoopRecord>>, Fault> {
+pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<History, Fault> {
     let db = db.transaction()?;
     let mut whole = String::new();
-    way_back(&db, id, |_, row| {
+    let chain = way_back(&db, id, |_, row| {
         let record = record(row, id, &mut whole)?;
         Ok(record.stands().then(|| Arc::new(record)))
-    })
+    })?;
+    if let Some(loops) = chain {
+        return Ok(History {
+            loops,
+            damage: Vec::new(),
+        });
+    }
+    let survey = Survey::of(&db, id)?;
+    survey.warn();
+    Ok(survey.history())
 }
 
-/// The keys of those, without the ones that were run again.
-pub(super) fn chain(db: &Connection, id: &SessionId) -> Result<Vec<i64>, Fault> {
+/// The keys of the same loops, without those that were run again. `None` if the chain is damaged.
+pub(super) fn chain(db: &Connection, id: &SessionId) -> Result<Option<Vec<i64>>, Fault> {
     let mut whole = String::new();
     let mut is_run_again = false;
     way_back(db, id, |key, row| {
         let stays = !std::mem::replace(&mut is_run_again, text(row, 3)? == "rerun");
-        let stands = stays && (row.get(5)? || record(row, id, &mut whole)?.stands());
+        let stands = stays && (row.get(ON_CHAIN)? || record(row, id, &mut whole)?.stands());
         Ok(stands.then_some(key))
     })
 }
 
-/// What `take` makes of the loops on the way from the tip back to the first, oldest first.
+/// What `take` makes of the loops on the way from the tip back to the first, oldest first. `None` as
+/// soon as one is damaged, or if the way does not reach the beginning.
 fn way_back<T>(
     db: &Connection,
     id: &SessionId,
+    take: impl FnMut(i64, &Row<'_>) -> Result<Option<T>, Fault>,
+) -> Result<Option<Vec<T>>, Fault> {
+    let tip = sessions::get(db, id)?.tip_loop_id;
+    Ok(undamaged(walk(db, id, tip, take))?.flatten())
+}
+
+fn walk<T>(
+    db: &Connection,
+    id: &SessionId,
+    tip: Option<LoopId>,
     mut take: impl FnMut(i64, &Row<'_>) -> Result<Option<T>, Fault>,
-) -> Result<Vec<T>, Fault> {
-    let mut next = sessions::get(db, id)?.tip_loop_id;
+) -> Result<Option<Vec<T>>, Fault> {
+    let mut next = tip;
     let mut select = db.prepare_cached(LOOP)?;
     let mut taken = Vec::new();
+    // The newest version with a loop on the chain, until the tip is met: it must be the tip's.
+    let mut newest = next.is_none().then_some(0);
+    let mut met_tip = false;
+    let mut keys = keys(db, id)?.into_iter().rev();
     // A parent is committed before its children, so that one way back meets the whole chain.
-    for key in keys(db, id)?.into_iter().rev() {
-        let Some(wanted) = &next else { break };
+    for key in keys.by_ref() {
+        if met_tip && next.is_none() {
+            return Ok(Some(reversed(taken)));
+        }
         let mut rows = select.query((key,))?;
         let Some(row) = rows.next()? else { continue };
-        if text(row, 1)? != wanted.as_str() {
+        if next.as_ref().is_none_or(|wanted| {
+            row.get_ref(1)
+                .is_ok_and(|id| id.as_bytes().ok() != Some(wanted.as_str().as_bytes()))
+        }) {
+            if !met_tip && row.get(ON_CHAIN)? && !is_set_aside(row)? {
+                newest = newest.max(Some(row.get::<_, u64>(0)?));
+            }
             continue;
         }
-        taken.extend(take(key, row).map_err(|fault| unreadable(text(row, 1), fault))?);
-        next = maybe(row, 2)?.map(LoopId::from);
+        let version = Some(row.get::<_, u64>(0)?);
+        let is_behind = !std::mem::replace(&mut met_tip, true) && newest > version;
+        if is_behind || is_set_aside(row)? || is_doubtful(row, id)? {
+            return Ok(None);
+        }
+        taken.extend(take(key, row)?);
+        next = maybe(row, PARENT)?.map(LoopId::from);
     }
+    // Without a tip no loop is on the chain. The first loop of a child session follows its parent's.
+    let is_whole = match &next {
+        None => met_tip || newest == Some(0),
+        Some(wanted) => met_tip && is_foreign(id, wanted.as_str()),
+    };
+    Ok(is_whole.then(|| reversed(taken)))
+}
+
+fn reversed<T>(mut taken: Vec<T>) -> Vec<T> {
     taken.reverse();
-    Ok(taken)
+    taken
+}
+
+/// `None` in place of an error that says that a row is damaged.
+pub(super) fn undamaged<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(fault) if fault.is_damage() => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// In place of an error that says that a row is damaged, its reason.
+pub(super) fn undamaged_or<T>(read: Result<T, Fault>) -> Result<Result<T, String>, Fault> {
+    match read {
+        Ok(read) => Ok(Ok(read)),
+        Err(fault) if fault.is_damage() => Ok(Err(fault.in_words())),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Whether the id cannot be that of a loop of this session.
+pub(super) fn is_foreign(id: &SessionId, loop_id: &str) -> bool {
+    let own = loop_id.strip_prefix(id.as_str());
+    !own.is_some_and(|rest| rest.starts_with('.'))
+}
+
+pub(super) fn is_set_aside(row: &Row<'_>) -> Result<bool, Fault> {
+    Ok(!matches!(row.get_ref(SET_ASIDE)?, ValueRef::Null))
+}
+
+/// Compares a row with its checksum.
+pub(super) fn verify(row: &Row<'_>, id: &SessionId) -> Result<Verdict, Fault> {
+    let stored = row.get_ref(CHECKSUM)?;
+    if stored == ValueRef::Null {
+        return Ok(Verdict::Unknown);
+    }
+    let sum = Checksum::default().text(id.as_str());
+    Ok(sum.columns(row, 0..=LOG)?.verify(stored))
+}
+
+/// Whether a row is not what was written. One without a checksum is doubtful if its first event names
+/// another parent.
+fn is_doubtful(row: &Row<'_>, id: &SessionId) -> Result<bool, Fault> {
+    Ok(match verify(row, id)? {
+        Verdict::Matches => false,
+        Verdict::Differs => true,
+        Verdict::Unknown => {
+            let logged = logged_parent(text(row, LOG)?);
+            let parent = maybe(row, PARENT)?;
+            logged.is_some_and(|logged| logged.as_ref().map(LoopId::as_str) != parent)
+        }
+    })
 }
 
 /// In the order of commits. Sorted here, since with their rows the rows would be copied.
@@ -90,28 +227,9 @@ fn keys(db: &Connection, id: &SessionId) -> Result<Vec<i64>, Fault> {
     Ok(keys)
 }
 
-/// A word that is not known is most likely that of a later version.
-pub(super) fn unreadable(loop_id: Result<&str, Fault>, fault: Fault) -> Fault {
-    match (fault, loop_id) {
-        (Fault::Json(error), Ok(loop_id)) => Fault::Row(format!(
-            "loop {loop_id} cannot be read ({error}); if a newer turnery has written it, use that one"
-        )),
-        (
-            fault @ (Fault::Json(_)
-            | Fault::Told(_)
-            | Fault::Sql(_)
-            | Fault::Disk(_)
-            | Fault::Moved(_)
-            | Fault::Stuck(_)
-            | Fault::Row(_)),
-            _,
-        ) => fault,
-    }
-}
-
 fn with_events(row: &Row<'_>, id: &SessionId, whole: &mut String) -> Result<LoopRecord, Fault> {
     let mut record = record(row, id, whole)?;
-    let (log, mut at) = (text(row, 10)?, 0);
+    let (log, mut at) = (text(row, LOG)?, 0);
     let mut events = Vec::new();
     while let Some(event) = log::next(log, &mut at, &record, &[])? {
         events.push(event);
@@ -130,7 +248,7 @@ pub(super) fn record(
     whole.push('{');
     quoted(whole, "session_id", session.as_str())?;
     quoted(whole, "loop_id", text(row, 1)?)?;
-    if let Some(parent) = maybe(row, 2)? {
+    if let Some(parent) = maybe(row, PARENT)? {
         quoted(whole, "parent_loop_id", parent)?;
     }
     word(whole, "continuation_kind", text(row, 3)?)?;
@@ -138,7 +256,7 @@ pub(super) fn record(
     bare(
         whole,
         "on_chain",
-        if row.get(5)? { "true" } else { "false" },
+        if row.get(ON_CHAIN)? { "true" } else { "false" },
     );
     quoted(whole, "started_at", text(row, 6)?)?;
     if let Some(ended_at) = maybe(row, 7)? {

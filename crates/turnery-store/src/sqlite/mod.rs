@@ -5,6 +5,8 @@
 //! claims and journals are not, since a claim that a power cut undoes has no holder any more, and a
 //! journal is evidence only.
 
+mod check;
+mod checksum;
 mod commit;
 mod db;
 mod deadlines;
@@ -19,16 +21,20 @@ mod loops;
 mod open;
 mod queue;
 mod remarks;
+mod repair;
 mod rows;
 mod sessions;
 mod shown;
+mod survey;
 mod tidy;
 mod worker;
 
 use crate::{
-    Clock, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page, Remark, Rest,
-    SessionInfo, SessionPatch, Store, StoreError,
+    Clock, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page,
+    Remark, Repair, Rest, SessionInfo, SessionPatch, Store, StoreError,
 };
+use db::Db;
+use fault::CHECK_PATIENCE;
 use flush::Flush;
 use futures_util::future::BoxFuture;
 use rows::Row;
@@ -89,9 +95,21 @@ impl Store for SqliteStore {
     }
 
     fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
-        let id = id.clone();
+        let (id, clock) = (id.clone(), self.clock.clone());
         self.writer.call(Flush::Now, Settles::new(), move |db| {
-            let deleted = sessions::delete(&mut db.sql, &id)?;
+            let deleted = sessions::delete(&db.sql, &id, clock.moment())?;
+            db.tidy.note_deletion();
+            Ok(deleted)
+        })
+    }
+
+    fn delete_in_use(
+        &self,
+        id: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
+        let (id, clock) = (id.clone(), self.clock.clone());
+        self.writer.call(Flush::Now, Settles::new(), move |db| {
+            let deleted = sessions::delete_in_use(&db.sql, &id, clock.moment())?;
             db.tidy.note_deletion();
             Ok(deleted)
         })
@@ -108,7 +126,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
         let id = id.clone();
         self.reader.call(Flush::Later, Settles::new(), move |db| {
             loops::history(&mut db.sql, &id)
@@ -221,5 +239,19 @@ impl Store for SqliteStore {
         self.reader.call(Flush::Later, Settles::new(), move |db| {
             remarks::all(&mut db.sql, &id)
         })
+    }
+
+    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+        let id = id.cloned();
+        let work = move |db: &mut Db| check::check(&mut db.sql, id.as_ref());
+        self.reader
+            .call_within(CHECK_PATIENCE, Flush::Later, Settles::new(), work)
+    }
+
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<Repair, StoreError>> {
+        let (id, clock) = (id.clone(), self.clock.clone());
+        let work = move |db: &mut Db| repair::repair(&mut db.sql, &id, clock.moment());
+        self.writer
+            .call_within(CHECK_PATIENCE, Flush::Now, Settles::new(), work)
     }
 }

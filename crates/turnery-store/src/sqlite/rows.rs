@@ -1,10 +1,10 @@
 //! Rows: a loop record as the row that is stored.
 
-use super::fields::Without;
+use super::{checksum::Checksum, fields::Without};
 use crate::{StoreError, cursor::time_text};
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
-use turnery_engine::{Event, EventKind, LlmMessage, LoopRecord, Timestamp};
+use turnery_engine::{Event, EventKind, LlmMessage, LoopId, LoopRecord, Timestamp};
 
 /// What the record has in a column of its own, or in `messages` or `log`.
 pub(super) const APART: &[&str] = &[
@@ -69,6 +69,20 @@ impl Row {
         // Only a time that is not there is empty.
         columns[3] = columns[3].filter(|text| !text.is_empty());
         columns
+    }
+
+    /// Checksum of the row that a commit with this version writes: see [`super::loops::LOOP`].
+    pub(super) fn checksum(&self, version: i64, record: &LoopRecord) -> i64 {
+        let [kind, status, rest @ ..] = self.columns();
+        let head = Checksum::default()
+            .text(record.session_id.as_str())
+            .integer(version)
+            .text(record.loop_id.as_str())
+            .optional(record.parent_loop_id.as_ref().map(LoopId::as_str))
+            .optional(kind)
+            .optional(status)
+            .integer(record.on_chain.into());
+        rest.into_iter().fold(head, Checksum::optional).finish()
     }
 }
 

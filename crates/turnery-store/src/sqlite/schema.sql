@@ -30,7 +30,9 @@ CREATE TABLE sessions (
 CREATE TABLE remarks (
     remark     INTEGER PRIMARY KEY,          -- in the order in which they were kept
     session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    body       TEXT NOT NULL                 -- JSON: at, message
+    body       TEXT NOT NULL,                -- JSON: at, message
+    checksum   INTEGER,                      -- of this row; NULL in rows from before version 4
+    set_aside  TEXT                          -- why a repair took the row out of the transcript
 ) STRICT;
 
 CREATE INDEX remarks_of ON remarks (session_id);
@@ -51,8 +53,22 @@ CREATE TABLE loops (
     record            TEXT NOT NULL,         -- JSON: all of the record that is in no other column
     messages          TEXT NOT NULL,         -- JSON array
     log               TEXT NOT NULL,         -- JSON array of its events
+    checksum          INTEGER,               -- of this row; NULL in rows from before version 4
+    set_aside         TEXT,                  -- why a repair took the loop out of the conversation
     UNIQUE (session_id, loop_id)
 ) STRICT;
+
+-- What repairs changed, and what was there before.
+CREATE TABLE repairs (
+    repair     INTEGER PRIMARY KEY,          -- in order
+    session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    at         TEXT NOT NULL,
+    place      TEXT NOT NULL,                -- a loop id, 'session', 'journal' or 'version'
+    field      TEXT NOT NULL,                -- the column that was changed
+    before     ANY                           -- what was in it
+) STRICT;
+
+CREATE INDEX repairs_of ON repairs (session_id);
 
 CREATE VIEW turns AS
 SELECT loops.session_id, loops.loop, turn.value ->> '$.turn_id.turn_index' AS turn,
@@ -130,5 +146,6 @@ CREATE TABLE journal (
     seq        INTEGER NOT NULL,
     at         TEXT NOT NULL,
     body       TEXT NOT NULL,                -- JSON array: the events written together, from seq on
+    checksum   INTEGER,                      -- of this row; NULL in rows from before version 4
     PRIMARY KEY (session_id, loop_id, seq)
 ) STRICT, WITHOUT ROWID;

@@ -1,15 +1,19 @@
 //! Sessions: make, find, list, change and remove them.
 
 use super::{
+    db::write,
     fault::Fault,
+    lanes,
     loops::{maybe, text, time},
 };
 use crate::{
     Archived, ListPage, ListQuery, NewSession, PAGE_SIZE, SessionInfo, SessionPatch, StoreError,
+    clock::Moment,
     cursor::{Cursor, time_text},
 };
-use rusqlite::{Connection, Row, TransactionBehavior, params};
-use std::path::{Path, PathBuf};
+use rusqlite::{Connection, Row, TransactionBehavior, params, types::ValueRef};
+use serde::de::DeserializeOwned;
+use std::path::Path;
 use turnery_engine::SessionId;
 
 pub(super) const COLUMNS: &str = "session_id, cwd, roots, title, model, mode, created_at, updated_at, head_version, tip_loop_id, \
@@ -17,6 +21,9 @@ pub(super) const COLUMNS: &str = "session_id, cwd, roots, title, model, mode, cr
 
 /// How many columns that are.
 pub(super) const WIDTH: usize = 14;
+
+/// Place of this column in [`COLUMNS`].
+const UPDATED_AT: usize = 7;
 
 pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo, Fault> {
     let at = time_text(new.at);
@@ -67,7 +74,7 @@ pub(super) fn get(db: &Connection, id: &SessionId) -> Result<SessionInfo, Fault>
     ))?;
     let mut rows = select.query((id.as_str(),))?;
     match rows.next()? {
-        Some(row) => session(row),
+        Some(row) => Ok(session(row)),
         None => Err(StoreError::NotFound(id.clone()).into()),
     }
 }
@@ -88,7 +95,11 @@ pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, F
         None => ("~", ""),
     };
     let here = match &query.cwd {
-        Some(cwd) => Some(path_text(cwd)?),
+        // No session is stored for a folder whose name is not text.
+        Some(cwd) => match cwd.to_str() {
+            Some(cwd) => Some(cwd),
+            None => return Ok(ListPage::default()),
+        },
         None => None,
     };
     let folder = if here.is_some() {
@@ -118,26 +129,71 @@ pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, F
     let one_more = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
     let mut rows = select.query(params![before, below, one_more, here])?;
     let mut sessions = Vec::new();
+    let (mut last, mut next_cursor) = (None, None);
     while let Some(row) = rows.next()? {
-        sessions.push(session(row)?);
+        if sessions.len() == limit {
+            next_cursor = last.map(|last: Cursor| last.encode());
+            break;
+        }
+        let session = session(row);
+        last = Some(Cursor {
+            updated_at: position(row)?,
+            id: session.id.clone(),
+        });
+        sessions.push(session);
     }
-    let more = sessions.len() > limit;
-    sessions.truncate(limit);
-    let last = sessions.last().filter(|_| more);
-    let next_cursor = last.map(|last| Cursor::after(last.updated_at, last.id.clone()).encode());
     Ok(ListPage {
         sessions,
         next_cursor,
     })
 }
 
+/// A session, its child sessions, theirs, and so on.
+const FAMILY: &str = "WITH RECURSIVE family (id) AS (VALUES (?1) UNION SELECT session_id FROM sessions \
+     JOIN family ON json_valid(spawned_by) AND spawned_by ->> 'session_id' = family.id)";
+
+pub(super) fn delete(db: &Connection, id: &SessionId, now: Moment) -> Result<bool, Fault> {
+    write(db, |db| match holders(db, id, now)?.into_iter().next() {
+        Some((session, holder)) => Err(StoreError::Busy { session, holder }.into()),
+        None => remove(db, id),
+    })
+}
+
+/// The holders from whom a lane was taken; `None` if there was no such session.
+pub(super) fn delete_in_use(
+    db: &Connection,
+    id: &SessionId,
+    now: Moment,
+) -> Result<Option<Vec<String>>, Fault> {
+    write(db, |db| {
+        let holders = holders(db, id, now)?.into_iter();
+        let holders = holders.map(|(_, holder)| holder).collect();
+        Ok(remove(db, id)?.then_some(holders))
+    })
+}
+
+/// The sessions of a family whose lane is held, with their holders.
+fn holders(
+    db: &Connection,
+    id: &SessionId,
+    now: Moment,
+) -> Result<Vec<(SessionId, String)>, Fault> {
+    let mut select = db.prepare_cached(&format!(
+        "{FAMILY} SELECT session_id FROM sessions WHERE session_id IN family AND owner_id IS NOT NULL"
+    ))?;
+    let mut rows = select.query((id.as_str(),))?;
+    let mut held = Vec::new();
+    while let Some(row) = rows.next()? {
+        held.push(text(row, 0)?.into());
+    }
+    lanes::holders(db, &held, now)
+}
+
 /// What belongs to a session goes with it: each table says so itself. Its children go by name.
-pub(super) fn delete(db: &mut Connection, id: &SessionId) -> Result<bool, Fault> {
-    let mut delete = db.prepare_cached(
-        "WITH RECURSIVE gone (id) AS (VALUES (?1) UNION SELECT session_id FROM sessions \
-             JOIN gone ON spawned_by ->> 'session_id' = gone.id) \
-         DELETE FROM sessions WHERE session_id IN gone RETURNING session_id",
-    )?;
+fn remove(db: &Connection, id: &SessionId) -> Result<bool, Fault> {
+    let mut delete = db.prepare_cached(&format!(
+        "{FAMILY} DELETE FROM sessions WHERE session_id IN family RETURNING session_id"
+    ))?;
     let mut gone = delete.query((id.as_str(),))?;
     let mut found = false;
     while let Some(row) = gone.next()? {
@@ -153,21 +209,27 @@ pub(super) fn patch(
 ) -> Result<SessionInfo, Fault> {
     let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut info = get(&db, id)?;
+    // What the patch does not name is not written: it may hold more than could be read.
+    let roots = patch.roots.is_some();
+    let always = patch.always.is_some();
+    let updated_at = patch.updated_at.is_some();
     patch.apply(&mut info);
     let mut update = db.prepare_cached(
-        "UPDATE sessions SET title = ?2, model = ?3, mode = ?4, roots = ?5, updated_at = ?6, \
-         thinking = ?7, always = ?8, archived = ?9 \
-         WHERE session_id = ?1",
+        "UPDATE sessions SET title = ?2, model = ?3, mode = ?4, roots = coalesce(?5, roots), \
+         updated_at = coalesce(?6, updated_at), thinking = ?7, always = coalesce(?8, always), \
+         archived = ?9 WHERE session_id = ?1",
     )?;
+    let roots = roots.then(|| serde_json::to_string(&info.roots));
+    let always = always.then(|| serde_json::to_string(&info.always));
     update.execute(params![
         id.as_str(),
         info.title,
         info.model,
         info.mode,
-        serde_json::to_string(&info.roots)?,
-        time_text(info.updated_at),
+        roots.transpose()?,
+        updated_at.then(|| time_text(info.updated_at)),
         info.thinking,
-        serde_json::to_string(&info.always)?,
+        always.transpose()?,
         info.archived
     ])?;
     drop(update);
@@ -207,24 +269,113 @@ impl SessionPatch {
     }
 }
 
-/// Read [`COLUMNS`].
-pub(super) fn session(row: &Row<'_>) -> Result<SessionInfo, Fault> {
-    Ok(SessionInfo {
-        id: text(row, 0)?.into(),
-        cwd: PathBuf::from(text(row, 1)?),
-        roots: serde_json::from_str(text(row, 2)?)?,
-        title: row.get(3)?,
-        model: row.get(4)?,
-        mode: row.get(5)?,
-        created_at: time(text(row, 6)?)?,
-        updated_at: time(text(row, 7)?)?,
-        head_version: row.get(8)?,
-        tip_loop_id: maybe(row, 9)?.map(Into::into),
-        spawned_by: maybe(row, 10)?.map(serde_json::from_str).transpose()?,
-        thinking: row.get(11)?,
-        always: serde_json::from_str(text(row, 12)?)?,
-        archived: row.get(13)?,
-    })
+/// Reads [`COLUMNS`]. What cannot be read is empty, and logged.
+pub(super) fn session(row: &Row<'_>) -> SessionInfo {
+    let (info, damage) = read(row);
+    for Complaint { column, reason } in damage {
+        tracing::warn!(session = %info.id, column, reason, "failed to read a column of a session");
+    }
+    info
+}
+
+/// A column of a session that cannot be read.
+pub(super) struct Complaint {
+    pub(super) column: &'static str,
+    pub(super) reason: String,
+}
+
+/// Reads [`COLUMNS`], and tells which of them cannot be read.
+pub(super) fn read(row: &Row<'_>) -> (SessionInfo, Vec<Complaint>) {
+    let mut columns = Columns {
+        row,
+        complaints: Vec::new(),
+    };
+    let id = columns.text(0, "session_id").unwrap_or_default();
+    let created_at = columns.get(6, "created_at", |column| time(text(row, column)?));
+    let updated_at = columns.get(7, "updated_at", |column| time(text(row, column)?));
+    let either = updated_at.or(created_at).unwrap_or_default();
+    let info = SessionInfo {
+        id: id.into(),
+        cwd: columns.text(1, "cwd").unwrap_or_default().into(),
+        roots: columns.json(2, "roots").unwrap_or_default(),
+        title: columns.optional(3, "title"),
+        model: columns.text(4, "model").unwrap_or_default(),
+        mode: columns.text(5, "mode").unwrap_or_default(),
+        created_at: created_at.unwrap_or(either),
+        updated_at: either,
+        head_version: columns
+            .get(8, "head_version", |column| Ok(row.get(column)?))
+            .unwrap_or_default(),
+        tip_loop_id: columns.optional(9, "tip_loop_id").map(Into::into),
+        spawned_by: columns
+            .get(10, "spawned_by", |column| {
+                Ok(maybe(row, column)?.map(serde_json::from_str).transpose()?)
+            })
+            .flatten(),
+        thinking: columns.optional(11, "thinking"),
+        always: columns.json(12, "always").unwrap_or_default(),
+        archived: columns
+            .get(13, "archived", |column| Ok(row.get(column)?))
+            .unwrap_or_default(),
+    };
+    (info, columns.complaints)
+}
+
+/// Reads columns one by one, and keeps what went wrong.
+struct Columns<'r, 's> {
+    row: &'r Row<'s>,
+    complaints: Vec<Complaint>,
+}
+
+impl Columns<'_, '_> {
+    fn get<T>(
+        &mut self,
+        column: usize,
+        name: &'static str,
+        read: impl FnOnce(usize) -> Result<T, Fault>,
+    ) -> Option<T> {
+        match read(column) {
+            Ok(value) => Some(value),
+            Err(fault) => {
+                self.complaints.push(Complaint {
+                    column: name,
+                    reason: fault.in_words(),
+                });
+                None
+            }
+        }
+    }
+
+    fn text(&mut self, column: usize, name: &'static str) -> Option<String> {
+        let row = self.row;
+        self.get(column, name, |column| Ok(text(row, column)?.to_owned()))
+    }
+
+    fn optional(&mut self, column: usize, name: &'static str) -> Option<String> {
+        let row = self.row;
+        let read = self.get(column, name, |column| {
+            Ok(maybe(row, column)?.map(ToOwned::to_owned))
+        });
+        read.flatten()
+    }
+
+    fn json<T: DeserializeOwned>(&mut self, column: usize, name: &'static str) -> Option<T> {
+        let row = self.row;
+        self.get(column, name, |column| {
+            Ok(serde_json::from_str(text(row, column)?)?)
+        })
+    }
+}
+
+/// The longest beginning of an updated_at that is text: where the next page begins, in the order of the
+/// list, whether or not it is a time.
+fn position(row: &Row<'_>) -> Result<String, Fault> {
+    let bytes = match row.get_ref(UPDATED_AT)? {
+        ValueRef::Text(bytes) => bytes,
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => &[],
+    };
+    let end = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+    Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
 }
 
 fn path_text(path: &Path) -> Result<&str, Fault> {

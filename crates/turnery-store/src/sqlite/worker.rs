@@ -99,7 +99,7 @@ impl Worker {
         self.call_within(COMMIT_PATIENCE, Flush::Now, settles, work)
     }
 
-    fn call_within<T: Send + 'static>(
+    pub(super) fn call_within<T: Send + 'static>(
         &self,
         patience: Duration,
         flush: Flush,

@@ -10,8 +10,8 @@ use std::{
 };
 use turnery_engine::{Event, LoopId, LoopRecord, LoopStatus, SessionId};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page, Remark, Rest, SessionInfo,
-    SessionPatch, Store, StoreError,
+    Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page, Remark,
+    Repair, Rest, SessionInfo, SessionPatch, Store, StoreError,
 };
 
 /// What is wrong with a store.
@@ -148,6 +148,21 @@ impl Store for Flawed {
         self.sound.delete(id)
     }
 
+    fn delete_in_use(
+        &self,
+        id: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
+        self.sound.delete_in_use(id)
+    }
+
+    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+        self.sound.check(id)
+    }
+
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<Repair, StoreError>> {
+        self.sound.repair(id)
+    }
+
     fn loops(
         &self,
         id: &SessionId,
@@ -156,9 +171,15 @@ impl Store for Flawed {
         self.sound.loops(id, after)
     }
 
-    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
         if self.flaw == Flaw::HistoryOfAll {
-            return self.sound.loops(id, 0);
+            let all = self.sound.loops(id, 0);
+            return Box::pin(async {
+                Ok(History {
+                    loops: all.await?,
+                    damage: Vec::new(),
+                })
+            });
         }
         self.sound.history(id)
     }

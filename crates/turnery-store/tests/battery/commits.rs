@@ -262,12 +262,12 @@ pub(crate) async fn the_history_is_the_chain_without_events(world: &World) {
     ] {
         let done = world.store.commit(commit(&lane, head, &Arc::new(record)));
         done.await.unwrap();
-        let history = world.store.history(&"s1".into()).await.unwrap();
+        let history = world.store.history(&"s1".into()).await.unwrap().loops;
         let tip = history.last().map(|record| record.loop_id.clone());
         let info = world.store.info(&"s1".into()).await.unwrap();
         assert_eq!(tip, info.tip_loop_id);
     }
-    let history = world.store.history(&"s1".into()).await.unwrap();
+    let history = world.store.history(&"s1".into()).await.unwrap().loops;
     let bare = |record: LoopRecord| LoopRecord {
         events: Vec::new(),
         ..record
@@ -311,7 +311,7 @@ pub(crate) async fn a_group_commits_once(world: &World) {
     let loops = world.store.loops(&"s1".into(), 1).await.unwrap();
     assert_eq!(loops, group(&lane, 1).records);
     assert_eq!(world.store.loops(&"s1".into(), 2).await, Ok(Vec::new()));
-    let history = world.store.history(&"s1".into()).await.unwrap();
+    let history = world.store.history(&"s1".into()).await.unwrap().loops;
     let ids: Vec<_> = history.iter().map(|record| &record.loop_id).collect();
     assert_eq!(ids, [&loop_id("s1", 1), &loop_id("s1", 3)]);
 }

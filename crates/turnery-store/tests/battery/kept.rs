@@ -58,7 +58,7 @@ async fn answers_for_good_are_added_once_and_go_with_the_session(world: &World) 
     let page = store.list(ListQuery::default()).await.unwrap();
     assert_eq!(page.sessions, [info]);
 
-    store.delete(&id).await.unwrap();
+    store.delete_in_use(&id).await.unwrap();
     let anew = store.create(new_session("s1")).await.unwrap();
     assert_eq!((anew.always, anew.thinking), (Vec::new(), None));
 }
@@ -197,7 +197,9 @@ async fn the_version_before_is_brought_up_to_date() {
     drop(store);
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute_batch(
-        "DROP TABLE remarks; ALTER TABLE sessions DROP COLUMN folder; \
+        "DROP TABLE remarks; DROP TABLE repairs; ALTER TABLE loops DROP COLUMN checksum; \
+         ALTER TABLE loops DROP COLUMN set_aside; ALTER TABLE journal DROP COLUMN checksum; \
+         ALTER TABLE sessions DROP COLUMN folder; \
          ALTER TABLE sessions DROP COLUMN thinking; ALTER TABLE sessions DROP COLUMN always; \
          ALTER TABLE sessions DROP COLUMN archived; \
          PRAGMA user_version = 2",

@@ -11,12 +11,48 @@ battery!(
     pages_show_each_session_once,
     a_page_has_a_hundred_by_default,
     garbage_is_not_a_cursor,
+    odd_characters_in_a_folder_are_kept_and_found,
 );
 
 async fn ids(world: &World, query: ListQuery) -> Vec<String> {
     let page = world.store.list(query).await.expect("a page");
     let ids = page.sessions.iter().map(|info| info.id.to_string());
     ids.collect()
+}
+
+async fn odd_characters_in_a_folder_are_kept_and_found(world: &World) {
+    let folders = ["/a\0b", "/a", "/a%_'\"; --", "/a\n\u{202e}b", "/a\0"];
+    for (number, folder) in folders.iter().enumerate() {
+        let new = NewSession {
+            cwd: folder.into(),
+            ..new_session(&format!("s{number}"))
+        };
+        world.store.create(new).await.unwrap();
+    }
+    for (number, folder) in folders.iter().enumerate() {
+        let query = ListQuery {
+            cwd: Some(folder.into()),
+            ..ListQuery::default()
+        };
+        let page = world.store.list(query).await.unwrap();
+        let found: Vec<_> = page.sessions.iter().map(|it| (&it.id, &it.cwd)).collect();
+        let id = format!("s{number}").as_str().into();
+        assert_eq!(found, [(&id, &PathBuf::from(folder))]);
+    }
+}
+
+/// No session is stored for a folder whose name is not text: none is found there.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_that_is_not_text_has_no_sessions() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::sqlite();
+    world.store.create(new_session("s1")).await.unwrap();
+    let query = ListQuery {
+        cwd: Some(std::ffi::OsStr::from_bytes(b"/a\xff").into()),
+        ..ListQuery::default()
+    };
+    assert_eq!(world.store.list(query).await, Ok(ListPage::default()));
 }
 
 // proves: LIST-1

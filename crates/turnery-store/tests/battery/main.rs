@@ -4,8 +4,10 @@
 
 mod broken;
 mod commits;
+mod damage;
 mod export;
 mod files;
+mod flips;
 mod forgotten;
 mod ids;
 mod kept;

@@ -95,7 +95,7 @@ async fn interrupted_loop_becomes_the_tip(world: &World) {
     assert_eq!(info.tip_loop_id, Some(loop_id("s1", 2)));
     assert_eq!(info.head_version, 2);
     let history = world.store.history(&"s1".into()).await.unwrap();
-    assert_eq!(history.len(), 2);
+    assert_eq!(history.loops.len(), 2);
     // Once is enough.
     assert_eq!(after_the_crash(world).await.len(), 2);
 }

@@ -1,8 +1,10 @@
 //! Making, changing and removing sessions.
 
 use crate::{World, battery, samples::*};
-use std::path::PathBuf;
-use turnery_store::{ListQuery, NewSession, SessionInfo, SessionPatch, SpawnRef, StoreError};
+use std::{path::PathBuf, sync::Arc};
+use turnery_store::{
+    ListQuery, NewSession, Owner, SessionInfo, SessionPatch, SpawnRef, StoreError,
+};
 
 battery!(
     a_session_is_found_as_it_was_made,
@@ -13,6 +15,8 @@ battery!(
     a_child_session_says_who_made_it_and_is_hidden,
     deleting_takes_the_children_too,
     deleting_ends_in_a_circle,
+    deleting_a_session_in_use_is_refused,
+    a_lane_that_ran_out_does_not_stop_a_delete,
 );
 
 /// A session that a call in the first loop of `parent` makes.
@@ -110,11 +114,19 @@ async fn deleting_takes_all_and_twice_is_fine(world: &World) {
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&id, &owner("a")).await.unwrap().lane;
-    let record = record("s1", 1, "Hello").into();
+    let record = Arc::new(record("s1", 1, "Hello"));
     store.commit(commit(&lane, 0, &record)).await.unwrap();
     store.append(&lane, &loop_id("s1", 2), events("s1", 2, "More"));
 
-    assert_eq!(store.delete(&id).await, Ok(true));
+    let holder = "another client of this process".to_owned();
+    let busy = StoreError::Busy {
+        session: id.clone(),
+        holder: holder.clone(),
+    };
+    assert_eq!(store.delete(&id).await, Err(busy));
+    assert_eq!(store.loops(&id, 0).await, Ok(vec![Arc::clone(&record)]));
+    assert_eq!(store.delete_in_use(&id).await, Ok(Some(vec![holder])));
+    assert_eq!(store.delete_in_use(&id).await, Ok(None));
     assert_eq!(store.delete(&id).await, Ok(false));
     let missing = StoreError::NotFound(id.clone());
     assert_eq!(
@@ -182,4 +194,50 @@ async fn deleting_ends_in_a_circle(world: &World) {
     store.create(child_session("s2", "s1")).await.unwrap();
     assert_eq!(store.delete(&"s1".into()).await, Ok(true));
     assert_eq!(store.delete(&"s2".into()).await, Ok(false));
+}
+
+/// A session is in use while it, or a child of it, is held; a child that is not held may go.
+async fn deleting_a_session_in_use_is_refused(world: &World) {
+    let store = &world.store;
+    store.create(new_session("s1")).await.unwrap();
+    for (id, parent) in [("s2", "s1"), ("s3", "s2"), ("s4", "s1")] {
+        store.create(child_session(id, parent)).await.unwrap();
+    }
+    let lane = store.claim(&"s3".into(), &owner("a")).await.unwrap().lane;
+    let busy = StoreError::Busy {
+        session: "s3".into(),
+        holder: "another client of this process".to_owned(),
+    };
+    for id in ["s1", "s2", "s3"] {
+        assert_eq!(store.delete(&id.into()).await, Err(busy.clone()), "{id}");
+    }
+    assert_eq!(store.delete(&"s4".into()).await, Ok(true));
+    assert!(store.info(&"s1".into()).await.is_ok());
+    store.release(&lane).await.unwrap();
+    assert_eq!(store.delete(&"s1".into()).await, Ok(true));
+    for id in ["s1", "s2", "s3"] {
+        let missing = Err(StoreError::NotFound(id.into()));
+        assert_eq!(store.info(&id.into()).await, missing);
+    }
+}
+
+/// A holder whose process is gone, or whose time has run out, stands in nobody's way.
+async fn a_lane_that_ran_out_does_not_stop_a_delete(world: &World) {
+    let store = &world.store;
+    for (id, process) in [("s1", "pid=4194305"), ("s2", "elsewhere")] {
+        store.create(new_session(id)).await.unwrap();
+        let owner = Owner {
+            id: "a".into(),
+            process: process.into(),
+        };
+        store.claim(&id.into(), &owner).await.unwrap();
+    }
+    let busy = StoreError::Busy {
+        session: "s2".into(),
+        holder: "another process".to_owned(),
+    };
+    assert_eq!(store.delete(&"s1".into()).await, Ok(true));
+    assert_eq!(store.delete(&"s2".into()).await, Err(busy));
+    world.pass(31);
+    assert_eq!(store.delete(&"s2".into()).await, Ok(true));
 }

@@ -169,7 +169,7 @@ async fn a_deleted_session_is_not_shown(world: &World) {
     done.await.unwrap();
     let id = "s1".into();
     let first = world.store.shown(&id, None).await.unwrap();
-    world.store.delete(&id).await.unwrap();
+    world.store.delete_in_use(&id).await.unwrap();
     let missing = StoreError::NotFound(id.clone());
     for rest in [first.rest, None] {
         assert_eq!(

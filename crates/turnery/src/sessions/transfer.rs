@@ -1,5 +1,6 @@
 //! `turnery sessions export` and `import`: a session leaves the store as one JSON document, and comes back.
 
+use crate::run::exit;
 use anyhow::Context;
 use std::{
     fs,
@@ -24,7 +25,9 @@ pub(super) async fn export(
             written.with_context(|| format!("{} cannot be written", file.display()))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    // What cannot be read is not in it: whoever keeps it should know.
+    let is_damaged = super::damage::tell(store, id).await?;
+    Ok(ExitCode::from(if is_damaged { exit::ERROR } else { 0 }))
 }
 
 /// The owner's alone, as the store is: it holds all that was said.

@@ -39,6 +39,7 @@ pub(super) async fn usage(
 ) -> anyhow::Result<ExitCode> {
     store.info(id).await?;
     let loops = store.loops(id, 0).await?;
+    super::damage::tell(store, id).await?;
     let report = UsageReport::of(loops.iter().map(|record| &**record));
     let bill = Bill::of(&report, price);
     match json {

@@ -2,6 +2,7 @@
 
 use crate::home::Home;
 use serde_json::json;
+use turnery_store::{Owner, Store as _};
 
 #[tokio::test]
 async fn sessions_are_listed_shown_and_deleted() {
@@ -48,6 +49,79 @@ async fn sessions_are_listed_shown_and_deleted() {
     assert_eq!(again.code, Some(1));
     let gone = home.run(&["sessions", "show", &id]).await;
     assert_eq!(gone.code, Some(1));
+}
+
+/// A session of one prompt.
+async fn one_session(home: &Home) -> String {
+    let model = home.scripted(json!([{"steps": [{"text": "Fine, thank you."}]}]));
+    let run = ["run", "--model", &model, "--format", "json", "How are you?"];
+    let id = home.run(&run).await.json()["session_id"].clone();
+    id.as_str().expect("an id").to_owned()
+}
+
+#[tokio::test]
+async fn a_session_in_use_is_deleted_only_by_force() {
+    let home = Home::new();
+    let id = one_session(&home).await;
+    let owner = Owner::this_process();
+    let claimed = home.store().claim(&id.as_str().into(), &owner).await;
+    claimed.expect("claimed");
+    let refused = home.run(&["sessions", "delete", &id]).await;
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
+    let holder = format!("process {} is at work in it", std::process::id());
+    assert!(refused.stderr.contains(&holder), "{refused:?}");
+    assert!(refused.stderr.contains("--force"), "{refused:?}");
+    assert_eq!(home.run(&["sessions", "show", &id]).await.code, Some(0));
+
+    let forced = home.run(&["sessions", "delete", "--force", &id]).await;
+    assert_eq!(forced.code, Some(0), "{forced:?}");
+    assert_eq!(forced.stdout, format!("deleted {id}\n"));
+    let holder = format!("process {} was at work in {id}", std::process::id());
+    assert!(forced.stderr.contains(&holder), "{forced:?}");
+    assert_eq!(home.run(&["sessions", "show", &id]).await.code, Some(1));
+}
+
+#[tokio::test]
+async fn damage_is_found_told_and_repaired() {
+    let home = Home::new();
+    let id = one_session(&home).await;
+    let sound = home.run(&["sessions", "check"]).await;
+    assert_eq!(
+        (sound.code, sound.stdout.as_str()),
+        (Some(0), "no damage was found\n")
+    );
+    let none = home.run(&["sessions", "check", &id, "--json"]).await;
+    assert_eq!((none.code, none.json()), (Some(0), json!([])));
+
+    let db = rusqlite::Connection::open(home.database()).expect("opened");
+    let changed = db.execute("UPDATE loops SET messages = '[{'", ());
+    assert_eq!(changed, Ok(1));
+    drop(db);
+    let found = home.run(&["sessions", "check", &id]).await;
+    assert_eq!(found.code, Some(1), "{found:?}");
+    assert!(found.stdout.contains("cannot be read"), "{found:?}");
+    assert!(found.stderr.contains("sessions repair"), "{found:?}");
+    let found = home.run(&["sessions", "check", "--json"]).await;
+    assert_eq!(found.code, Some(1), "{found:?}");
+    let rows = found.json();
+    assert_eq!(rows[0]["session_id"], id.as_str());
+    assert_eq!(rows[0]["part"], "loop");
+    let shown = home.run(&["sessions", "show", &id]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.stderr.contains("cannot be read"), "{shown:?}");
+    let exported = home.run(&["sessions", "export", &id]).await;
+    assert_eq!(exported.code, Some(1), "{exported:?}");
+    assert_eq!(exported.json()["loops"], json!([]));
+
+    let mended = home.run(&["sessions", "repair", &id]).await;
+    assert_eq!(mended.code, Some(0), "{mended:?}");
+    assert!(mended.stdout.contains("is set aside"), "{mended:?}");
+    assert!(mended.stdout.contains("sessions.db.backup-"), "{mended:?}");
+    assert_eq!(home.run(&["sessions", "check"]).await.code, Some(0));
+    let again = home.run(&["sessions", "check", "--repair"]).await;
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let missing = home.run(&["sessions", "repair", "no-such"]).await;
+    assert_eq!(missing.code, Some(1), "{missing:?}");
 }
 
 #[tokio::test]

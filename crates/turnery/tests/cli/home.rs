@@ -47,6 +47,16 @@ impl Home {
         }
     }
 
+    /// The store of all commands.
+    pub(crate) fn store(&self) -> &SqliteStore {
+        &self.store
+    }
+
+    /// The file of the store, once something has been stored.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.path().join("turnery").join("sessions.db")
+    }
+
     /// The working directory of all commands.
     pub(crate) fn project(&self) -> PathBuf {
         self.folder.path().join("project")

@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, oneshot, watch::channel};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_models::{Model, Thinking};
 use turnery_store::{
-    Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page, Remark, Rest, SessionInfo,
-    SessionPatch, Store, StoreError,
+    Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page, Remark,
+    Repair, Rest, SessionInfo, SessionPatch, Store, StoreError,
 };
 use turnery_tools::Mode;
 
@@ -121,6 +121,21 @@ impl Store for GroupStore {
         self.store.delete(id)
     }
 
+    fn delete_in_use(
+        &self,
+        id: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
+        self.store.delete_in_use(id)
+    }
+
+    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+        self.store.check(id)
+    }
+
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<Repair, StoreError>> {
+        self.store.repair(id)
+    }
+
     fn loops(
         &self,
         id: &SessionId,
@@ -129,7 +144,7 @@ impl Store for GroupStore {
         self.store.loops(id, after)
     }
 
-    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
         self.store.history(id)
     }
 

@@ -1,0 +1,47 @@
+//! Damaged: what a user and a model are told about a session of which a part cannot be read.
+
+use std::fmt::Write;
+use turnery_engine::{Content, LlmMessage, Message, MessageStop, SessionId};
+use turnery_store::Damage;
+
+/// Problems that are listed one by one; more are counted.
+const LISTED: usize = 20;
+
+/// Message at the end of a replay. No model sees it.
+pub(super) fn message(id: &SessionId, damage: &[Damage]) -> LlmMessage {
+    let mut text =
+        "⚠ Part of this session is damaged. What can be read is shown above.\n".to_owned();
+    for problem in damage.iter().take(LISTED) {
+        let _ = write!(text, "\n- {problem}");
+    }
+    if damage.len() > LISTED {
+        let _ = write!(text, "\n- and {} more", damage.len() - LISTED);
+    }
+    let _ = write!(
+        text,
+        "\n\n`turnery sessions check {id}` looks for more; `turnery sessions repair {id}` mends the \
+         session and keeps a copy of it as it is."
+    );
+    LlmMessage {
+        message_id: format!("{id}.damage").into(),
+        turn_id: None,
+        message: Message::Assistant {
+            content: vec![Content::text(text)],
+            stop: MessageStop::Stop,
+            model: String::new(),
+            provider: String::new(),
+            usage: None,
+            error: None,
+        },
+    }
+}
+
+/// The system prompt with a warning about what the history may lack.
+pub(super) fn tell_model(system: &str, damage: &[Damage]) -> String {
+    format!(
+        "{system}\n\nThe stored history of this session is damaged in {} place(s). Messages, tool calls \
+         and their results may be missing from it or changed. Before you rely on earlier work, check it \
+         again in the files themselves, and tell the user what you are unsure of.",
+        damage.len()
+    )
+}

@@ -1,0 +1,492 @@
+//! Damage to real database files: whatever is changed, nothing panics, what can be read is shown, and what
+//! cannot is named; a repair brings the session back and deletes nothing.
+
+use crate::samples::*;
+use rusqlite::Connection;
+use std::{fs, path::Path, sync::Arc};
+use turnery_engine::{LlmMessage, LoopId, LoopRecord};
+use turnery_store::{
+    Archived, Damage, ListQuery, Page, Remark, SqliteStore, Store, StoreError, export,
+};
+
+const LOOPS: u32 = 6;
+
+/// Two sessions of six loops each, a note in each.
+pub(crate) async fn written(path: &Path) -> Vec<Arc<LoopRecord>> {
+    let store = SqliteStore::open(path.to_path_buf());
+    for id in ["s1", "s2"] {
+        store.create(new_session(id)).await.unwrap();
+        let lane = store.claim(&id.into(), &owner("a")).await.unwrap().lane;
+        for number in 1..=LOOPS {
+            let record = Arc::new(record(id, number, "How is it?"));
+            let commit = commit(&lane, u64::from(number) - 1, &record);
+            store.commit(commit).await.unwrap();
+        }
+        store.remark(&id.into(), vec![note(id)]).await.unwrap();
+        store.release(&lane).await.unwrap();
+    }
+    (1..=LOOPS)
+        .map(|number| Arc::new(record("s1", number, "How is it?")))
+        .collect()
+}
+
+fn note(id: &str) -> Remark {
+    Remark {
+        at: at(1),
+        message: LlmMessage::clone(&message(&loop_id(id, 1), "note", user("/help"))),
+    }
+}
+
+/// One way to damage session `s1`.
+struct Case {
+    sql: &'static str,
+    /// Numbers of the loops that the conversation still has.
+    seen: &'static [u32],
+    /// What has to be named.
+    told: &'static [&'static str],
+}
+
+const ALL: &[u32] = &[1, 2, 3, 4, 5, 6];
+
+const CASES: &[Case] = &[
+    // Parents.
+    Case {
+        sql: "UPDATE loops SET parent_loop_id = 's1.cfg.x' WHERE loop_id = 's1.cfg.5'",
+        seen: ALL,
+        told: &["loop s1.cfg.5", "s1.cfg.x", "loop s1.cfg.4 is taken for it"],
+    },
+    Case {
+        sql: "UPDATE loops SET parent_loop_id = NULL WHERE loop_id = 's1.cfg.5'",
+        seen: ALL,
+        told: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
+    },
+    Case {
+        sql: "UPDATE loops SET parent_loop_id = 's1.cfg.2' WHERE loop_id = 's1.cfg.5'",
+        seen: ALL,
+        told: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
+    },
+    Case {
+        sql: "UPDATE loops SET parent_loop_id = 'zz.cfg.4' WHERE loop_id = 's1.cfg.5'",
+        seen: ALL,
+        told: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
+    },
+    // Circles of parents.
+    Case {
+        sql: "UPDATE loops SET parent_loop_id = loop_id WHERE loop_id = 's1.cfg.3'",
+        seen: ALL,
+        told: &["loop s1.cfg.3", "loop s1.cfg.2 is taken for it"],
+    },
+    Case {
+        sql: "UPDATE loops SET parent_loop_id = 's1.cfg.6' WHERE loop_id = 's1.cfg.1'",
+        seen: ALL,
+        told: &["loop s1.cfg.1", "s1.cfg.6"],
+    },
+    // The tip.
+    Case {
+        sql: "UPDATE sessions SET tip_loop_id = 's1.cfg.x' WHERE session_id = 's1'",
+        seen: ALL,
+        told: &["last loop", "s1.cfg.x", "loop s1.cfg.6 is taken for it"],
+    },
+    Case {
+        sql: "UPDATE sessions SET tip_loop_id = NULL WHERE session_id = 's1'",
+        seen: ALL,
+        told: &["last loop", "is missing", "loop s1.cfg.6 is taken for it"],
+    },
+    Case {
+        sql: "UPDATE sessions SET tip_loop_id = 's1.cfg.2' WHERE session_id = 's1'",
+        seen: ALL,
+        told: &["last loop", "loop s1.cfg.6 is taken for it"],
+    },
+    // Loops that are gone.
+    Case {
+        sql: "DELETE FROM loops WHERE loop_id = 's1.cfg.3'",
+        seen: &[1, 2, 4, 5, 6],
+        told: &[
+            "loop s1.cfg.4",
+            "loop s1.cfg.2 is taken for it",
+            "version 3",
+        ],
+    },
+    Case {
+        sql: "DELETE FROM loops WHERE loop_id = 's1.cfg.6'",
+        seen: &[1, 2, 3, 4, 5],
+        told: &["last loop", "loop s1.cfg.5 is taken for it", "version 6"],
+    },
+    Case {
+        sql: "DELETE FROM loops WHERE loop_id = 's1.cfg.1'",
+        seen: &[2, 3, 4, 5, 6],
+        told: &["loop s1.cfg.2", "what came before it is lost", "version 1"],
+    },
+    // Content that cannot be read.
+    Case {
+        sql: "UPDATE loops SET record = substr(record, 1, 40) WHERE loop_id = 's1.cfg.3'",
+        seen: &[1, 2, 4, 5, 6],
+        told: &["loop s1.cfg.3 cannot be read"],
+    },
+    Case {
+        sql: "UPDATE loops SET record = '' WHERE loop_id = 's1.cfg.6'",
+        seen: &[1, 2, 3, 4, 5],
+        told: &["loop s1.cfg.6 cannot be read"],
+    },
+    Case {
+        sql: "UPDATE loops SET messages = substr(messages, 1, 40) WHERE loop_id = 's1.cfg.1'",
+        seen: &[2, 3, 4, 5, 6],
+        told: &["loop s1.cfg.1 cannot be read"],
+    },
+    Case {
+        sql: "UPDATE loops SET messages = CAST(x'5bff5d' AS TEXT) WHERE loop_id = 's1.cfg.2'",
+        seen: &[1, 3, 4, 5, 6],
+        told: &["loop s1.cfg.2 cannot be read"],
+    },
+    Case {
+        sql: "UPDATE loops SET status = 'dreaming' WHERE loop_id = 's1.cfg.4'",
+        seen: &[1, 2, 3, 5, 6],
+        told: &["loop s1.cfg.4 cannot be read", "dreaming"],
+    },
+    Case {
+        sql: "UPDATE loops SET continuation_kind = '{' WHERE loop_id = 's1.cfg.4'",
+        seen: &[1, 2, 3, 5, 6],
+        told: &["loop s1.cfg.4 cannot be read"],
+    },
+    Case {
+        sql: "UPDATE loops SET started_at = 'long ago' WHERE loop_id = 's1.cfg.4'",
+        seen: &[1, 2, 3, 5, 6],
+        told: &["loop s1.cfg.4 cannot be read"],
+    },
+    Case {
+        sql: "UPDATE loops SET ended_at = 'long ago' WHERE loop_id = 's1.cfg.4'",
+        seen: &[1, 2, 3, 5, 6],
+        told: &["loop s1.cfg.4 cannot be read"],
+    },
+    Case {
+        sql: "UPDATE loops SET record = '' WHERE session_id = 's1'",
+        seen: &[],
+        told: &[
+            "loop s1.cfg.1 cannot be read",
+            "loop s1.cfg.6 cannot be read",
+        ],
+    },
+    // Content that reads, and is not what was written.
+    Case {
+        sql: "UPDATE loops SET log = substr(log, 1, 300) WHERE loop_id = 's1.cfg.3'",
+        seen: ALL,
+        told: &["loop s1.cfg.3 has events that cannot be read"],
+    },
+    Case {
+        sql: "UPDATE loops SET log = '[]' WHERE loop_id = 's1.cfg.3'",
+        seen: ALL,
+        told: &["loop s1.cfg.3 differs from what was written"],
+    },
+    Case {
+        sql: "UPDATE loops SET messages = replace(messages, 'well', 'hell') WHERE loop_id = 's1.cfg.3'",
+        seen: ALL,
+        told: &["loop s1.cfg.3 differs from what was written"],
+    },
+    Case {
+        sql: "UPDATE loops SET checksum = checksum + 1 WHERE loop_id = 's1.cfg.3'",
+        seen: ALL,
+        told: &["loop s1.cfg.3 differs from what was written"],
+    },
+    Case {
+        sql: "UPDATE loops SET version = 77 WHERE loop_id = 's1.cfg.3'",
+        seen: ALL,
+        told: &["loop s1.cfg.3 differs from what was written"],
+    },
+    Case {
+        sql: "UPDATE loops SET on_chain = 0 WHERE loop_id = 's1.cfg.3'",
+        seen: ALL,
+        told: &["loop s1.cfg.3 is marked wrongly"],
+    },
+    // The session's own row.
+    Case {
+        sql: "UPDATE sessions SET head_version = 2 WHERE session_id = 's1'",
+        seen: ALL,
+        told: &["version 2", "version 6"],
+    },
+    Case {
+        sql: "UPDATE sessions SET head_version = 9 WHERE session_id = 's1'",
+        seen: ALL,
+        told: &["version 7, 8, 9"],
+    },
+    Case {
+        sql: "UPDATE sessions SET loop_count = 1 WHERE session_id = 's1'",
+        seen: ALL,
+        told: &["counts 1 loops, and has 6"],
+    },
+    Case {
+        sql: "UPDATE sessions SET roots = '[', always = '{}', created_at = 'x', updated_at = '', \
+              spawned_by = NULL, mode = CAST(x'ff' AS TEXT) WHERE session_id = 's1'",
+        seen: ALL,
+        told: &["roots", "always", "created_at", "updated_at", "mode"],
+    },
+    // Notes.
+    Case {
+        sql: "UPDATE remarks SET body = '{' WHERE session_id = 's1'",
+        seen: ALL,
+        told: &["note 1 of the transcript cannot be read"],
+    },
+];
+
+async fn shown(store: &SqliteStore) -> Page {
+    let mut all = Page::default();
+    let mut rest = None;
+    loop {
+        let mut page = store.shown(&"s1".into(), rest).await.unwrap();
+        all.events.append(&mut page.events);
+        all.loops.append(&mut page.loops);
+        all.damage.append(&mut page.damage);
+        rest = page.rest;
+        if rest.is_none() {
+            return all;
+        }
+    }
+}
+
+fn ids(loops: &[Arc<LoopRecord>]) -> Vec<LoopId> {
+    loops.iter().map(|record| record.loop_id.clone()).collect()
+}
+
+fn told(damage: &[Damage]) -> String {
+    let lines: Vec<String> = damage.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+fn damaged(path: &Path, sql: &str) {
+    let db = Connection::open(path).unwrap();
+    let changed = db.execute(sql, ()).unwrap();
+    assert!(changed > 0, "{sql}");
+}
+
+#[tokio::test]
+async fn damage_is_told_and_the_rest_is_read() {
+    for case in CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let sound = written(&path).await;
+        damaged(&path, case.sql);
+        let store = SqliteStore::open(path.clone());
+        let id = "s1".into();
+        let expected: Vec<LoopId> = case.seen.iter().map(|it| loop_id("s1", *it)).collect();
+
+        let damage = store.check(Some(&id)).await.unwrap();
+        let text = told(&damage);
+        for part in case.told {
+            assert!(
+                text.contains(part),
+                "{}: {part:?} is not in\n{text}",
+                case.sql
+            );
+        }
+        let history = store.history(&id).await.unwrap();
+        assert_eq!(ids(&history.loops), expected, "{}\n{text}", case.sql);
+        let page = shown(&store).await;
+        assert_eq!(ids(&page.loops), expected, "{}\n{text}", case.sql);
+        let loops = store.loops(&id, 0).await.unwrap();
+        for wanted in &expected {
+            assert!(ids(&loops).contains(wanted), "{}: {wanted}", case.sql);
+        }
+        // Both ways to read tell what touches the conversation, and name it as the check does.
+        for read in [&history.damage, &page.damage] {
+            for known in read {
+                assert!(damage.contains(known), "{}: {known}", case.sql);
+            }
+            let is_short = expected.len() < sound.len();
+            assert!(!is_short || !read.is_empty(), "{}", case.sql);
+        }
+        let document = export::export(&store, &id).await.unwrap();
+        assert_eq!(document.loops, loops);
+        let copy = document.renamed(&"s9".into()).unwrap();
+        let copied = export::import(&store, copy).await.unwrap();
+        let again = store.history(&copied.id).await.unwrap();
+        assert_eq!(again.loops.len(), expected.len(), "{}", case.sql);
+        let all = ListQuery {
+            archived: Archived::Include,
+            ..ListQuery::default()
+        };
+        assert_eq!(store.list(all).await.unwrap().sessions.len(), 3);
+        assert!(store.remarks(&id).await.is_ok());
+        assert_eq!(store.check(Some(&"s2".into())).await, Ok(Vec::new()));
+        assert_eq!(store.history(&"s2".into()).await.unwrap().loops.len(), 6);
+    }
+}
+
+#[tokio::test]
+async fn a_repair_mends_and_keeps_everything() {
+    for case in CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        written(&path).await;
+        damaged(&path, case.sql);
+        let count = "SELECT count(*) FROM loops WHERE session_id = 's1'";
+        let rows = |path: &Path| -> u64 {
+            let db = Connection::open(path).unwrap();
+            db.query_row(count, (), |row| row.get(0)).unwrap()
+        };
+        let before = rows(&path);
+        let store = SqliteStore::open(path.clone());
+        let id = "s1".into();
+        let repair = store.repair(&id).await.unwrap();
+        assert_eq!(
+            repair.left,
+            Vec::new(),
+            "{}: {:?}",
+            case.sql,
+            repair.changes
+        );
+        assert!(!repair.changes.is_empty(), "{}", case.sql);
+        assert_eq!(store.check(None).await, Ok(Vec::new()), "{}", case.sql);
+        assert_eq!(rows(&path), before, "{}", case.sql);
+        let copy = repair.backup.unwrap();
+        assert_eq!(rows(&copy), before, "{}", case.sql);
+
+        let history = store.history(&id).await.unwrap();
+        let expected: Vec<LoopId> = case.seen.iter().map(|it| loop_id("s1", *it)).collect();
+        assert_eq!(ids(&history.loops), expected, "{}", case.sql);
+        assert_eq!(history.damage, Vec::new(), "{}", case.sql);
+        assert_eq!(ids(&shown(&store).await.loops), expected, "{}", case.sql);
+
+        // The session goes on.
+        let opened = store.claim(&id, &owner("b")).await.unwrap();
+        let next = Arc::new(LoopRecord {
+            parent_loop_id: opened.info.tip_loop_id.clone(),
+            ..record("s1", 100, "And now?")
+        });
+        let head = opened.info.head_version;
+        store
+            .commit(commit(&opened.lane, head, &next))
+            .await
+            .unwrap();
+        let history = store.history(&id).await.unwrap();
+        assert_eq!(history.loops.len(), expected.len() + 1, "{}", case.sql);
+        assert_eq!(history.damage, Vec::new(), "{}", case.sql);
+
+        let sound = SqliteStore::open(copy);
+        let damage = sound.check(Some(&id)).await.unwrap();
+        assert!(
+            !damage.is_empty(),
+            "{}: the copy is the damaged one",
+            case.sql
+        );
+    }
+}
+
+#[tokio::test]
+async fn rows_without_a_checksum_are_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let sound = written(&path).await;
+    damaged(&path, "UPDATE loops SET checksum = NULL");
+    let store = SqliteStore::open(path.clone());
+    assert_eq!(store.check(None).await, Ok(Vec::new()));
+    assert_eq!(store.loops(&"s1".into(), 0).await, Ok(sound));
+    // What is damaged in them is found where it makes no sense.
+    damaged(
+        &path,
+        "UPDATE loops SET parent_loop_id = 's1.cfg.2' WHERE loop_id = 's1.cfg.5'",
+    );
+    let history = store.history(&"s1".into()).await.unwrap();
+    assert_eq!(history.loops.len(), 6, "{:?}", history.damage);
+    let text = told(&store.check(None).await.unwrap());
+    assert!(text.contains("loop s1.cfg.4 is taken for it"), "{text}");
+}
+
+#[tokio::test]
+async fn a_loop_under_a_wrong_id_is_shown_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    written(&path).await;
+    damaged(
+        &path,
+        "UPDATE loops SET loop_id = 'nonsense' WHERE loop_id = 's1.cfg.3'",
+    );
+    let store = SqliteStore::open(path.clone());
+    let history = store.history(&"s1".into()).await.unwrap();
+    let seen = ids(&history.loops);
+    assert_eq!((seen.len(), seen[2].as_str()), (6, "nonsense"));
+    let text = told(&history.damage);
+    assert!(text.contains("loop nonsense differs"), "{text}");
+    assert!(text.contains("loop nonsense is taken for it"), "{text}");
+}
+
+#[tokio::test]
+async fn an_undamaged_session_is_not_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    written(&path).await;
+    let store = SqliteStore::open(path.clone());
+    assert_eq!(store.check(None).await, Ok(Vec::new()));
+    let repair = store.repair(&"s1".into()).await.unwrap();
+    assert_eq!(repair, turnery_store::Repair::default());
+    let names = fs::read_dir(folder.path()).unwrap();
+    let copies = names.filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().contains("backup")
+    });
+    assert_eq!(copies.count(), 0);
+    let missing = StoreError::NotFound("s7".into());
+    assert_eq!(store.check(Some(&"s7".into())).await, Err(missing.clone()));
+    assert_eq!(store.repair(&"s7".into()).await, Err(missing));
+}
+
+#[tokio::test]
+async fn a_session_in_use_is_not_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    written(&path).await;
+    damaged(
+        &path,
+        "UPDATE loops SET record = '' WHERE loop_id = 's1.cfg.3'",
+    );
+    let store = SqliteStore::open(path.clone());
+    let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
+    let busy = store.repair(&"s1".into()).await.unwrap_err();
+    assert!(matches!(busy, StoreError::Busy { .. }), "{busy}");
+    store.release(&lane).await.unwrap();
+    assert_eq!(store.repair(&"s1".into()).await.unwrap().left, Vec::new());
+}
+
+#[tokio::test]
+async fn rows_without_a_session_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    written(&path).await;
+    let db = Connection::open(&path).unwrap();
+    db.pragma_update(None, "foreign_keys", false).unwrap();
+    db.execute("DELETE FROM sessions WHERE session_id = 's2'", ())
+        .unwrap();
+    drop(db);
+    let store = SqliteStore::open(path);
+    let text = told(&store.check(None).await.unwrap());
+    assert!(
+        text.contains("rows in loops of a session that is gone: s2 (6)"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_journal_is_named_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    written(&path).await;
+    let store = SqliteStore::open(path.clone());
+    let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
+    let half = events("s1", 7, "More")[..4].to_vec();
+    store.append(&lane, &loop_id("s1", 7), half);
+    store.release(&lane).await.unwrap();
+    drop(store);
+    damaged(
+        &path,
+        "UPDATE journal SET body = replace(body, 'More', 'Less') WHERE seq = 3",
+    );
+    let store = SqliteStore::open(path.clone());
+    let text = told(&store.check(None).await.unwrap());
+    assert!(
+        text.contains("the journal of loop s1.cfg.7 has an event"),
+        "{text}"
+    );
+    store.claim(&"s1".into(), &owner("b")).await.unwrap();
+    let db = Connection::open(&path).unwrap();
+    let kept = "SELECT count(*) FROM repairs WHERE place = 'journal' AND before LIKE '%Less%'";
+    let kept: u64 = db.query_row(kept, (), |row| row.get(0)).unwrap();
+    assert_eq!(kept, 1);
+}
