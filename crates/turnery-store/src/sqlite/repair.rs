@@ -287,6 +287,13 @@ impl Work<'_> {
             .db
             .prepare_cached("UPDATE loops SET on_chain = ?2 WHERE loop = ?1")?;
         update.execute((row.key, on_chain))?;
+        drop(update);
+        if row.culprit == Some(Culprit::OnChain) {
+            self.changes.push(format!(
+                "loop {} is marked rightly as part of the conversation or not",
+                row.loop_id
+            ));
+        }
         let (now, before) = {
             let mut select = self.db.prepare_cached(LOOP)?;
             select.query_row((row.key,), |found| {
@@ -298,12 +305,6 @@ impl Work<'_> {
         let now = Value::Integer(now?);
         if before == now || before == Value::Null {
             return Ok(());
-        }
-        if row.culprit == Some(Culprit::OnChain) {
-            self.changes.push(format!(
-                "loop {} is marked rightly as part of the conversation or not",
-                row.loop_id
-            ));
         }
         if row.verdict == Verdict::Differs && row.culprit.is_none() && !row.is_log_broken {
             self.changes.push(format!(
