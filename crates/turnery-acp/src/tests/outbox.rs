@@ -1,12 +1,12 @@
 //! The outbox of a session: when it is open, and how much it takes.
 
-use super::parts::{NONE, event, updates};
+use super::parts::{NONE, event};
 use crate::{
     barrier::Barrier,
     dialect::{Dialect, Encoder},
     outbox::WireOutbox,
     till::Till,
-    writer::{Out, Sender},
+    writer::Sender,
 };
 use proptest::prelude::*;
 use std::{
