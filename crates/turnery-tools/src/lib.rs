@@ -13,6 +13,7 @@ mod near;
 mod normalise;
 pub mod observe;
 pub mod policy;
+pub mod processes;
 mod read_file;
 mod search;
 pub mod shell;

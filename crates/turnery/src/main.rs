@@ -30,6 +30,8 @@ use std::{
 };
 
 fn main() -> ExitCode {
+    // First of all: a process that supervises a command does nothing else.
+    turnery_tools::processes::init();
     logs::report_panics();
     let args = Args::parse();
     let _last_words = logs::start(args.verbose);

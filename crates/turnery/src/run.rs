@@ -241,27 +241,47 @@ async fn end(
     Ok((result?, seen))
 }
 
-/// Ctrl-C, what a supervisor sends, and a terminal that is closed.
+/// Ctrl-C, a terminal that closes, and what a service manager sends.
 struct Signals {
+    /// `None` if `nohup` started this process.
+    hangup: Option<Signal>,
     interrupt: Signal,
     terminate: Signal,
-    hangup: Signal,
 }
 
 impl Signals {
     fn listen() -> io::Result<Self> {
         Ok(Self {
+            hangup: match ignores_hangup() {
+                true => None,
+                false => Some(signal(SignalKind::hangup())?),
+            },
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
         })
     }
 
     async fn next(&mut self) {
         tokio::select! {
+            Some(_) = next_of(&mut self.hangup) => {}
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
         }
     }
+}
+
+async fn next_of(signal: &mut Option<Signal>) -> Option<()> {
+    match signal {
+        Some(signal) => signal.recv().await,
+        None => None,
+    }
+}
+
+/// Returns whether the parent has set SIGHUP to be ignored, as `nohup` does. Listening would undo that.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // Bit 0 is signal 1.
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 != 0)
 }

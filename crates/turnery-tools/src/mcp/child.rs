@@ -2,30 +2,34 @@
 
 use super::{
     fault,
+    line_limit::LineLimit,
     reach::{Reach, Reached, shake_hands},
     secrets::Secrets,
     told::Told,
 };
 use crate::{
     grace,
-    shell::{Group, Plain, removed},
+    processes::{ChildStdio, FinishedTree, ProcessTree, StopReport},
+    shell::{Plain, removed},
 };
 use futures_util::future::BoxFuture;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use std::{
+    io,
+    os::fd::OwnedFd,
     path::PathBuf,
-    process::Stdio,
+    process::Command,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader},
-    process::{ChildStdin, ChildStdout, Command},
+    net::unix::pipe,
     time::timeout,
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// A longer message of a server is not read. Unit: bytes.
+/// A longer message of a server is not read; a call that it answers fails. Unit: bytes.
 const LONGEST_MESSAGE: usize = 32 << 20;
 /// A longer line on stderr is cut. Unit: bytes.
 const LONGEST_LINE: u64 = 4096;
@@ -51,7 +55,8 @@ pub(super) struct Child {
 impl Reach for Child {
     fn reach(&self, told: Told) -> BoxFuture<'_, Result<Reached, String>> {
         Box::pin(async move {
-            let (process, stdin, stdout) = self.start()?;
+            let (process, stdin, stdout) = self.start().await?;
+            let stdout = LineLimit::new(stdout, LONGEST_MESSAGE);
             let transport =
                 AsyncRwTransport::new(stdout, stdin).with_max_line_length(LONGEST_MESSAGE);
             match shake_hands(told, transport).await {
@@ -67,40 +72,50 @@ impl Reach for Child {
 
 impl Child {
     /// Nothing but the pipes is inherited of ours, and no key that was not given for it (MCP-5).
-    fn start(&self) -> Result<(Process, ChildStdin, ChildStdout), String> {
+    async fn start(&self) -> Result<(Process, pipe::Sender, pipe::Receiver), String> {
         let mut command = Command::new(&self.command);
-        command
-            .args(&self.args)
-            .current_dir(&self.cwd)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.args(&self.args).current_dir(&self.cwd);
         let variables: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
         for name in removed(variables.iter().map(|name| &**name), &self.hidden_env) {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        let group = Group::spawn(&mut command);
-        let mut group = group.map_err(|error| fault::of_spawn(error.kind()))?;
-        let leader = group.leader();
-        let pipes = (
-            leader.stdin.take(),
-            leader.stdout.take(),
-            leader.stderr.take(),
-        );
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err("it cannot be started: it has no pipes".to_owned());
-        };
+        let started = spawn(command).await;
+        let (tree, pipes) = started.map_err(|error| fault::of_spawn(error.kind()))?;
         let last = Arc::<Mutex<String>>::default();
         let drain = drain(
-            stderr,
+            pipes.stderr,
             Arc::clone(&self.server),
             self.secrets.clone(),
             Arc::clone(&last),
         );
         let drain = AbortOnDropHandle::new(tokio::spawn(drain));
-        Ok((Process { group, drain, last }, stdin, stdout))
+        Ok((Process { tree, drain, last }, pipes.stdin, pipes.stdout))
     }
+}
+
+/// Our ends of a server's standard streams.
+struct Pipes {
+    stdin: pipe::Sender,
+    stdout: pipe::Receiver,
+    stderr: pipe::Receiver,
+}
+
+async fn spawn(command: Command) -> io::Result<(ProcessTree, Pipes)> {
+    let (stdin, our_stdin) = io::pipe()?;
+    let (our_stdout, stdout) = io::pipe()?;
+    let (our_stderr, stderr) = io::pipe()?;
+    let pipes = Pipes {
+        stdin: pipe::Sender::from_owned_fd(OwnedFd::from(our_stdin))?,
+        stdout: pipe::Receiver::from_owned_fd(OwnedFd::from(our_stdout))?,
+        stderr: pipe::Receiver::from_owned_fd(OwnedFd::from(our_stderr))?,
+    };
+    let stdio = ChildStdio {
+        stdin: stdin.into(),
+        stdout: stdout.into(),
+        stderr: stderr.into(),
+    };
+    Ok((ProcessTree::spawn(command, stdio).await?, pipes))
 }
 
 /// Read what a server says to people, so that it never waits for us: to the log, for those who want it.
@@ -130,7 +145,7 @@ async fn drain(
 
 /// A running server. Dropping it kills it, and all that it started.
 pub(super) struct Process {
-    group: Group,
+    tree: ProcessTree,
     drain: AbortOnDropHandle<()>,
     last: Arc<Mutex<String>>,
 }
@@ -138,17 +153,19 @@ pub(super) struct Process {
 impl Process {
     /// End it: its input is closed already. Two tiers: asked first, then killed with its group.
     pub(super) async fn end(mut self) {
-        if timeout(POLITE, self.group.over()).await.is_err() {
-            self.group.ask();
+        if timeout(POLITE, self.tree.wait_exit()).await.is_err() {
+            self.tree.request_stop();
             let left = grace::COMMAND.saturating_sub(POLITE);
-            let _ = timeout(left, self.group.over()).await;
+            let _ = timeout(left, self.tree.wait_exit()).await;
         }
-        let _ = self.group.bury().await;
+        if let Ok(finished) = self.tree.finish().await {
+            tell_remaining(&finished);
+        }
     }
 
     /// Why it is gone, given that it does not answer any more: how it ended, and its last words.
     pub(super) async fn dies_of(mut self, why: String) -> String {
-        let ended = timeout(BURIAL, self.group.over()).await;
+        let ended = timeout(BURIAL, self.tree.wait_exit()).await;
         // Its last words may still be in the pipe, which others may hold open.
         let _ = timeout(BURIAL, &mut self.drain).await;
         let said = match &**self.last.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -156,12 +173,24 @@ impl Process {
             said => format!("; the last that it said is {said:?}"),
         };
         let status = match ended {
-            Ok(Ok(())) => self.group.bury().await.ok(),
+            Ok(Ok(())) => self.tree.finish().await.ok().and_then(|finished| {
+                tell_remaining(&finished);
+                finished.status
+            }),
             Ok(Err(_)) | Err(_) => None,
         };
         match status {
             Some(status) => format!("{why} ({status}){said}"),
             None => format!("{why}{said}"),
+        }
+    }
+}
+
+/// Logs what a server has started and could not be stopped.
+fn tell_remaining(finished: &FinishedTree) {
+    if let StopReport::Remaining(processes) = &finished.stopped {
+        for process in processes {
+            tracing::warn!("an MCP server started process {process}, which could not be stopped");
         }
     }
 }

@@ -79,6 +79,14 @@ fn of_transport(error: &(dyn Error + 'static)) -> String {
         {
             return of_http(error);
         }
+        if let Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) =
+            error.downcast_ref::<StreamableHttpError<reqwest::Error>>()
+        {
+            let limit = crate::text::size(*max_size as u64);
+            return format!(
+                "its answer is larger than {limit}, the most that is read: ask for less at once"
+            );
+        }
         if let Some(error) = error.downcast_ref::<HttpStatusError>() {
             return format!("it answered with HTTP status {}", error.status);
         }

@@ -12,6 +12,7 @@ mod call;
 mod child;
 mod fault;
 mod http;
+mod line_limit;
 mod link;
 mod list_resources;
 mod names;

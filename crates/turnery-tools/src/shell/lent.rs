@@ -1,6 +1,11 @@
 //! Lent: runs a command line in a terminal that the client lends and shows.
 
-use super::{ending::Ending, kept, kept::Kept, plain::Plain};
+use super::{
+    ending::{Ending, Stopped},
+    kept,
+    kept::Kept,
+    plain::Plain,
+};
 use crate::{Progress, TerminalFault, TerminalRun, Terminals, ToolCx, grace};
 use std::{path::Path, time::Duration};
 use tokio::{
@@ -52,12 +57,18 @@ pub(super) async fn run(
         shown = show(starts.try_recv().ok(), &detail, cx).await;
     }
     let mut envelope = match ran {
-        Some(Ok(ran)) if timed_out => Ending::TimedOut(limit).envelope(text(ran)),
-        Some(Ok(ran)) if cx.cancel.is_cancelled() => Ending::Cancelled.envelope(text(ran)),
-        Some(Ok(ran)) => ending(&ran).envelope(text(ran)),
-        Some(Err(_)) | None if timed_out => Ending::TimedOut(limit).envelope(String::new()),
+        Some(Ok(ran)) if timed_out => {
+            Ending::TimedOut(limit).envelope(text(ran), &Stopped::ByClient)
+        }
+        Some(Ok(ran)) if cx.cancel.is_cancelled() => {
+            Ending::Cancelled.envelope(text(ran), &Stopped::ByClient)
+        }
+        Some(Ok(ran)) => ending(&ran).envelope(text(ran), &Stopped::ByClient),
+        Some(Err(_)) | None if timed_out => {
+            Ending::TimedOut(limit).envelope(String::new(), &Stopped::Unconfirmed)
+        }
         Some(Err(_)) | None if cx.cancel.is_cancelled() => {
-            Ending::Cancelled.envelope(String::new())
+            Ending::Cancelled.envelope(String::new(), &Stopped::Unconfirmed)
         }
         Some(Err(TerminalFault::Absent)) => return None,
         Some(Err(TerminalFault::Broken(reason))) => {

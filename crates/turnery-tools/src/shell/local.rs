@@ -1,8 +1,16 @@
 //! Local: runs a command line on this machine, shows what it prints, and stops it when it is time.
 
-use super::{ending::Ending, group::Group, kept::Kept, stream::Stream};
-use crate::{Progress, ToolCx, grace};
-use std::{io, path::Path, time::Duration};
+use super::{
+    ending::{Ending, Stopped},
+    environment,
+    kept::Kept,
+    stream::Stream,
+};
+use crate::{
+    Progress, ToolCx, grace,
+    processes::{ChildStdio, ProcessTree},
+};
+use std::{fs::File, io, os::fd::OwnedFd, path::Path, process::Command, time::Duration};
 use tokio::{
     io::AsyncReadExt,
     net::unix::pipe,
@@ -17,7 +25,7 @@ const PIPE: usize = 1024 * 1024;
 /// Run it to its end, whichever that is. Dropping the future kills it and all that it started.
 ///
 /// Two tiers: a cancel or the timeout asks the group to end (SIGTERM), [`grace::COMMAND`] later it is killed.
-/// When the leader is gone nothing of the group stays, so a process that it left in the background
+/// When the shell is gone nothing that it started stays, so a process that it left in the background
 /// neither lives on nor keeps the call waiting.
 pub(super) async fn run(
     line: &str,
@@ -25,8 +33,8 @@ pub(super) async fn run(
     limit: Duration,
     hidden: &[String],
     cx: &ToolCx,
-) -> io::Result<(Ending, String)> {
-    let (mut group, mut output) = Group::start(line, cwd, hidden)?;
+) -> io::Result<(Ending, Stopped, String)> {
+    let (mut tree, mut output) = start(line, cwd, hidden).await?;
     let mut kept = Kept::default();
     let mut stream = Stream::default();
     let mut chunk = vec![0; CHUNK];
@@ -39,19 +47,19 @@ pub(super) async fn run(
             biased;
             () = cx.cancel.cancelled(), if stopped.is_none() => {
                 stopped = Some(Ending::Cancelled);
-                group.ask();
+                tree.request_stop();
                 alarm.as_mut().reset(Instant::now() + grace::COMMAND);
             }
             () = &mut alarm => {
                 if stopped.is_none() {
                     stopped = Some(Ending::TimedOut(limit));
-                    group.ask();
+                    tree.request_stop();
                 } else {
-                    group.kill();
+                    tree.kill();
                 }
                 alarm.as_mut().reset(Instant::now() + grace::COMMAND);
             }
-            over = group.over() => break over?,
+            over = tree.wait_exit() => break over?,
             permit = cx.progress.reserve(), if stream.has_text() => match permit {
                 Ok(permit) => permit.send(Progress::Printed(stream.take())),
                 Err(_) => stream.close(),
@@ -70,7 +78,7 @@ pub(super) async fn run(
             }
         }
     }
-    let ended = group.bury().await?;
+    let finished = tree.finish().await?;
     drain(&output, &mut chunk, |bytes| {
         kept.add(bytes);
         stream.add(bytes);
@@ -84,10 +92,49 @@ pub(super) async fn run(
             _ = cx.progress.send(Progress::Printed(stream.take())) => {}
         }
     }
-    Ok((stopped.unwrap_or_else(|| ended.into()), kept.into_text()))
+    let ending = stopped.unwrap_or_else(|| finished.status.map_or(Ending::Unknown, Ending::from));
+    Ok((ending, Stopped::Here(finished.stopped), kept.into_text()))
 }
 
-/// Take what the pipe holds by now: all that the leader wrote is in it. What fled from the group
+/// Starts a command line. Standard input is empty, output and errors come out of one pipe in the order in
+/// which they were written; none of our own descriptors is inherited (TR-12).
+async fn start(
+    line: &str,
+    cwd: &Path,
+    hidden: &[String],
+) -> io::Result<(ProcessTree, pipe::Receiver)> {
+    match start_in("bash", line, cwd, hidden).await {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            start_in("sh", line, cwd, hidden).await
+        }
+        started => started,
+    }
+}
+
+async fn start_in(
+    shell: &str,
+    line: &str,
+    cwd: &Path,
+    hidden: &[String],
+) -> io::Result<(ProcessTree, pipe::Receiver)> {
+    let (reader, writer) = io::pipe()?;
+    let receiver = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
+    let mut command = Command::new(shell);
+    command.arg("-c").arg(line).current_dir(cwd);
+    let variables: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+    for name in environment::removed(variables.iter().map(|name| &**name), hidden) {
+        command.env_remove(name);
+    }
+    command.envs(environment::SET.iter().copied());
+    let stdio = ChildStdio {
+        stdin: File::open("/dev/null")?.into(),
+        stdout: writer.try_clone()?.into(),
+        stderr: writer.into(),
+    };
+    Ok((ProcessTree::spawn(command, stdio).await?, receiver))
+}
+
+/// Take what the pipe holds by now: all that the shell wrote is in it. A process that could not be stopped
 /// and still holds the other end is not waited for.
 fn drain(output: &pipe::Receiver, chunk: &mut [u8], mut each: impl FnMut(&[u8])) {
     let mut total = 0;

@@ -2,7 +2,6 @@
 
 mod ending;
 mod environment;
-mod group;
 mod kept;
 mod lent;
 mod local;
@@ -22,6 +21,5 @@ mod trial;
 
 pub use environment::HIDDEN_ENV;
 pub(crate) use environment::removed;
-pub(crate) use group::Group;
 pub(crate) use plain::Plain;
 pub use tool::Shell;

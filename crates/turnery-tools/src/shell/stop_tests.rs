@@ -9,6 +9,10 @@ fn kind(envelope: &ToolEnvelope) -> FailureKind {
     envelope.result.as_ref().unwrap_err().kind
 }
 
+/// What is said where no supervisor watches, as here.
+const STOPPED: &str = "the command and its process group were stopped; a process that left the group and \
+                       cleared its environment may still run";
+
 fn is_ready(report: &Progress) -> bool {
     matches!(report, Progress::Printed(text) if text.contains("ready"))
 }
@@ -33,10 +37,7 @@ async fn a_cancel_lets_the_command_wind_up() {
         .await;
     drop(end);
     assert_eq!(kind(&envelope), FailureKind::Cancelled);
-    assert_eq!(
-        text(&envelope),
-        "ready\nbye\ncancelled: the command and all that it started were stopped"
-    );
+    assert_eq!(text(&envelope), format!("ready\nbye\ncancelled: {STOPPED}"));
     assert!(is_gone(&mark));
 }
 
@@ -78,7 +79,9 @@ async fn a_command_that_takes_too_long_is_stopped_and_what_it_printed_is_kept() 
     assert_eq!(kind(&envelope), FailureKind::Timeout);
     assert_eq!(
         text(&envelope),
-        "ready\ntimed out after 90 s: the command and all that it started were stopped. Give it a longer timeout_ms (at most 600000), or let it do less"
+        format!(
+            "ready\ntimed out after 90 s: {STOPPED}. Give it a longer timeout_ms (at most 600000), or let it do less"
+        )
     );
     assert_eq!(envelope.value, Some(json!({ "timeout_ms": 90_000 })));
     assert!(is_gone(&mark));

@@ -177,7 +177,7 @@ impl Tool for Shell {
                 }
             }
             match local::run(&args.command, &cwd, limit, &self.hidden_env, cx).await {
-                Ok((ending, text)) => ending.envelope(text),
+                Ok((ending, stopped, text)) => ending.envelope(text, &stopped),
                 Err(error) => ToolEnvelope::failed(
                     FailureKind::ExecutionError,
                     format!(

@@ -1,15 +1,13 @@
 //! Process: one run of a hook's command, bounded in time and in what it may print.
 //!
-//! What must hold: nothing of it is left when [`run`] returns or its future is dropped. It has a
-//! process group of its own, which is killed as a whole.
+//! What must hold: nothing that it started is left when [`run`] returns or its future is dropped.
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use std::{io, path::Path, process::Stdio, time::Duration};
+use std::{io, os::fd::OwnedFd, path::Path, process::Command, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
-    process::{Child, Command},
-    signal::unix::{SignalKind, signal},
+    net::unix::pipe,
 };
+use turnery_tools::processes::{ChildStdio, FinishedTree, ProcessTree, StopReport};
 
 /// A command that prints more is stopped. Unit: bytes, for stdout and stderr each.
 const LONGEST: u64 = 1 << 20;
@@ -23,138 +21,113 @@ pub(super) struct Ended {
     pub(super) stderr: Vec<u8>,
 }
 
-/// Run `words` in `cwd` with `stdin`.
+/// Runs `words` in `cwd` with `stdin`.
 pub(super) async fn run(
     words: &[String],
     cwd: &Path,
     stdin: Vec<u8>,
     limit: Duration,
 ) -> Result<Ended, String> {
-    let mut group = Group::start(words, cwd)?;
-    let ended = tokio::time::timeout(limit, group.attend(stdin)).await;
-    let ended = ended.unwrap_or_else(|_| {
+    let (mut tree, pipes) = start(words, cwd).await?;
+    let talk = talk(&mut tree, pipes, stdin);
+    let talked = tokio::time::timeout(limit, talk).await;
+    let talked = talked.unwrap_or_else(|_| {
         let seconds = limit.as_secs();
         Err(format!("it did not end within {seconds} s"))
     });
-    if ended.is_err() {
-        kill(group.id.take());
-        let _ = group.leader.wait().await;
-    }
-    ended
+    let finished = tree.finish().await;
+    let (stdout, stderr) = talked?;
+    let finished = finished.map_err(broken)?;
+    tell_remaining(words, &finished);
+    Ok(Ended {
+        code: finished.status.and_then(|status| status.code()),
+        stdout,
+        stderr,
+    })
 }
 
-/// A running command and all that it started. Dropping this kills them all; the runtime buries the leader.
-struct Group {
-    leader: Child,
-    /// There only while the leader is not waited for: until then nobody else can be given its number.
-    id: Option<Pid>,
+/// Our ends of a command's standard streams.
+struct Pipes {
+    stdin: pipe::Sender,
+    stdout: pipe::Receiver,
+    stderr: pipe::Receiver,
 }
 
-impl Group {
-    fn start(words: &[String], cwd: &Path) -> Result<Self, String> {
-        let (program, args) = words.split_first().ok_or("there is no command")?;
-        let leader = Command::new(program)
-            .args(args)
-            .current_dir(cwd)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| format!("{program:?} cannot be started: {error}"))?;
-        let id = leader.id().and_then(|id| i32::try_from(id).ok());
-        Ok(Self {
-            leader,
-            id: id.and_then(Pid::from_raw),
-        })
-    }
-
-    /// Talk to it until it has ended, or has printed too much.
-    async fn attend(&mut self, stdin: Vec<u8>) -> Result<Ended, String> {
-        let broken = |error: io::Error| format!("talking to it broke off: {error}");
-        let (input, out, err) = (
-            self.leader.stdin.take(),
-            self.leader.stdout.take(),
-            self.leader.stderr.take(),
-        );
-        let write = async {
-            if let Some(mut input) = input {
-                // Not every command wants to know what it is asked.
-                let _ = input.write_all(&stdin).await;
-                let _ = input.write_all(b"\n").await;
-            }
-            Ok(())
+async fn start(words: &[String], cwd: &Path) -> Result<(ProcessTree, Pipes), String> {
+    let (program, args) = words.split_first().ok_or("there is no command")?;
+    let mut command = Command::new(program);
+    command.args(args).current_dir(cwd);
+    let started = async {
+        let (stdin, our_stdin) = io::pipe()?;
+        let (our_stdout, stdout) = io::pipe()?;
+        let (our_stderr, stderr) = io::pipe()?;
+        let pipes = Pipes {
+            stdin: pipe::Sender::from_owned_fd(OwnedFd::from(our_stdin))?,
+            stdout: pipe::Receiver::from_owned_fd(OwnedFd::from(our_stdout))?,
+            stderr: pipe::Receiver::from_owned_fd(OwnedFd::from(our_stderr))?,
         };
-        let wait = async {
-            over(self.id).await.map_err(broken)?;
-            // What it left behind holds the pipes open, and nobody waits for that.
-            kill(self.id.take());
-            self.leader.wait().await.map_err(broken)
+        let stdio = ChildStdio {
+            stdin: stdin.into(),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
         };
-        let ((), stdout, stderr, status) =
-            tokio::try_join!(write, all(out, "stdout"), all(err, "stderr"), wait)?;
-        Ok(Ended {
-            code: status.code(),
-            stdout,
-            stderr,
-        })
+        Ok((ProcessTree::spawn(command, stdio).await?, pipes))
+    };
+    let started: io::Result<_> = started.await;
+    started.map_err(|error| format!("{program:?} cannot be started: {error}"))
+}
+
+/// Talks to the command until it has ended, or has printed too much.
+async fn talk(
+    tree: &mut ProcessTree,
+    pipes: Pipes,
+    stdin: Vec<u8>,
+) -> Result<(Vec<u8>, Vec<u8>), String> {
+    let Pipes {
+        stdin: mut input,
+        stdout,
+        stderr,
+    } = pipes;
+    let write = async {
+        // Not every command wants to know what it is asked.
+        let _ = input.write_all(&stdin).await;
+        let _ = input.write_all(b"\n").await;
+        drop(input);
+        Ok(())
+    };
+    let wait = async {
+        tree.wait_exit().await.map_err(broken)?;
+        // What it left behind holds the pipes open, and nothing waits for that.
+        tree.kill();
+        Ok(())
+    };
+    let ((), stdout, stderr, ()) =
+        tokio::try_join!(write, all(stdout, "stdout"), all(stderr, "stderr"), wait)?;
+    Ok((stdout, stderr))
+}
+
+fn broken(error: io::Error) -> String {
+    format!("talking to it broke off: {error}")
+}
+
+/// Logs what the command has started and could not be stopped.
+fn tell_remaining(words: &[String], finished: &FinishedTree) {
+    if let StopReport::Remaining(processes) = &finished.stopped {
+        for process in processes {
+            tracing::warn!(
+                "the hook {words:?} started process {process}, which could not be stopped"
+            );
+        }
     }
 }
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        kill(self.id.take());
-    }
-}
-
-/// Wait until the leader has ended, and leave it to be waited for.
-async fn over(leader: Option<Pid>) -> io::Result<()> {
-    let Some(id) = leader else { return Ok(()) };
-    let mut children = signal(SignalKind::child())?;
-    let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-    while waitid(WaitId::Pid(id), how)?.is_none() {
-        children.recv().await;
-    }
-    Ok(())
-}
-
-fn kill(group: Option<Pid>) {
-    if let Some(id) = group {
-        // The only failure that can be is that nobody is left.
-        let _ = kill_process_group(id, Signal::KILL);
-    }
-}
-
-async fn all(pipe: Option<impl AsyncRead + Unpin>, name: &str) -> Result<Vec<u8>, String> {
+async fn all(pipe: impl AsyncRead + Unpin, name: &str) -> Result<Vec<u8>, String> {
     let mut read = Vec::new();
-    if let Some(pipe) = pipe {
-        let mut pipe = pipe.take(LONGEST + 1);
-        let done = pipe.read_to_end(&mut read).await;
-        done.map_err(|error| format!("its {name} cannot be read: {error}"))?;
-    }
+    let mut pipe = pipe.take(LONGEST + 1);
+    let done = pipe.read_to_end(&mut read).await;
+    done.map_err(|error| format!("its {name} cannot be read: {error}"))?;
     match read.len() as u64 > LONGEST {
         true => Err(format!("it printed more than 1 MiB to {name}")),
         false => Ok(read),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rustix::process::test_kill_process;
-
-    #[tokio::test]
-    async fn a_leader_that_has_ended_keeps_its_number_until_its_group_is_killed() {
-        let words = ["sh", "-c", "exit 3"].map(str::to_owned);
-        let mut group = Group::start(&words, Path::new("/")).unwrap();
-        let id = group.id.unwrap();
-        over(group.id).await.unwrap();
-        assert_eq!(test_kill_process(id), Ok(()), "nobody has waited for it");
-        assert_eq!(kill_process_group(id, Signal::KILL), Ok(()));
-        let ended = group.attend(Vec::new()).await.unwrap();
-        assert_eq!(ended.code, Some(3));
-        assert_eq!(group.id, None, "the number is no longer ours");
-        assert!(test_kill_process(id).is_err());
     }
 }

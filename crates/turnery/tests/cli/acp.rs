@@ -70,7 +70,9 @@ async fn the_loudest_logs_leave_stdout_to_the_protocol() {
 #[tokio::test]
 async fn nothing_gets_at_the_protocols_pipes() {
     let home = Home::new();
-    let command = "echo stray; echo astray > /proc/$PPID/fd/1; \
+    // The parent of a command is its supervisor, and turnery is the parent of that.
+    let command = "echo stray; turnery=$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status); \
+                   echo astray > /proc/$turnery/fd/1; \
                    readlink /proc/$$/fd/* > open; head -c 1 | wc -c > eaten";
     let model = home.scripted(json!([
         {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},

@@ -1,6 +1,8 @@
 //! Processes: what a server that is a process gets, and what is left of it.
 
+use super::fake::{Bench, text};
 use crate::mcp::{Launch, McpServer, Servers, Way};
+use serde_json::json;
 use std::{fs, path::Path};
 
 /// A shell script that is a server of one tool, or of none of what is wanted.
@@ -187,4 +189,44 @@ async fn servers_that_are_dropped_end_too() {
     while pids.iter().any(|pid| is_there(*pid)) {
         tokio::task::yield_now().await;
     }
+}
+
+/// Answers every call with as many bytes as the call asks for, and says how often it was started.
+const SIZES: &str = r#"
+    echo started >> starts
+    while read -r line; do
+        id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+        case $line in
+        *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+        *'"tools/list"'*) result='{"tools":[{"name":"bytes","inputSchema":{"type":"object"}}]}' ;;
+        *'"tools/call"'*)
+            size=$(printf '%s' "$line" | sed -n 's/.*"size":\([0-9]*\).*/\1/p')
+            printf '{"result":{"content":[{"type":"text","text":"'
+            head -c "$size" /dev/zero | tr '\0' x
+            printf '"}]},"jsonrpc":"2.0","id":%s}\n' "$id"
+            continue ;;
+        *) continue ;;
+        esac
+        printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+    done"#;
+
+#[tokio::test]
+async fn answer_that_is_too_large_fails_its_call_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = script(folder.path(), &[], &[], SIZES);
+    servers.settled().await;
+    let bench = Bench::connected(Vec::new()).await;
+    let tools = servers.tools();
+    let tool = &tools[0];
+    let answer = tool.run(&json!({"size": 33 << 20}), &bench.cx).await;
+    assert_eq!(
+        text(&answer),
+        "ExecutionError: the MCP server script: its answer is larger than 32.0 MiB, the most that is read: \
+         ask for less at once (-32603)"
+    );
+    let answer = tool.run(&json!({"size": 3}), &bench.cx).await;
+    assert_eq!(text(&answer), "xxx");
+    let starts = fs::read_to_string(folder.path().join("starts")).unwrap();
+    assert_eq!(starts, "started\n", "the connection went on");
+    servers.close().await;
 }

@@ -1,0 +1,297 @@
+//! Turns an answer that is too long into an error for the call that waits for it.
+//!
+//! The MCP library drops such a line without a word, and its call waits until it times out. This reads
+//! the lines first: what is too long is not held, but its id is found, and an error takes its place. The
+//! connection goes on.
+
+use serde_json::{Value, json};
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// Read at once. Unit: bytes.
+const CHUNK: usize = 16 << 10;
+/// A line that is so many times too long ends the connection: it may have no end.
+const MOST_TIMES: usize = 8;
+/// A longer id is none. Unit: bytes.
+const LONGEST_ID: usize = 128;
+/// JSON-RPC's code of an internal error.
+const INTERNAL_ERROR: i32 = -32603;
+
+/// Reads lines of JSON-RPC, each bounded.
+pub(super) struct LineLimit<R> {
+    inner: R,
+    /// Longest line with its end. Unit: bytes.
+    limit: usize,
+    chunk: Box<[u8]>,
+    /// Read by nobody yet.
+    out: Vec<u8>,
+    /// Read of `out` so far.
+    taken: usize,
+    /// Length of the line so far. Unit: bytes.
+    length: usize,
+    /// Whether the error for this line was given.
+    is_answered: bool,
+    scan: LineScan,
+}
+
+impl<R> LineLimit<R> {
+    pub(super) fn new(inner: R, limit: usize) -> Self {
+        Self {
+            inner,
+            limit,
+            chunk: vec![0; CHUNK].into(),
+            out: Vec::new(),
+            taken: 0,
+            length: 0,
+            is_answered: false,
+            scan: LineScan::default(),
+        }
+    }
+
+    /// Passes on what fits, and answers what does not.
+    fn take_in(&mut self, count: usize) -> io::Result<()> {
+        for at in 0..count {
+            let byte = self.chunk[at];
+            let fitted = self.length < self.limit;
+            self.length += 1;
+            if fitted {
+                self.out.push(byte);
+            } else if self.length == self.limit + 1 {
+                // The library sees that this is too long, and forgets the beginning.
+                self.out.push(b'\n');
+            }
+            if byte == b'\n' {
+                if !fitted {
+                    self.answer();
+                    if !self.is_answered {
+                        tracing::warn!("an MCP server sent a message that is too large to read");
+                    }
+                }
+                self.length = 0;
+                self.is_answered = false;
+                self.scan = LineScan::default();
+                continue;
+            }
+            self.scan.byte(byte);
+        }
+        if self.length > self.limit {
+            self.answer();
+        }
+        if self.length / MOST_TIMES > self.limit {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a line that does not end",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Gives the error, once it is known for which call.
+    fn answer(&mut self) {
+        if self.is_answered {
+            return;
+        }
+        if let Some(id) = self.scan.answered_id() {
+            let limit = crate::text::size(self.limit as u64);
+            let message = format!(
+                "its answer is larger than {limit}, the most that is read: ask for less at once"
+            );
+            let error = json!({"code": INTERNAL_ERROR, "message": message});
+            let line = json!({"jsonrpc": "2.0", "id": id, "error": error});
+            self.out.extend_from_slice(line.to_string().as_bytes());
+            self.out.push(b'\n');
+            self.is_answered = true;
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for LineLimit<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        while this.taken == this.out.len() {
+            this.out.clear();
+            this.taken = 0;
+            let mut chunk = ReadBuf::new(&mut this.chunk);
+            ready!(Pin::new(&mut this.inner).poll_read(cx, &mut chunk))?;
+            let count = chunk.filled().len();
+            if count == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            this.take_in(count)?;
+        }
+        let rest = &this.out[this.taken..];
+        let count = rest.len().min(buf.remaining());
+        buf.put_slice(&rest[..count]);
+        this.taken += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Finds the id of a line, read byte by byte.
+#[derive(Default)]
+struct LineScan {
+    depth: u32,
+    in_string: bool,
+    is_escaped: bool,
+    /// In the outermost object, behind the colon.
+    in_value: bool,
+    /// Current key of the outermost object.
+    key: Vec<u8>,
+    id: Vec<u8>,
+    is_answer: bool,
+    is_request: bool,
+}
+
+impl LineScan {
+    fn byte(&mut self, byte: u8) {
+        let is_outermost = self.depth == 1;
+        if self.in_string {
+            let ends = byte == b'"' && !self.is_escaped;
+            self.is_escaped = byte == b'\\' && !self.is_escaped;
+            self.in_string = !ends;
+            if is_outermost && !(ends && !self.in_value) {
+                self.collect(byte);
+            }
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                if is_outermost && !self.in_value {
+                    self.key.clear();
+                } else if is_outermost {
+                    self.collect(byte);
+                }
+            }
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            b':' if is_outermost && !self.in_value => {
+                self.in_value = true;
+                match &*self.key {
+                    b"result" | b"error" => self.is_answer = true,
+                    b"method" => self.is_request = true,
+                    _ => {}
+                }
+            }
+            b',' if is_outermost => {
+                self.in_value = false;
+                self.key.clear();
+            }
+            _ if is_outermost && self.in_value => self.collect(byte),
+            _ => {}
+        }
+    }
+
+    fn collect(&mut self, byte: u8) {
+        let part = match (self.in_value, &*self.key) {
+            (false, _) => &mut self.key,
+            (true, b"id") => &mut self.id,
+            (true, _) => return,
+        };
+        if part.len() <= LONGEST_ID {
+            part.push(byte);
+        }
+    }
+
+    /// Id of the call that this line answers, once that is known.
+    fn answered_id(&self) -> Option<Value> {
+        let is_whole = !self.in_value || self.key != b"id" || self.depth == 0;
+        if !is_whole || !self.is_answer || self.is_request {
+            return None;
+        }
+        let id: Value = serde_json::from_slice(&self.id).ok()?;
+        (id.is_number() || id.is_string()).then_some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt as _;
+
+    /// What comes out of these bytes, with lines of at most 64 bytes.
+    async fn read(bytes: &[u8]) -> String {
+        let mut text = String::new();
+        let mut limited = LineLimit::new(bytes, 64);
+        limited.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    fn error(id: &str) -> String {
+        let message = "its answer is larger than 64 B, the most that is read: ask for less at once";
+        format!(
+            "{{\"error\":{{\"code\":-32603,\"message\":\"{message}\"}},\"id\":{id},\"jsonrpc\":\"2.0\"}}\n"
+        )
+    }
+
+    #[tokio::test]
+    async fn lines_that_fit_pass_unchanged() {
+        let text = format!("{}\n\n{{\"id\":1}}\nno end", "x".repeat(63));
+        assert_eq!(read(text.as_bytes()).await, text);
+    }
+
+    #[tokio::test]
+    async fn long_answer_becomes_an_error_wherever_its_id_is() {
+        let long = "x\\\"{[:,id".repeat(20);
+        for (line, id) in [
+            (
+                format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{{\"id\":9,\"t\":\"{long}\"}}}}"
+                ),
+                "7",
+            ),
+            (
+                format!("{{\"result\":{{\"t\":\"{long}\",\"id\":9}}, \"id\" : \"a b\" }}"),
+                "\"a b\"",
+            ),
+            (
+                format!("{{\"error\":{{\"message\":\"{long}\"}},\"id\":12}}"),
+                "12",
+            ),
+        ] {
+            let next = "{\"id\":8}\n";
+            let text = read(format!("{line}\n{next}").as_bytes()).await;
+            let (dropped, rest) = text.split_once('\n').unwrap();
+            assert_eq!(dropped, &line[..64], "one byte more than the library takes");
+            assert_eq!(rest, format!("{}{next}", error(id)));
+        }
+    }
+
+    #[tokio::test]
+    async fn long_line_that_answers_nothing_is_dropped() {
+        let long = "x".repeat(100);
+        for line in [
+            format!("{{\"id\":1,\"params\":\"{long}\",\"method\":\"ping\"}}"),
+            format!("{{\"result\":\"{long}\",\"id\":null}}"),
+            format!("{{\"result\":\"{long}\",\"id\":[1]}}"),
+            long.clone(),
+        ] {
+            let text = read(format!("{line}\nnext\n").as_bytes()).await;
+            assert_eq!(text, format!("{}\nnext\n", &line[..64]));
+        }
+    }
+
+    #[tokio::test]
+    async fn answer_is_given_before_the_line_ends() {
+        let line = format!("{{\"id\":3,\"result\":\"{}", "x".repeat(100));
+        let text = read(line.as_bytes()).await;
+        assert_eq!(text, format!("{}\n{}", &line[..64], error("3")));
+    }
+
+    #[tokio::test]
+    async fn line_without_end_ends_the_connection() {
+        let mut out = Vec::new();
+        let mut endless = LineLimit::new(tokio::io::repeat(b'x'), 64);
+        let error = endless.read_to_end(&mut out).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(out.len(), 0, "nothing of it was held");
+    }
+}

@@ -1,0 +1,124 @@
+//! A program in a process group of its own, without a supervisor.
+//!
+//! What must hold: no signal is sent to a number that may be another process's by now. A leader keeps its
+//! number until it is waited for, so the group is killed first.
+
+use super::{
+    process_tree::ChildStdio,
+    registry::{Registration, Target, check_open},
+};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::{io, os::unix::process::CommandExt as _, process::ExitStatus};
+use tokio::{
+    process::{Child, Command},
+    signal::unix::{Signal as SignalStream, SignalKind, signal},
+};
+
+/// A running program and its process group. Dropping this kills the group.
+///
+/// Tokio's own kill on drop reaches the leader alone.
+#[derive(Debug)]
+pub(super) struct DirectGroup {
+    leader: Child,
+    /// `None` once the leader was waited for.
+    id: Option<Pid>,
+    /// Becomes ready when a child of this process ends.
+    endings: SignalStream,
+    registration: Option<Registration>,
+}
+
+impl DirectGroup {
+    pub(super) fn spawn(mut command: std::process::Command, stdio: ChildStdio) -> io::Result<Self> {
+        let endings = signal(SignalKind::child())?;
+        command
+            .stdin(stdio.stdin)
+            .stdout(stdio.stdout)
+            .stderr(stdio.stderr)
+            .process_group(0);
+        let mut command = Command::from(command);
+        command.kill_on_drop(true);
+        check_open()?;
+        let leader = command.spawn()?;
+        let id = leader
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
+        let mut group = Self {
+            leader,
+            id,
+            endings,
+            registration: None,
+        };
+        if let Some(id) = id {
+            group.registration = Some(Registration::new(Target::Group(id))?);
+        }
+        Ok(group)
+    }
+
+    /// Waits until the leader has ended, and leaves it to be waited for.
+    pub(super) async fn wait_exit(&mut self) -> io::Result<()> {
+        let Some(id) = self.id else { return Ok(()) };
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        while waitid(WaitId::Pid(id), how)?.is_none() {
+            self.endings.recv().await;
+        }
+        Ok(())
+    }
+
+    pub(super) fn request_stop(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    pub(super) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Kills what is left of the group, and waits for the leader.
+    pub(super) async fn finish(mut self) -> io::Result<ExitStatus> {
+        self.kill();
+        // Before the leader is waited for: its number is ours no longer after that.
+        self.registration = None;
+        self.id = None;
+        self.leader.wait().await
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(id) = self.id {
+            // The only failure that can be is that no process is left.
+            let _ = kill_process_group(id, signal);
+        }
+    }
+}
+
+impl Drop for DirectGroup {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::test_kill_process;
+
+    #[tokio::test]
+    async fn ended_leader_keeps_its_number_until_finished() {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "exit 3"]);
+        let null = || std::fs::File::open("/dev/null").unwrap().into();
+        let stdio = ChildStdio {
+            stdin: null(),
+            stdout: null(),
+            stderr: null(),
+        };
+        let mut group = DirectGroup::spawn(command, stdio).unwrap();
+        let id = group.id.unwrap();
+        group.wait_exit().await.unwrap();
+        assert_eq!(test_kill_process(id), Ok(()), "nobody has waited for it");
+        assert_eq!(group.finish().await.unwrap().code(), Some(3));
+        assert!(
+            test_kill_process(id).is_err(),
+            "the number is no longer ours"
+        );
+    }
+}

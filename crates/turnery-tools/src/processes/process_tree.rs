@@ -1,0 +1,141 @@
+//! A running program and everything that it started.
+
+use super::{
+    SUPERVISOR, TAG_VARIABLE, direct::DirectGroup, leftovers, new_tag, supervised::Supervised,
+};
+use std::{
+    fmt, io,
+    os::fd::OwnedFd,
+    process::{Command, ExitStatus},
+};
+
+/// Standard streams of a program.
+#[derive(Debug)]
+pub struct ChildStdio {
+    /// What it reads.
+    pub stdin: OwnedFd,
+    /// What it writes to.
+    pub stdout: OwnedFd,
+    /// What it writes errors to; may be a duplicate of `stdout`.
+    pub stderr: OwnedFd,
+}
+
+/// A running program and everything that it started. Dropping this kills all of it.
+#[derive(Debug)]
+pub struct ProcessTree {
+    kind: Kind,
+    tag: String,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Supervised(Supervised),
+    Direct(DirectGroup),
+}
+
+/// End of a program whose descendants were stopped.
+#[derive(Debug)]
+pub struct FinishedTree {
+    /// How the program itself ended; `None` if nothing is known of that.
+    pub status: Option<ExitStatus>,
+    /// What became of everything that it started.
+    pub stopped: StopReport,
+}
+
+/// What is known to have been stopped when a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopReport {
+    /// The program and every descendant: the kernel knows of none that is left.
+    Everything,
+    /// The program, its process group and every process with the inherited tag. A process that left the
+    /// group and cleared its environment may be left.
+    GroupAndTagged,
+    /// These processes could not be stopped.
+    Remaining(Vec<RunningProcess>),
+}
+
+/// A process that still runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningProcess {
+    /// Its process id.
+    pub pid: i32,
+    /// Its command line, shortened.
+    pub command: String,
+}
+
+impl fmt::Display for RunningProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.pid, self.command)
+    }
+}
+
+impl ProcessTree {
+    /// Starts a program with these standard streams and none of our other descriptors (TR-12).
+    /// Program, arguments, folder and environment are those of `command`; its streams are not used.
+    ///
+    /// # Errors
+    ///
+    /// The error of the failed `exec`, whoever made it, and any failure to start a process.
+    pub async fn spawn(mut command: Command, stdio: ChildStdio) -> io::Result<Self> {
+        let tag = new_tag();
+        command.env(TAG_VARIABLE, &tag);
+        let kind = match SUPERVISOR.get() {
+            Some(program) => Kind::Supervised(Supervised::spawn(program, &command, stdio).await?),
+            None => Kind::Direct(DirectGroup::spawn(command, stdio)?),
+        };
+        Ok(Self { kind, tag })
+    }
+
+    /// Waits until the program has ended. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// None but those of a broken system.
+    pub async fn wait_exit(&mut self) -> io::Result<()> {
+        match &mut self.kind {
+            Kind::Supervised(tree) => tree.wait_exit().await,
+            Kind::Direct(group) => group.wait_exit().await,
+        }
+    }
+
+    /// Asks the program's process group to end (SIGTERM).
+    pub fn request_stop(&self) {
+        match &self.kind {
+            Kind::Supervised(tree) => tree.request_stop(),
+            Kind::Direct(group) => group.request_stop(),
+        }
+    }
+
+    /// Kills the program and everything that it started.
+    pub fn kill(&self) {
+        match &self.kind {
+            Kind::Supervised(tree) => tree.kill(),
+            Kind::Direct(group) => group.kill(),
+        }
+    }
+
+    /// Kills what is left, and reports how the program ended. Takes a bounded time.
+    ///
+    /// # Errors
+    ///
+    /// None but those of a broken system.
+    pub async fn finish(self) -> io::Result<FinishedTree> {
+        match self.kind {
+            Kind::Supervised(tree) => match tree.finish().await {
+                Some(finished) => Ok(finished),
+                // Somebody killed the supervisor: its children are nobody's now.
+                None => Ok(FinishedTree {
+                    status: None,
+                    stopped: leftovers::sweep(&self.tag).await,
+                }),
+            },
+            Kind::Direct(group) => {
+                let status = group.finish().await?;
+                Ok(FinishedTree {
+                    status: Some(status),
+                    stopped: leftovers::sweep(&self.tag).await,
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! A program below a supervisor, seen from this process.
+//!
+//! The protocol, over a socket pair: the streams of the program go to the supervisor with one byte, then
+//! [`Order`]s, one byte each. The supervisor answers with lines, see [`Line`].
+
+use super::{
+    SUPERVISOR_ARGUMENT,
+    process_tree::{ChildStdio, FinishedTree, RunningProcess, StopReport},
+    registry::{Registration, Target, check_open},
+};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
+use std::{
+    io::{self, IoSlice},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::{net::UnixStream as StdUnixStream, process::ExitStatusExt as _},
+    },
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+use tokio::{
+    net::UnixStream,
+    process::{Child, Command},
+    time::timeout,
+};
+
+/// Longer than a supervisor takes to end after it was told to; one that does not is stopped itself.
+const LONGEST_END: Duration = Duration::from_secs(3);
+/// More is never said by a supervisor. Unit: bytes.
+const LONGEST_REPORT: usize = 64 << 10;
+
+/// One byte from this process to the supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Order {
+    /// Start the program; its three streams come with this.
+    Start = b'S',
+    /// Ask the program's process group to end.
+    RequestStop = b'T',
+    /// Kill everything.
+    Kill = b'K',
+}
+
+/// A line from the supervisor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// The program runs.
+    Started,
+    /// It could not be started. Unit: errno.
+    Failed(i32),
+    /// A process that could not be killed.
+    Remaining(RunningProcess),
+    /// The program has ended with this raw wait status, and nothing is left but what was named before.
+    /// The last line.
+    Ended(i32),
+}
+
+impl Line {
+    pub(super) fn encode(&self) -> String {
+        match self {
+            Self::Started => "started\n".to_owned(),
+            Self::Failed(errno) => format!("failed {errno}\n"),
+            Self::Remaining(process) => format!("remaining {} {}\n", process.pid, process.command),
+            Self::Ended(status) => format!("ended {status}\n"),
+        }
+    }
+
+    fn decode(line: &str) -> Option<Self> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        Some(match word {
+            "started" => Self::Started,
+            "failed" => Self::Failed(rest.parse().ok()?),
+            "remaining" => {
+                let (pid, command) = rest.split_once(' ')?;
+                Self::Remaining(RunningProcess {
+                    pid: pid.parse().ok()?,
+                    command: command.to_owned(),
+                })
+            }
+            "ended" => Self::Ended(rest.parse().ok()?),
+            _ => return None,
+        })
+    }
+}
+
+/// A program below its supervisor. Dropping this closes the socket, so that the supervisor kills all.
+#[derive(Debug)]
+pub(super) struct Supervised {
+    control: UnixStream,
+    supervisor: Child,
+    /// Read from the socket and not yet a whole line.
+    unread: Vec<u8>,
+    remaining: Vec<RunningProcess>,
+    /// Raw wait status of the program.
+    ended: Option<i32>,
+    /// The supervisor has closed its end.
+    is_closed: bool,
+    _registration: Registration,
+}
+
+impl Supervised {
+    pub(super) async fn spawn(
+        program: &Path,
+        command: &std::process::Command,
+        stdio: ChildStdio,
+    ) -> io::Result<Self> {
+        check_open()?;
+        let (ours, theirs) = StdUnixStream::pair()?;
+        send_streams(&ours, &stdio)?;
+        drop(stdio);
+        ours.set_nonblocking(true)?;
+        let target = Target::Supervisor(ours.try_clone()?.into());
+        let control = UnixStream::from_std(ours)?;
+        let mut start = Command::new(program);
+        start
+            .arg0("turnery-supervisor")
+            .arg(SUPERVISOR_ARGUMENT)
+            .arg(command.get_program())
+            .args(command.get_args())
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // What a terminal sends to the group of this process is not for it.
+            .process_group(0);
+        if let Some(folder) = command.get_current_dir() {
+            start.current_dir(folder);
+        }
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => start.env(name, value),
+                None => start.env_remove(name),
+            };
+        }
+        let supervisor = start.spawn()?;
+        // It holds the other end of the socket, which must close when the supervisor ends.
+        drop(start);
+        let mut tree = Self {
+            control,
+            supervisor,
+            unread: Vec::new(),
+            remaining: Vec::new(),
+            ended: None,
+            is_closed: false,
+            _registration: Registration::new(target)?,
+        };
+        match tree.next_line().await? {
+            Some(Line::Started) => Ok(tree),
+            Some(Line::Failed(errno)) => Err(io::Error::from_raw_os_error(errno)),
+            Some(Line::Remaining(_) | Line::Ended(_)) | None => {
+                Err(io::Error::other("its supervisor was killed"))
+            }
+        }
+    }
+
+    /// Waits until the program has ended and everything else was killed.
+    pub(super) async fn wait_exit(&mut self) -> io::Result<()> {
+        while self.ended.is_none() && !self.is_closed {
+            match self.next_line().await? {
+                Some(Line::Remaining(process)) => self.remaining.push(process),
+                Some(Line::Ended(status)) => self.ended = Some(status),
+                Some(Line::Started | Line::Failed(_)) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn request_stop(&self) {
+        self.order(Order::RequestStop);
+    }
+
+    pub(super) fn kill(&self) {
+        self.order(Order::Kill);
+    }
+
+    /// Kills what is left, and waits for the report; `None` if the supervisor ended without one.
+    pub(super) async fn finish(mut self) -> Option<FinishedTree> {
+        self.kill();
+        if timeout(LONGEST_END, self.wait_exit()).await.is_err() {
+            // It was stopped, or hangs: what it was to watch over is searched for instead.
+            let _ = self.supervisor.start_kill();
+        }
+        let _ = timeout(LONGEST_END, self.supervisor.wait()).await;
+        let status = self.ended?;
+        Some(FinishedTree {
+            status: Some(ExitStatus::from_raw(status)),
+            stopped: match self.remaining.is_empty() {
+                true => StopReport::Everything,
+                false => StopReport::Remaining(self.remaining),
+            },
+        })
+    }
+
+    fn order(&self, order: Order) {
+        // An error means that the supervisor has ended, or that it has orders enough not to miss this one.
+        let _ = send_now(&self.control, &[order as u8]);
+    }
+
+    /// Next line of the supervisor; `None` at the end, or if it talks nonsense. Cancel safe.
+    async fn next_line(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.unread.drain(..=end).collect();
+                let line = String::from_utf8_lossy(&line[..end]);
+                return Ok(Line::decode(&line));
+            }
+            self.control.readable().await?;
+            let mut chunk = [0; 1024];
+            match self.control.try_read(&mut chunk) {
+                Ok(count) if count > 0 && self.unread.len() < LONGEST_REPORT => {
+                    self.unread.extend_from_slice(&chunk[..count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(_) | Err(_) => {
+                    self.is_closed = true;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+/// Sends without waiting, and without asking the runtime whether there is room: there is.
+pub(super) fn send_now(socket: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    Ok(send(socket, bytes, flags)?)
+}
+
+/// Sends the program's streams ahead of its supervisor, which finds them in the socket.
+fn send_streams(socket: &StdUnixStream, stdio: &ChildStdio) -> io::Result<()> {
+    let streams = [
+        stdio.stdin.as_fd(),
+        stdio.stdout.as_fd(),
+        stdio.stderr.as_fd(),
+    ];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    rights.push(SendAncillaryMessage::ScmRights(&streams));
+    let order = [Order::Start as u8];
+    sendmsg(
+        socket,
+        &[IoSlice::new(&order)],
+        &mut rights,
+        SendFlags::empty(),
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_read_as_it_was_written() {
+        let process = RunningProcess {
+            pid: 7,
+            command: "sudo sleep 5".to_owned(),
+        };
+        for line in [
+            Line::Started,
+            Line::Failed(2),
+            Line::Remaining(process),
+            Line::Ended(256),
+        ] {
+            let encoded = line.encode();
+            assert_eq!(Line::decode(encoded.trim_end()), Some(line));
+        }
+        assert_eq!(Line::decode("ended"), None);
+        assert_eq!(Line::decode("what"), None);
+    }
+}

@@ -1,0 +1,283 @@
+//! The supervisor: a process that runs one program and leaves nothing of it behind.
+//!
+//! Owns the program and, as a child subreaper, every orphan among its descendants. What must hold: only
+//! children are signalled, which keep their numbers until they are waited for here, so that no signal
+//! ever reaches a process that is somebody else's.
+
+use super::{
+    leftovers::command_line,
+    process_tree::RunningProcess,
+    supervised::{Line, Order, send_now},
+};
+use rustix::{
+    io::Errno,
+    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
+    process::{
+        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, kill_process_group,
+        set_child_subreaper, wait, waitid,
+    },
+};
+use std::{
+    ffi::OsString,
+    fs,
+    io::{self, IoSliceMut},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::{net::UnixStream as StdUnixStream, process::CommandExt as _},
+    },
+    process::Command,
+    time::Duration,
+};
+use tokio::{
+    net::UnixStream,
+    runtime::Builder,
+    signal::unix::{Signal as SignalStream, SignalKind, signal},
+    time::{Instant, sleep, timeout_at},
+};
+
+/// How long processes may take to die of SIGKILL before they are reported as remaining. A supervisor
+/// outlives turnery by no more than this.
+const LONGEST_KILL: Duration = Duration::from_millis(900);
+/// How often orphans that come without a signal are looked for.
+const KILL_ROUND: Duration = Duration::from_millis(10);
+/// More remaining processes are not named.
+const MOST_NAMED: usize = 20;
+
+/// Exit code of a supervisor that somebody started by hand.
+const MISUSED: i32 = 2;
+
+/// Supervises `command` to its end. The control socket is standard input.
+pub(super) fn run(command: &[OsString]) -> i32 {
+    match supervise(command) {
+        Ok(()) => 0,
+        // Nobody reads why: the other end sees that the socket closes.
+        Err(_) => MISUSED,
+    }
+}
+
+fn supervise(command: &[OsString]) -> io::Result<()> {
+    let socket = StdUnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let [stdin, stdout, stderr] = receive_streams(&socket)?;
+    let (program, args) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    set_child_subreaper(Some(getpid()))?;
+    socket.set_nonblocking(true)?;
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()?;
+    runtime.block_on(async {
+        // Signals meant for all of turnery do not end the one process that clears up after it.
+        let _ignored = [
+            signal(SignalKind::hangup())?,
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::quit())?,
+        ];
+        let endings = signal(SignalKind::child())?;
+        let control = UnixStream::from_std(socket)?;
+        let mut start = Command::new(program);
+        start
+            .args(args)
+            .stdin(stdin)
+            .stdout(stdout)
+            .stderr(stderr)
+            .process_group(0);
+        let started = start.spawn();
+        // It holds the program's streams, which must close when the program closes them.
+        drop(start);
+        let leader = match started {
+            Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw),
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(Errno::NOENT.raw_os_error());
+                tell(&control, &Line::Failed(errno));
+                return Ok(());
+            }
+        };
+        tell(&control, &Line::Started);
+        let tree = Tree {
+            control,
+            endings,
+            leader,
+            status: 0,
+        };
+        tree.watch().await;
+        Ok(())
+    })
+}
+
+/// Takes the program's streams out of the socket.
+fn receive_streams(socket: &StdUnixStream) -> io::Result<[OwnedFd; 3]> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut rights = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut rights,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
+    let mut streams = Vec::new();
+    for message in rights.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            streams.extend(received);
+        }
+    }
+    streams
+        .try_into()
+        .map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+/// Says something to the other end, which may be gone: then the socket says so when it is read.
+fn tell(control: &UnixStream, line: &Line) {
+    let _ = send_now(control, line.encode().as_bytes());
+}
+
+/// The program and all its descendants.
+struct Tree {
+    control: UnixStream,
+    /// Becomes ready when a child ends.
+    endings: SignalStream,
+    /// The program; `None` once it was waited for.
+    leader: Option<Pid>,
+    /// Its raw wait status.
+    status: i32,
+}
+
+impl Tree {
+    /// Watches until the program ends, somebody wants it killed, or turnery is gone.
+    async fn watch(mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                order = next_order(&self.control) => match order {
+                    Some(Order::RequestStop) => self.signal_group(Signal::TERM),
+                    Some(Order::Start) => {}
+                    Some(Order::Kill) | None => break,
+                },
+                _ = self.endings.recv() => {
+                    if self.has_leader_ended() {
+                        // The number is ours until it is waited for.
+                        self.signal_group(Signal::KILL);
+                    }
+                    self.reap();
+                    if self.leader.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+        let remaining = self.kill_all().await;
+        for process in remaining {
+            tell(&self.control, &Line::Remaining(process));
+        }
+        tell(&self.control, &Line::Ended(self.status));
+    }
+
+    /// Kills children until there are none, and gives back those that do not die.
+    async fn kill_all(&mut self) -> Vec<RunningProcess> {
+        self.signal_group(Signal::KILL);
+        let patience = Instant::now() + LONGEST_KILL;
+        while self.reap() {
+            let children = children();
+            for child in &children {
+                // One that may not be killed is reported in the end.
+                let _ = kill_process(*child, Signal::KILL);
+            }
+            if Instant::now() >= patience {
+                let named = children.into_iter().take(MOST_NAMED);
+                return named.filter_map(running).collect();
+            }
+            // Killing a process makes its children ours before we hear of its end.
+            let next = timeout_at(patience, async {
+                tokio::select! {
+                    _ = self.endings.recv() => {}
+                    () = sleep(KILL_ROUND) => {}
+                }
+            });
+            let _ = next.await;
+        }
+        Vec::new()
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        if let Some(leader) = self.leader {
+            // The only failure that can be is that no process is left.
+            let _ = kill_process_group(leader, signal);
+        }
+    }
+
+    fn has_leader_ended(&self) -> bool {
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        self.leader
+            .is_some_and(|leader| matches!(waitid(WaitId::Pid(leader), how), Ok(Some(_))))
+    }
+
+    /// Waits for all children that have ended. Returns whether there are others.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    if self.leader == Some(pid) {
+                        self.leader = None;
+                        self.status = status.as_raw();
+                    }
+                }
+                Ok(None) => return true,
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// Next order; `None` once turnery is gone. Cancel safe.
+async fn next_order(control: &UnixStream) -> Option<Order> {
+    loop {
+        control.readable().await.ok()?;
+        let mut byte = [0];
+        match control.try_read(&mut byte) {
+            Ok(0) => return None,
+            Ok(_) => {
+                let all = [Order::Start, Order::RequestStop, Order::Kill];
+                if let Some(order) = all.into_iter().find(|order| *order as u8 == byte[0]) {
+                    return Some(order);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Children of this process, ended ones included.
+fn children() -> Vec<Pid> {
+    let pid = |text: &str| text.parse().ok().and_then(Pid::from_raw);
+    // There since Linux 3.5, if the kernel was built with it.
+    if let Ok(text) = fs::read_to_string(format!("/proc/self/task/{}/children", getpid())) {
+        return text.split_whitespace().filter_map(pid).collect();
+    }
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let us = getpid().as_raw_nonzero().to_string();
+    let is_ours = |name: &str| {
+        let stat = fs::read_to_string(format!("/proc/{name}/stat")).unwrap_or_default();
+        // Behind the name, which may hold anything: state, then parent.
+        let rest = stat.rsplit_once(") ").map(|(_, rest)| rest);
+        rest.and_then(|rest| rest.split(' ').nth(1)) == Some(&us)
+    };
+    processes
+        .filter_map(|process| process.ok()?.file_name().into_string().ok())
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && is_ours(name))
+        .filter_map(|name| pid(&name))
+        .collect()
+}
+
+fn running(pid: Pid) -> Option<RunningProcess> {
+    let pid = pid.as_raw_nonzero().get();
+    Some(RunningProcess {
+        pid,
+        command: command_line(pid)?,
+    })
+}

@@ -1,0 +1,251 @@
+//! Nothing that turnery has started outlives it, or outlives its own call.
+
+use crate::{
+    editor::{Editor, Started},
+    home::{Home, end, signal},
+    lifeline::{FUGITIVE_COUNT, FUGITIVES, Lifeline},
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::{fs::File, process::Command, thread};
+use turnery_tools::processes::{self, ChildStdio, ProcessTree, StopReport};
+
+/// A command that starts processes in every way and then waits for ever.
+fn endless() -> String {
+    format!("exec 9>lifeline; {FUGITIVES} echo $PPID > supervisor; printf u >&9; wait")
+}
+
+fn prompt(session: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]})
+}
+
+/// Name of a model that calls the shell tool once.
+fn shell_model(home: &Home, args: &Value) -> String {
+    home.scripted(json!([
+        {"steps": [{"tool_call": {"name": "shell", "args": args}}]},
+        {"steps": [{"text": "done"}]},
+    ]))
+}
+
+/// An editor whose agent runs this command.
+async fn running(home: &Home, args: Value) -> Editor {
+    let model = shell_model(home, &args);
+    let args = ["acp", "--model", &model, "--mode", "auto"];
+    let (mut editor, session) = Editor::session(home, &args).await;
+    editor.ask(2, "session/prompt", prompt(&session)).await;
+    editor
+}
+
+/// What the model and the person read of the one call.
+fn result_text(said: &[Value]) -> String {
+    let updates = said.iter().map(|message| &message["params"]["update"]);
+    let ended = updates.filter(|update| {
+        ["failed", "completed"].contains(&update["status"].as_str().unwrap_or_default())
+    });
+    let last = ended.last().expect("an end");
+    let text = last["content"][0]["content"]["text"].as_str();
+    text.unwrap_or_else(|| panic!("{last}")).to_owned()
+}
+
+// proves: G-9
+#[tokio::test]
+async fn killed_agent_leaves_no_command() {
+    let home = Home::new();
+    let mut lifeline = Lifeline::new(&home);
+    let editor = running(&home, json!({ "command": endless() })).await;
+    lifeline.up(FUGITIVE_COUNT + 1).await;
+    let supervisor = Started::read(&home.project().join("supervisor"));
+    editor.killed().await;
+    lifeline.all_gone().await;
+    supervisor.gone();
+}
+
+/// A server that ignores every polite end, and has started others.
+fn stubborn_server() -> String {
+    format!(
+        r#"exec 9>lifeline; {FUGITIVES} printf u >&9
+        while read -r line; do
+            id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+            case $line in
+            *'"initialize"'*) result='{{"protocolVersion":"2025-06-18","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}}}}' ;;
+            *) continue ;;
+            esac
+            printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$result"
+        done
+        exec sleep 600"#
+    )
+}
+
+/// An agent with a session that has this server.
+async fn with_server(home: &Home) -> (Editor, Lifeline) {
+    let mut lifeline = Lifeline::new(home);
+    let script = home.write("server.sh", &stubborn_server());
+    let mut editor = Editor::open(home, &["acp"], &[]);
+    editor.initialize().await;
+    let server = json!({"name": "s", "command": "/bin/sh", "args": [script], "env": []});
+    let params = json!({"cwd": home.project(), "mcpServers": [server]});
+    editor.request(1, "session/new", params).await;
+    lifeline.up(FUGITIVE_COUNT + 1).await;
+    (editor, lifeline)
+}
+
+#[tokio::test]
+async fn killed_agent_leaves_no_mcp_server() {
+    let home = Home::new();
+    let (editor, lifeline) = with_server(&home).await;
+    editor.killed().await;
+    lifeline.all_gone().await;
+}
+
+#[tokio::test]
+async fn end_of_input_leaves_no_mcp_server() {
+    let home = Home::new();
+    let (editor, lifeline) = with_server(&home).await;
+    assert_eq!(editor.leave().await.code, Some(0));
+    lifeline.all_gone().await;
+}
+
+#[tokio::test]
+async fn killed_run_leaves_no_hook() {
+    let home = Home::new();
+    let mut lifeline = Lifeline::new(&home);
+    let script = home.write("hook.sh", &endless());
+    home.write(
+        "turnery/config.toml",
+        &format!(
+            "[[hooks]]\non = \"before_turn\"\ncommand = [\"sh\", \"{}\"]\n",
+            script.display()
+        ),
+    );
+    let model = home.scripted(json!([{"steps": [{"text": "no"}]}]));
+    let mut child = home
+        .command(&["run", "--model", &model, "go"])
+        .spawn()
+        .expect("started");
+    lifeline.up(FUGITIVE_COUNT + 1).await;
+    child.kill().await.expect("it runs");
+    lifeline.all_gone().await;
+}
+
+#[tokio::test]
+async fn cancelled_command_leaves_nothing_and_says_so() {
+    let home = Home::new();
+    let mut lifeline = Lifeline::new(&home);
+    let mut editor = running(&home, json!({ "command": endless() })).await;
+    lifeline.up(FUGITIVE_COUNT + 1).await;
+    let session = json!({"sessionId": editor.said[1]["result"]["sessionId"]});
+    editor
+        .send(json!({"jsonrpc": "2.0", "method": "session/cancel", "params": session}))
+        .await;
+    editor.wait(|message| message["id"] == 2).await;
+    // The agent lives on: what is gone was stopped by the cancel.
+    lifeline.all_gone().await;
+    assert_eq!(
+        result_text(&editor.said),
+        "cancelled: the command and all that it started were stopped"
+    );
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn timed_out_command_leaves_nothing_and_says_so() {
+    let home = Home::new();
+    let lifeline = Lifeline::new(&home);
+    let mut editor = running(&home, json!({ "command": endless(), "timeout_ms": 1500 })).await;
+    editor.wait(|message| message["id"] == 2).await;
+    lifeline.all_gone().await;
+    let text = result_text(&editor.said);
+    assert!(
+        text.starts_with(
+            "timed out after 1.5 s: the command and all that it started were stopped."
+        ),
+        "{text}"
+    );
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn finished_command_leaves_no_daemon() {
+    let home = Home::new();
+    let lifeline = Lifeline::new(&home);
+    let command = format!("exec 9>lifeline; {FUGITIVES} echo done");
+    let mut editor = running(&home, json!({ "command": command })).await;
+    editor.wait(|message| message["id"] == 2).await;
+    assert_eq!(result_text(&editor.said), "done\nexit code: 0");
+    lifeline.all_gone().await;
+    editor.leave().await;
+}
+
+/// A command that kills its supervisor is found all the same, and the text does not claim more.
+#[tokio::test]
+async fn killed_supervisor_is_noticed_and_named() {
+    let home = Home::new();
+    let mut lifeline = Lifeline::new(&home);
+    let command = "exec 9>lifeline; setsid sh -c 'printf u >&9; exec sleep 600' & \
+                   kill -9 $PPID; printf u >&9; exec sleep 600";
+    let mut editor = running(&home, json!({ "command": command })).await;
+    lifeline.up(1).await;
+    editor.wait(|message| message["id"] == 2).await;
+    lifeline.all_gone().await;
+    assert_eq!(result_text(&editor.said), "ended without an exit code");
+    editor.leave().await;
+}
+
+/// A terminal that closes ends a run in an orderly way, as SIGTERM does.
+#[tokio::test]
+async fn hangup_ends_a_run_like_termination() {
+    let mut ends = Vec::new();
+    for kind in [Signal::TERM, Signal::HUP] {
+        let home = Home::new();
+        let mut lifeline = Lifeline::new(&home);
+        let model = shell_model(&home, &json!({ "command": endless() }));
+        let args = ["run", "--model", &model, "--mode", "auto", "go"];
+        let child = home.command(&args).spawn().expect("started");
+        lifeline.up(FUGITIVE_COUNT + 1).await;
+        signal(&child, kind);
+        let done = end(child).await;
+        lifeline.all_gone().await;
+        assert!(done.stderr.contains("stopping"), "{done:?}");
+        ends.push(done.code);
+    }
+    assert_eq!(ends[0], ends[1]);
+}
+
+/// What an embedding program does: another executable supervises, and a thread without a runtime ends all.
+#[tokio::test]
+async fn end_all_kills_every_tree_from_any_thread() {
+    processes::supervise_with(env!("CARGO_BIN_EXE_turnery"));
+    let home = Home::new();
+    let mut lifeline = Lifeline::new(&home);
+    let start = || async {
+        let null = || -> std::os::fd::OwnedFd {
+            let options = File::options().read(true).write(true).open("/dev/null");
+            options.expect("opened").into()
+        };
+        let mut command = Command::new("sh");
+        command.args(["-c", &endless()]).current_dir(home.project());
+        let stdio = ChildStdio {
+            stdin: null(),
+            stdout: null(),
+            stderr: null(),
+        };
+        ProcessTree::spawn(command, stdio).await
+    };
+    let trees = [
+        start().await.expect("started"),
+        start().await.expect("started"),
+    ];
+    lifeline.up(2 * (FUGITIVE_COUNT + 1)).await;
+    thread::spawn(processes::end_all).join().expect("ended");
+    lifeline.all_gone().await;
+    for tree in trees {
+        let finished = tree.finish().await.expect("finished");
+        // Its report could not be sent, so nothing is claimed.
+        assert_eq!(finished.stopped, StopReport::GroupAndTagged);
+    }
+    let refused = start().await.expect_err("nothing is started any more");
+    assert!(
+        refused.to_string().contains("turnery is ending"),
+        "{refused}"
+    );
+}
