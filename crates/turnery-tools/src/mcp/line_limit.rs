@@ -157,7 +157,7 @@ impl LineScan {
             let ends = byte == b'"' && !self.is_escaped;
             self.is_escaped = byte == b'\\' && !self.is_escaped;
             self.in_string = !ends;
-            if is_outermost && !(ends && !self.in_value) {
+            if is_outermost && (self.in_value || !ends) {
                 self.collect(byte);
             }
             return;
