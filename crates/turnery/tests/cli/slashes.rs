@@ -114,9 +114,6 @@ async fn a_call_that_a_kill_cut_short_has_failed_when_loaded() {
         })
         .await;
     editor.killed().await;
-    // Nobody was left to end what the call had begun.
-    let never = home.project().join("never");
-    std::fs::write(never, "over\n").expect("the command still reads");
 
     let mut editor = Editor::open(&home, &args, &[]);
     editor.initialize().await;
