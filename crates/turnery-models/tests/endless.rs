@@ -13,12 +13,12 @@ use turnery_models::{Api, CallLimits, Catalogue, ProviderConfig};
 
 /// Answers one request with `first`, and then with `endless` until the client goes away.
 async fn fault_of_endless(first: &str, endless: &str, idle: Duration) -> ModelFault {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("it works");
+    let base_url = format!("http://{}/v1", listener.local_addr().expect("it works"));
     let (first, endless) = (first.to_owned(), endless.repeat(64));
     let server = tokio::spawn(async move {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        let _ = socket.read(&mut [0; 65536]).await.unwrap();
+        let (mut socket, _) = listener.accept().await.expect("it works");
+        let _ = socket.read(&mut [0; 65536]).await.expect("it works");
         let mut sent = socket.write_all(first.as_bytes()).await;
         while sent.is_ok() {
             sent = socket.write_all(endless.as_bytes()).await;
@@ -42,10 +42,12 @@ async fn fault_of_endless(first: &str, endless: &str, idle: Duration) -> ModelFa
         ..CallLimits::default()
     };
     let catalogue = Catalogue::new(vec![provider]).limits(limits);
-    let model = catalogue.model(&"acme/m".parse().unwrap()).unwrap();
-    let fault = call(&*model, hello()).await.0.unwrap_err();
+    let model = catalogue
+        .model(&"acme/m".parse().expect("it works"))
+        .expect("it works");
+    let fault = call(&*model, hello()).await.0.expect_err("a fault");
     // The client has closed the connection: the server's next write fails.
-    server.await.unwrap();
+    server.await.expect("it works");
     fault
 }
 
@@ -92,7 +94,7 @@ async fn an_endless_event_is_refused() {
 async fn usage_of(api: Api, answer: String) -> Option<Usage> {
     let server = serve(vec![events(&answer)]).await;
     let model = server.model_with(api, "m1", 0);
-    let response = call(&*model, hello()).await.0.unwrap();
+    let response = call(&*model, hello()).await.0.expect("it works");
     assert_eq!(response.text(), "Hi");
     response.usage
 }

@@ -10,7 +10,7 @@ mod silence;
 use crate::{logs, run::exit};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, Signal, getpgid, getpid, kill_process, kill_process_group},
+    process::{Signal, getpid, kill_process},
 };
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
@@ -192,27 +192,11 @@ fn end_process() -> ! {
         thread::sleep(EXIT);
         let _ = kill_process(getpid(), Signal::KILL);
     });
-    end_children();
+    turnery_tools::processes::end_all();
     logs::say(
         "it was told to leave and its main thread did not answer, so it was ended; what was not stored \
          by then is lost (a disk that hangs?)",
     );
     drop(logs::LastWords);
     std::process::exit(i32::from(exit::STUCK));
-}
-
-/// Kills the process groups that our children lead.
-fn end_children() {
-    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
-    for thread in threads.flatten() {
-        let children = std::fs::read_to_string(thread.path().join("children"));
-        for child in children.unwrap_or_default().split_whitespace() {
-            let child = child.parse().ok().and_then(Pid::from_raw);
-            if let Some(child) = child
-                && getpgid(Some(child)) == Ok(child)
-            {
-                let _ = kill_process_group(child, Signal::KILL);
-            }
-        }
-    }
 }

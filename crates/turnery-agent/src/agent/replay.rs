@@ -50,7 +50,7 @@ pub(super) async fn show(
     if !history.damage.is_empty() {
         // A message that is stored nowhere.
         let notice = Remark {
-            at: chrono::Utc::now(),
+            at: turnery_store::now(),
             message: damaged::message(id, &history.damage),
         };
         screen.put(&event_of(id, notice)).await;

@@ -63,7 +63,7 @@ fn read_all(
         }
         let parent = maybe(row, PARENT)?;
         if parent.is_some_and(|parent| {
-            !known.contains(parent) && !(known.is_empty() && is_foreign(id, parent))
+            !(known.contains(parent) || (known.is_empty() && is_foreign(id, parent)))
         }) {
             return Ok(None);
         }

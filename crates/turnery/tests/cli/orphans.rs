@@ -39,10 +39,10 @@ async fn running(home: &Home, args: Value) -> Editor {
 /// What the model and the person read of the one call.
 fn result_text(said: &[Value]) -> String {
     let updates = said.iter().map(|message| &message["params"]["update"]);
-    let ended = updates.filter(|update| {
+    let mut ended = updates.filter(|update| {
         ["failed", "completed"].contains(&update["status"].as_str().unwrap_or_default())
     });
-    let last = ended.last().expect("an end");
+    let last = ended.next_back().expect("an end");
     let text = last["content"][0]["content"]["text"].as_str();
     text.unwrap_or_else(|| panic!("{last}")).to_owned()
 }
