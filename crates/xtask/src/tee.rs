@@ -18,6 +18,8 @@ pub(crate) struct Printed {
     pub(crate) lines: Vec<String>,
 }
 
+/// Lines that were shown and are not kept yet.
+const WAITING: usize = 1024;
 /// How long to read on after the end: a process that the command left behind may hold the pipe open.
 const REST: Duration = Duration::from_secs(5);
 
@@ -50,7 +52,7 @@ pub(crate) fn tee_stderr(mut command: Command, file: Option<File>) -> Result<Pri
     // It holds the pipe, too.
     drop(command);
     let mut child = child.with_context(|| format!("could not start {program:?}"))?;
-    let (sender, received) = mpsc::channel();
+    let (sender, received) = mpsc::sync_channel(WAITING);
     let reading = thread::spawn(move || {
         let mut reader = BufReader::new(reader);
         let mut line = Vec::new();

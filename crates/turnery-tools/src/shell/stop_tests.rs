@@ -22,7 +22,7 @@ async fn a_cancel_lets_the_command_wind_up() {
     let mark = mark();
     let command = format!("trap 'echo bye; exit 3' TERM; sleep {mark} & echo ready; wait");
     // While something blocks, a paused clock stands still: the grace lasts as long as the command needs.
-    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let (end, ended) = std::sync::mpsc::sync_channel::<()>(0);
     let mut ended = Some(ended);
     let (envelope, _) = Trial::new()
         .run_and(json!({ "command": command }), |report, cancel| {
