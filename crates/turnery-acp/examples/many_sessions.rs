@@ -116,7 +116,7 @@ impl Client {
                 Ok(())
             })
         });
-        let (sender, answers) = mpsc::channel();
+        let (sender, answers) = mpsc::sync_channel(4096);
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if line.starts_with(r#"{"jsonrpc":"2.0","id":"#)

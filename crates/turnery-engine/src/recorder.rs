@@ -62,7 +62,7 @@ impl Recorder {
     }
 
     /// The record of a loop whose process went away: `Aborted` unless its `LoopEnd` was seen
-    /// (LOOP-54). It has no outcome, and calls that never ended have no results; [`interrupted`]
+    /// (LOOP-54). It has no outcome, and calls that never ended have no results; [`interrupted()`]
     /// closes those first.
     #[must_use]
     pub(crate) fn aborted(self) -> Option<LoopRecord> {

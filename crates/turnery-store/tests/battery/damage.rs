@@ -476,7 +476,7 @@ async fn a_damaged_journal_is_named_and_kept() {
     drop(store);
     damaged(
         &path,
-        "UPDATE journal SET body = replace(body, 'More', 'Less') WHERE seq = 3",
+        "UPDATE journal SET body = replace(body, 'More', 'Less') WHERE seq = 0",
     );
     let store = SqliteStore::open(path.clone());
     let text = told(&store.check(None).await.unwrap());

@@ -304,6 +304,7 @@ async fn last_number_of_a_new_session_is_its_own(world: &World) {
             Some(again.last_number),
             numbers.last().map(|it| u64::from(*it))
         );
+        world.store.release(&again.lane).await.unwrap();
         world.store.delete(&"s1".into()).await.unwrap();
     }
 }

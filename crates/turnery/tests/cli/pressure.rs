@@ -88,6 +88,10 @@ async fn a_thousand_requests_in_flight() {
 async fn a_client_that_stops_reading_costs_no_memory_and_misses_nothing() {
     const PIECES: usize = 4096;
     let home = Home::new();
+    home.write(
+        "turnery/config.toml",
+        "[limits]\nanswer_bytes = 67_108_864\n",
+    );
     let pieces: Vec<String> = (0..PIECES).map(|n| format!("{n:>8192}")).collect();
     let model = home.scripted(json!([{"steps": [{"text": pieces}]}]));
     let (mut editor, session) = Editor::session(&home, &["acp", "--model", &model]).await;
