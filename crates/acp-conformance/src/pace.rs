@@ -57,24 +57,28 @@ impl Clock {
 }
 
 fn sample() -> f64 {
-    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    slowness(&stat, cores)
+    slowness(&stat)
 }
 
 /// Computes the slowness from the text of `/proc/stat`. A task that waits for a core counts twice: an agent, its
 /// commands and the runner wait for each other, one after the other.
-fn slowness(stat: &str, cores: usize) -> f64 {
+fn slowness(stat: &str) -> f64 {
     let count = |name: &str| -> f64 {
         let mut lines = stat.lines();
         let count = lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
         count.unwrap_or(0.0)
     };
+    let is_core = |line: &&str| {
+        let number = line.strip_prefix("cpu");
+        number.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    };
     #[expect(clippy::cast_precision_loss, reason = "a number of cores")]
-    let cores = cores as f64;
+    // Those of the whole machine, as the tasks are.
+    let cores = stat.lines().filter(is_core).count().max(1) as f64;
     // The thread that reads the file runs, too.
     let waiting = (count("procs_running ") - 1.0 - cores).max(0.0);
-    let slowness = 1.0 + 2.0 * waiting / cores + count("procs_blocked ");
+    let slowness = 1.0 + 2.0 * waiting / cores + count("procs_blocked ") / cores;
     slowness.min(SLOWEST)
 }
 
@@ -142,19 +146,21 @@ mod tests {
     #[test]
     fn tasks_that_wait_slow_the_clock_down() {
         let stat = |running, blocked| {
-            format!("cpu  1 2 3\nprocs_running {running}\nprocs_blocked {blocked}\nsoftirq 1\n")
+            format!(
+                "cpu  1 2 3\ncpu0 1 2\ncpu1 0 1\nprocs_running {running}\nprocs_blocked {blocked}\nsoftirq 1\n"
+            )
         };
-        let of = |running, blocked| slowness(&stat(running, blocked), 2).to_string();
+        let of = |running, blocked| slowness(&stat(running, blocked)).to_string();
         assert_eq!(of(1, 0), "1");
         assert_eq!(of(3, 0), "1");
         assert_eq!(of(5, 0), "3");
-        assert_eq!(of(11, 1), "10");
+        assert_eq!(of(11, 1), "9.5");
         assert_eq!(of(1000, 0), "40");
     }
 
     #[test]
     fn unknown_load_leaves_the_real_clock() {
-        assert_eq!(slowness("", 8).to_string(), "1");
+        assert_eq!(slowness("").to_string(), "1");
     }
 
     #[test]

@@ -81,8 +81,10 @@ impl<R: Reader> Attempt<'_, R> {
                 continue;
             }
             unread += data.len();
+            let size = self.reader.size().bytes();
             let read = self.reader.on(data, &mut deltas);
-            let has_content = !deltas.is_empty();
+            // Signatures and blocks that only the provider reads are content without a delta.
+            let has_content = !deltas.is_empty() || self.reader.size().bytes() > size;
             self.send(&mut deltas).await;
             if has_content {
                 silence.end();

@@ -8,15 +8,9 @@ use crate::{
     parts::{Parts, runtime},
     watchdog::Watchdog,
 };
-use std::{
-    process::ExitCode,
-    sync::{Arc, mpsc},
-    thread,
-    time::Duration,
-};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 use turnery_acp::{KeyPages, Login, ServeOptions, Stdio, serve as serve_client};
 use turnery_agent::CancellationToken;
-use turnery_store::Store;
 
 /// How long a thread that still runs may take to end once the connection has (TR-6: 2 s in all).
 const GOODBYE: Duration = Duration::from_millis(100);
@@ -60,22 +54,13 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
     // A drain has taken as long as the prompts took.
     let since = watchdog.leaving_since().filter(|_| !args.drain);
     let spent = since.map_or(Duration::ZERO, |since| since.elapsed());
-    let_go(store, LEAVE.saturating_sub(spent).max(DISK));
+    // Let the store put away what it holds, while there is time. A disk that hangs does not keep us.
+    if !watchdog.drop_within(store, LEAVE.saturating_sub(spent).max(DISK)) {
+        tracing::warn!("the store of sessions takes too long to close");
+    }
     watchdog.beat();
     tracing::debug!("served until {:?}", served?);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Let the store put away what it holds, while there is time. A disk that hangs does not keep us.
-fn let_go(store: Arc<dyn Store>, patience: Duration) {
-    let (done, ended) = mpsc::sync_channel(1);
-    let letting = thread::Builder::new().spawn(move || {
-        drop(store);
-        let _ = done.send(());
-    });
-    if letting.is_ok() && ended.recv_timeout(patience).is_err() {
-        tracing::warn!("the store of sessions takes too long to close");
-    }
 }
 
 /// How a person logs in, if this program can be found to be started for that.

@@ -22,7 +22,7 @@ use crate::{
     config::Choice,
     logs,
     parts::{Parts, folder, runtime},
-    watchdog::Watchdog,
+    watchdog::{self, Watchdog},
 };
 use anyhow::{Context as _, anyhow};
 use job::{Job, Place, Work};
@@ -41,9 +41,13 @@ use tokio::{
 };
 use turnery_agent::{CancellationToken, Ports, PromptError, PromptResult, Session};
 use turnery_engine::Content;
+use turnery_store::Store;
 
 /// How long what still runs may take to end once the process is to leave.
 const GOODBYE: Duration = Duration::from_secs(1);
+
+/// How long the store of sessions may take to close.
+const CLOSE_STORE: Duration = Duration::from_secs(5);
 
 /// Carry out `turnery run`.
 pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
@@ -176,23 +180,26 @@ fn in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
     let runtime = runtime()?;
     // Signals are heard by the runtime as well; this is for one that hears nothing.
     let watchdog = Watchdog::start(None, || {})?;
+    let parts = Parts::read(global, Choice::from(job.how.choice.clone()));
+    let store = parts.store()?;
     let result = runtime.block_on(async {
         tokio::spawn(watchdog.clone().answer());
-        converse(global, job).await
+        converse(parts, Arc::clone(&store), job).await
     });
     watchdog.beat();
     // Drops what still runs, and with it the processes that it started.
     runtime.shutdown_timeout(GOODBYE);
-    watchdog.beat();
+    if !watchdog.drop_within(store, CLOSE_STORE) {
+        tracing::warn!("the store of sessions takes too long to close");
+    }
+    watchdog.stand_down();
     result
 }
 
-async fn converse(global: &Global, job: Job) -> anyhow::Result<RunResult> {
+async fn converse(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Result<RunResult> {
     let Job { work, place, how } = job;
     let mut signals = Signals::listen()?;
     let flags = Choice::from(how.choice);
-    let parts = Parts::read(global, flags.clone());
-    let store = parts.store()?;
     let begins_with = match &place {
         // A session that could never say anything is not made.
         Place::New(cwd) => Some(parts.usable_model(folder(cwd.clone())?)?),
@@ -252,7 +259,7 @@ struct Signals {
 impl Signals {
     fn listen() -> io::Result<Self> {
         Ok(Self {
-            hangup: match ignores_hangup() {
+            hangup: match watchdog::ignores_hangup() {
                 true => None,
                 false => Some(signal(SignalKind::hangup())?),
             },
@@ -275,13 +282,4 @@ async fn next_of(signal: &mut Option<Signal>) -> Option<()> {
         Some(signal) => signal.recv().await,
         None => None,
     }
-}
-
-/// Returns whether the parent has set SIGHUP to be ignored, as `nohup` does. Listening would undo that.
-fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // Bit 0 is signal 1.
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask & 1 != 0)
 }

@@ -23,7 +23,8 @@ use std::{
     os::unix::net::UnixStream,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
     },
     thread,
     time::{Duration, Instant},
@@ -47,17 +48,21 @@ struct Shared {
     signs: AtomicU64,
     /// When the process was first told to leave.
     leaving: Mutex<Option<Instant>>,
+    /// Only the result is left to be written, which may take as long as whoever reads it does.
+    is_over: AtomicBool,
 }
 
 impl Watchdog {
     /// Starts to watch. `input` is where the client's lines come from, if its end is to end the process.
-    /// `on_signal` is called for each SIGTERM, SIGINT and SIGHUP, on the watching thread.
+    /// `on_signal` is called for each SIGTERM, SIGINT and SIGHUP, on the watching thread; not for a SIGHUP
+    /// that `nohup` has set to be ignored.
     pub(crate) fn start(
         input: Option<OwnedFd>,
         on_signal: impl Fn() + Send + 'static,
     ) -> io::Result<Self> {
         let (signals, arriving) = UnixStream::pair()?;
-        for signal in [SIGTERM, SIGINT, SIGHUP] {
+        let hangup = (!ignores_hangup()).then_some(SIGHUP);
+        for signal in [SIGTERM, SIGINT].into_iter().chain(hangup) {
             pipe::register(signal, arriving.try_clone()?)?;
         }
         let shared = Arc::new(Shared::default());
@@ -79,6 +84,34 @@ impl Watchdog {
     /// Gives one sign of life: between the steps by which a process ends, each of which has its own bound.
     pub(crate) fn beat(&self) {
         self.0.signs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Drops `value` on a thread of its own, and gives signs of life until that is done. False if it takes
+    /// longer than `patience`: the thread goes on alone then.
+    pub(crate) fn drop_within(&self, value: impl Send + 'static, patience: Duration) -> bool {
+        let (done, is_done) = mpsc::sync_channel(1);
+        let dropping = thread::Builder::new().spawn(move || {
+            drop(value);
+            let _ = done.send(());
+        });
+        if dropping.is_err() {
+            return true;
+        }
+        let until = Instant::now() + patience;
+        loop {
+            self.beat();
+            let left = until.saturating_duration_since(Instant::now());
+            match is_done.recv_timeout(left.min(STEP)) {
+                Err(mpsc::RecvTimeoutError::Timeout) if left.is_zero() => return false,
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => return true,
+            }
+        }
+    }
+
+    /// Ends the watch: from here on only another signal ends the process, and that at once.
+    pub(crate) fn stand_down(&self) {
+        self.0.is_over.store(true, Ordering::Relaxed);
     }
 
     /// When the end of input or a signal first said that the process is to leave.
@@ -111,6 +144,12 @@ fn watch(
         };
         if heard.end_of_input {
             input = None;
+        }
+        if shared.is_over.load(Ordering::Relaxed) {
+            if heard.signal {
+                end_process();
+            }
+            continue;
         }
         if heard.signal {
             on_signal();
@@ -176,6 +215,15 @@ fn wait(
         let _ = signals.read(&mut [0; 64])?;
     }
     Ok(heard)
+}
+
+/// Returns whether the parent has set SIGHUP to be ignored, as `nohup` does. Listening would undo that.
+pub(crate) fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // Bit 0 is signal 1.
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 != 0)
 }
 
 /// How long the main thread was ready to run and had no processor, in all; zero where nobody can tell.

@@ -223,7 +223,11 @@ impl Supervised {
 
 /// Sends without waiting, and without asking the runtime whether there is room: there is.
 pub(super) fn send_now(socket: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
+    #[cfg(target_os = "linux")]
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    // Others have no such flag; a Rust program ignores SIGPIPE from its start.
+    #[cfg(not(target_os = "linux"))]
+    let flags = SendFlags::DONTWAIT;
     Ok(send(socket, bytes, flags)?)
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Silence {
     last: Sign,
     counted: Duration,
     /// Whether a signal said to leave. If only the input has ended, a main thread that has not begun to
-    /// read it is not late.
+    /// read it is not late before [`LIMIT_WITHOUT_PROCESSOR`].
     pub(super) is_signalled: bool,
 }
 
@@ -45,14 +45,15 @@ impl Silence {
     /// Counts one step. True if the main thread is stuck.
     pub(super) fn step(&mut self, step: Duration, sign: Sign) -> bool {
         let has_not_begun = sign.count == 0 && !self.is_signalled;
-        if sign.count != self.last.count || has_not_begun {
+        if sign.count != self.last.count {
             *self = Self::since(sign, self.is_signalled);
             return false;
         }
         self.counted += step;
         let waited = sign.waited_for_processor;
         let waited = waited.saturating_sub(self.last.waited_for_processor);
-        self.counted.saturating_sub(waited) >= LIMIT || self.counted >= LIMIT_WITHOUT_PROCESSOR
+        let is_late = self.counted.saturating_sub(waited) >= LIMIT && !has_not_begun;
+        is_late || self.counted >= LIMIT_WITHOUT_PROCESSOR
     }
 }
 
@@ -93,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn input_that_ended_before_the_start_waits_for_it() {
+    fn input_that_ended_before_the_start_waits_longer() {
         let unborn = sign(0, Duration::ZERO);
-        let mut silence = Silence::since(unborn, false);
-        assert_eq!(stuck_after(&mut silence, |_| unborn), None);
-        // A signal does not wait.
-        silence.is_signalled = true;
-        let limit = Duration::from_millis(1500);
-        assert_eq!(stuck_after(&mut silence, |_| unborn), Some(limit));
+        let limit = |is_signalled| {
+            let mut silence = Silence::since(unborn, is_signalled);
+            stuck_after(&mut silence, |_| unborn)
+        };
+        assert_eq!(limit(false), Some(Duration::from_secs(10)));
+        assert_eq!(limit(true), Some(Duration::from_millis(1500)));
     }
 
     // proves: TR-7

@@ -33,7 +33,6 @@ async fn a_stderr_that_nobody_reads_stops_nothing() {
     assert_eq!(answer["error"], Value::Null, "{answer}");
     let left = editor.leave().await;
     assert_eq!(left.code, Some(0));
-    assert!(left.took.as_secs() < 2, "{:?}", left.took);
     drop(unread);
 }
 
