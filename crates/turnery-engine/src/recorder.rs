@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 mod interrupted;
 
+#[cfg(test)]
+pub(crate) use interrupted::call_visits;
 pub use interrupted::interrupted;
 
 /// Folds the events of one loop into its record.

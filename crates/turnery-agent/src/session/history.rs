@@ -54,17 +54,67 @@ impl History {
     /// session (TOOL-2): one that was there before gets a suffix.
     pub(crate) fn distinguish_calls(&self, response: &mut Response) {
         let mut taken: HashSet<CallId> = HashSet::new();
+        // Never tried twice, so the work grows with the number of calls, not with its square.
+        let mut n = self.calls.len();
         for item in &mut response.content {
             let Content::ToolCall(call) = item else {
                 continue;
             };
-            let mut n = self.calls.len();
             let given = call.call_id.clone();
             while self.calls.contains(&call.call_id) || taken.contains(&call.call_id) {
                 n += 1;
+                attempt();
                 call.call_id = CallId::from(format!("{given}_{n}"));
             }
             taken.insert(call.call_id.clone());
         }
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static ATTEMPTS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts an id that is tried, for the test that bounds their number.
+fn attempt() {
+    #[cfg(test)]
+    ATTEMPTS.with(|attempts| attempts.set(attempts.get() + 1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnery_engine::{ModelStop, ToolCall};
+
+    /// Ids tried when an answer gives `count` calls the same id.
+    fn attempts_of(count: usize) -> u64 {
+        let call = |_| {
+            Content::ToolCall(ToolCall {
+                call_id: "c".into(),
+                name: "tool".to_owned(),
+                args: Arc::new(serde_json::Value::Null),
+            })
+        };
+        let mut response = Response {
+            content: (0..count).map(call).collect(),
+            stop: ModelStop::ToolUse,
+            raw_stop: None,
+            usage: None,
+            model: "m".to_owned(),
+            provider: "p".to_owned(),
+            tool_results: Vec::new(),
+        };
+        let before = ATTEMPTS.with(std::cell::Cell::get);
+        History::default().distinguish_calls(&mut response);
+        let ids: HashSet<&CallId> = response.calls().map(|call| &call.call_id).collect();
+        assert_eq!(ids.len(), count);
+        ATTEMPTS.with(std::cell::Cell::get) - before
+    }
+
+    #[test]
+    fn distinguishing_many_calls_is_linear() {
+        let (few, many) = (attempts_of(500), attempts_of(5_000));
+        assert!(many <= few * 11, "{few} attempts became {many}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::gate::Question;
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     task::{Context, Poll},
 };
 use turnery_engine::{CallId, Content, ContextSize, Effect, Event, Finish, Hook, ToolCall};
@@ -39,17 +39,77 @@ pub(crate) enum Step {
 }
 
 /// Steps in order.
+///
+/// An answer with very many calls makes the queue long, so forgetting a call looks at its own step only:
+/// the step leaves an empty place, which is skipped when its turn comes.
 #[derive(Default)]
-pub(crate) struct Steps(VecDeque<Step>);
+pub(crate) struct Steps {
+    /// `None` is the place of a forgotten step.
+    queue: VecDeque<Option<Step>>,
+    /// Number of the step at the front, counted from the first step ever pushed.
+    front: u64,
+    /// Numbers of the waiting `Gate` or `Ask` steps, by call.
+    gates: HashMap<CallId, u64>,
+    /// Numbers of the waiting `Run` steps, by call.
+    runs: HashMap<CallId, u64>,
+    /// Number of forgotten steps in the queue.
+    forgotten: usize,
+}
 
 impl Steps {
     pub(crate) fn push(&mut self, step: Step) {
-        self.0.push_back(step);
+        let number = self.front + self.queue.len() as u64;
+        match &step {
+            Step::Gate(call) => {
+                self.gates.insert(call.call_id.clone(), number);
+            }
+            Step::Ask(question) => {
+                self.gates.insert(question.ask.call_id.clone(), number);
+            }
+            Step::Run(call) => {
+                self.runs.insert(call.call_id.clone(), number);
+            }
+            Step::Show(_)
+            | Step::Info
+            | Step::CallModel { .. }
+            | Step::Hook(_)
+            | Step::Compact(_)
+            | Step::Finish(_) => {}
+        }
+        self.queue.push_back(Some(step));
+    }
+
+    /// Removes the first step; `None` if the queue is empty.
+    fn pop(&mut self) -> Option<Step> {
+        let step = self.queue.pop_front()?;
+        visit();
+        self.front += 1;
+        match &step {
+            None => self.forgotten -= 1,
+            Some(Step::Gate(call)) => {
+                self.gates.remove(&call.call_id);
+            }
+            Some(Step::Ask(question)) => {
+                self.gates.remove(&question.ask.call_id);
+            }
+            Some(Step::Run(call)) => {
+                self.runs.remove(&call.call_id);
+            }
+            Some(
+                Step::Show(_)
+                | Step::Info
+                | Step::CallModel { .. }
+                | Step::Hook(_)
+                | Step::Compact(_)
+                | Step::Finish(_),
+            ) => {}
+        }
+        step
     }
 
     /// True while tools and models may be listened to.
     pub(crate) fn few(&self) -> bool {
-        self.0.len() < FEW || faulty!(ListenAlways)
+        self.queue.len() - self.forgotten < FEW || faulty!(ListenAlways)
     }
 
     /// Show what can be shown; ready with the first step that is something else.
@@ -59,22 +119,27 @@ impl Steps {
         shown: &mut Shown<'_>,
         info: &turnery_store::SessionInfo,
     ) -> Poll<Step> {
-        if faulty!(AnswerBeforeEvents) && matches!(self.0.back(), Some(Step::Finish(_))) {
-            self.0.drain(..self.0.len() - 1);
+        if faulty!(AnswerBeforeEvents) && matches!(self.queue.back(), Some(Some(Step::Finish(_)))) {
+            while self.queue.len() > 1 {
+                self.pop();
+            }
         }
         loop {
-            match self.0.front() {
-                None => {
+            while let Some(None) = self.queue.front() {
+                self.pop();
+            }
+            match self.queue.front() {
+                None | Some(None) => {
                     // The last one was given to the sink just now, and nothing else may come for long.
                     let _ = shown.poll_idle(cx);
                     return Poll::Pending;
                 }
-                Some(Step::Show(_) | Step::Info) => {
+                Some(Some(Step::Show(_) | Step::Info)) => {
                     if shown.poll_room(cx).is_pending() {
                         return Poll::Pending;
                     }
                 }
-                Some(
+                Some(Some(
                     Step::CallModel { .. }
                     | Step::Hook(_)
                     | Step::Compact(_)
@@ -82,13 +147,13 @@ impl Steps {
                     | Step::Ask(_)
                     | Step::Run(_)
                     | Step::Finish(_),
-                ) => {
+                )) => {
                     if shown.poll_idle(cx).is_pending() {
                         return Poll::Pending;
                     }
                 }
             }
-            match self.0.pop_front() {
+            match self.pop() {
                 Some(Step::Show(event)) => shown.push(Item::Live(&event)),
                 Some(Step::Info) => shown.push(Item::Info {
                     title: info.title.as_deref(),
@@ -102,42 +167,64 @@ impl Steps {
 
     /// The model is not to be called after all.
     pub(crate) fn forget_model(&mut self) {
-        self.0
-            .retain(|step| !matches!(step, Step::CallModel { .. }));
+        self.forget_all(|step| matches!(step, Step::CallModel { .. }));
     }
 
     /// The hooks are not to be asked after all.
     pub(crate) fn forget_hook(&mut self) {
-        self.0.retain(|step| !matches!(step, Step::Hook(_)));
+        self.forget_all(|step| matches!(step, Step::Hook(_)));
     }
 
     /// Nothing is to be summarised after all.
     pub(crate) fn forget_compaction(&mut self) {
-        self.0.retain(|step| !matches!(step, Step::Compact(_)));
+        self.forget_all(|step| matches!(step, Step::Compact(_)));
     }
 
     /// The call is not to be judged after all.
     pub(crate) fn forget_gate(&mut self, call_id: &CallId) {
-        self.0.retain(|step| match step {
-            Step::Gate(call) => call.call_id != *call_id,
-            Step::Ask(question) => question.ask.call_id != *call_id,
-            Step::Show(_)
-            | Step::Info
-            | Step::CallModel { .. }
-            | Step::Hook(_)
-            | Step::Compact(_)
-            | Step::Run(_)
-            | Step::Finish(_) => true,
-        });
+        if let Some(number) = self.gates.remove(call_id) {
+            self.forget(number);
+        }
     }
 
     /// The call is not to run after all. True if it had not begun.
     pub(crate) fn forget_run(&mut self, call_id: &CallId) -> bool {
-        let before = self.0.len();
-        self.0
-            .retain(|step| !matches!(step, Step::Run(call) if call.call_id == *call_id));
-        self.0.len() < before
+        match self.runs.remove(call_id) {
+            Some(number) => self.forget(number),
+            None => false,
+        }
     }
+
+    /// Empties the place of a step; false if the step is not in the queue.
+    fn forget(&mut self, number: u64) -> bool {
+        visit();
+        let place = number.checked_sub(self.front).map(usize::try_from);
+        let Some(Ok(place)) = place else { return false };
+        let step = self.queue.get_mut(place).and_then(Option::take);
+        self.forgotten += usize::from(step.is_some());
+        step.is_some()
+    }
+
+    /// Looks through the whole queue: for steps of which a turn has one.
+    fn forget_all(&mut self, is_meant: impl Fn(&Step) -> bool) {
+        for place in &mut self.queue {
+            visit();
+            if place.take_if(|step| is_meant(step)).is_some() {
+                self.forgotten += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static VISITS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts a look at a place of the queue, for the tests that bound the work of a cancel.
+fn visit() {
+    #[cfg(test)]
+    VISITS.with(|visits| visits.set(visits.get() + 1));
 }
 
 /// What to do with an effect: now, or in its turn.
@@ -186,5 +273,74 @@ pub(crate) fn sort(effect: Effect) -> Sorted {
         Effect::AbortTool(call_id) => Sorted::Now(Urgent::AbortTool(call_id)),
         Effect::StartGrace => Sorted::Now(Urgent::StartGrace),
         Effect::Commit(event) => Sorted::Now(Urgent::Commit(Box::new(event))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn call(at: usize) -> ToolCall {
+        ToolCall {
+            call_id: format!("c{at}").into(),
+            name: "tool".to_owned(),
+            args: Arc::new(serde_json::Value::Null),
+        }
+    }
+
+    /// Looks at places when `count` waiting calls are forgotten, each of them alone.
+    fn visits_of_forgetting(count: usize) -> u64 {
+        let mut steps = Steps::default();
+        for at in 0..count {
+            steps.push(Step::Info);
+            steps.push(Step::Gate(call(at)));
+            steps.push(Step::Run(call(at)));
+        }
+        let before = VISITS.with(std::cell::Cell::get);
+        for at in 0..count {
+            let call_id = call(at).call_id;
+            steps.forget_gate(&call_id);
+            assert!(steps.forget_run(&call_id));
+            assert!(!steps.forget_run(&call_id));
+        }
+        let mut left = 0;
+        while !steps.queue.is_empty() {
+            left += usize::from(steps.pop().is_some());
+        }
+        assert_eq!((left, steps.forgotten), (count, 0));
+        VISITS.with(std::cell::Cell::get) - before
+    }
+
+    // proves: ACP-51
+    #[test]
+    fn forgetting_many_calls_is_linear() {
+        let (few, many) = (visits_of_forgetting(500), visits_of_forgetting(5_000));
+        assert!(many <= few * 11, "{few} looks became {many}");
+    }
+
+    #[test]
+    fn forgotten_run_is_found_after_others_left() {
+        let mut steps = Steps::default();
+        for at in 0..3 {
+            steps.push(Step::Run(call(at)));
+        }
+        assert!(matches!(steps.pop(), Some(Step::Run(call)) if call.call_id == "c0".into()));
+        assert!(!steps.forget_run(&"c0".into()));
+        assert!(steps.forget_run(&"c2".into()));
+        assert!(matches!(steps.pop(), Some(Step::Run(call)) if call.call_id == "c1".into()));
+        assert!(steps.pop().is_none());
+        assert!(steps.queue.is_empty());
+    }
+
+    #[test]
+    fn forgotten_steps_leave_room_for_others() {
+        let mut steps = Steps::default();
+        for at in 0..FEW {
+            steps.push(Step::Gate(call(at)));
+        }
+        assert!(!steps.few());
+        steps.forget_gate(&"c1".into());
+        assert!(steps.few());
     }
 }

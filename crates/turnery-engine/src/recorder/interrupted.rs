@@ -2,20 +2,21 @@
 
 use super::Recorder;
 use crate::{
-    CallDetail, CallId, ContextSize, Disposition, Event, EventKind, FailureKind, LlmMessage,
-    LoopRecord, LoopStatus, Message, MessageId, MessageStop, ToolCall, ToolEnvelope, TurnId, Usage,
-    Verdict, context::is_whole, tool_message,
+    CallDetail, CallId, ContextSize, Event, EventKind, LlmMessage, LoopId, LoopRecord, LoopStatus,
+    Message, MessageId, MessageStop, SessionId, Timestamp, ToolCall, TurnId, Usage, Verdict,
+    context::is_whole, tool_message,
 };
+use open_calls::{OpenCall, OpenCalls};
 use std::sync::Arc;
+
+mod open_calls;
+
+#[cfg(test)]
+pub(crate) use open_calls::visits as call_visits;
 
 const NOTICE: &str = "This prompt was interrupted: turnery ended before it was finished and stored. \
      Calls with a result were done. Calls marked as interrupted may or may not have had effects; \
      check before relying on them or repeating them.";
-
-const RUNNING: &str = "interrupted: turnery ended while this call was running, so it may or may not \
-     have had effects; check before repeating it";
-
-const NOT_RUN: &str = "not run: turnery ended before this call began";
 
 const NO_SUMMARY: &str = "interrupted: turnery ended before the summary was made";
 
@@ -44,8 +45,8 @@ pub fn interrupted(events: &[Event]) -> Option<LoopRecord> {
 /// Follows a journal and knows what is still open.
 struct Closing {
     recorder: Recorder,
-    /// The event seen or added last.
-    last: Event,
+    /// Position of the event seen or added last.
+    last: Position,
     /// How many messages have begun; the next id is made from it.
     messages: u64,
     /// A message that has begun and is not settled.
@@ -61,54 +62,24 @@ struct OpenTurn {
     answered: bool,
     /// The usage of an answer that was not reported yet.
     unreported: Option<Option<Usage>>,
-    /// In call order.
-    calls: Vec<OpenCall>,
+    calls: OpenCalls,
 }
 
-/// A call of that turn.
-struct OpenCall {
-    call: ToolCall,
-    /// Whether a message has asked for it, so that its result is due.
-    wanted: bool,
-    announced: bool,
-    asked: bool,
-    denied: Option<String>,
-    /// Whether its bracket is open, and it really runs.
-    started: Option<bool>,
-    /// For the model, once the call has ended.
-    result: Option<Message>,
-    told: bool,
+/// Where the next event goes.
+struct Position {
+    session_id: SessionId,
+    loop_id: LoopId,
+    seq: u64,
+    at: Timestamp,
 }
 
-impl OpenCall {
-    fn new(call: &ToolCall) -> Self {
+impl Position {
+    fn of(event: &Event) -> Self {
         Self {
-            call: call.clone(),
-            wanted: true,
-            announced: false,
-            asked: false,
-            denied: None,
-            started: None,
-            result: None,
-            told: false,
-        }
-    }
-
-    /// How a call ends that the process did not see the end of.
-    fn end(&self) -> (ToolEnvelope, Disposition) {
-        match (&self.denied, self.started) {
-            (Some(why), _) => (
-                ToolEnvelope::failed(FailureKind::Denied, why.clone()),
-                Disposition::Denied,
-            ),
-            (None, Some(true)) => (
-                ToolEnvelope::failed(FailureKind::Cancelled, RUNNING),
-                Disposition::Cancelled,
-            ),
-            (None, Some(false) | None) => (
-                ToolEnvelope::failed(FailureKind::Skipped, NOT_RUN),
-                Disposition::Skipped,
-            ),
+            session_id: event.session_id.clone(),
+            loop_id: event.loop_id.clone(),
+            seq: event.seq,
+            at: event.at,
         }
     }
 }
@@ -117,7 +88,7 @@ impl Closing {
     fn new(first: &Event) -> Self {
         Self {
             recorder: Recorder::new(),
-            last: first.clone(),
+            last: Position::of(first),
             messages: 0,
             open_message: None,
             compacting: None,
@@ -127,14 +98,14 @@ impl Closing {
 
     fn see(&mut self, event: &Event) {
         self.recorder.fold(event);
-        self.last = event.clone();
+        self.last = Position::of(event);
         match &event.kind {
             EventKind::TurnStart { .. } => {
                 self.turn = Some(OpenTurn {
                     index: event.turn_index.unwrap_or_default(),
                     answered: false,
                     unreported: None,
-                    calls: Vec::new(),
+                    calls: OpenCalls::default(),
                 });
             }
             EventKind::TurnEnd { .. } => self.turn = None,
@@ -213,11 +184,7 @@ impl Closing {
     /// A call that no message has asked for, since the journal has a hole, is closed all the same.
     fn announced(&mut self, call: &ToolCall) {
         let Some(turn) = &mut self.turn else { return };
-        match turn
-            .calls
-            .iter_mut()
-            .find(|open| open.call.call_id == call.call_id)
-        {
+        match turn.calls.find(&call.call_id) {
             Some(open) => open.announced = true,
             None => turn.calls.push(OpenCall {
                 announced: true,
@@ -228,8 +195,7 @@ impl Closing {
     }
 
     fn with_call(&mut self, call_id: &CallId, change: impl FnOnce(&mut OpenCall)) {
-        let calls = self.turn.iter_mut().flat_map(|turn| &mut turn.calls);
-        if let Some(open) = calls.into_iter().find(|open| open.call.call_id == *call_id) {
+        if let Some(open) = self.turn.as_mut().and_then(|turn| turn.calls.find(call_id)) {
             change(open);
         }
     }
@@ -272,33 +238,36 @@ impl Closing {
             self.emit_in(&turn, EventKind::UsageReported { usage, cumulative });
         }
         for at in 0..turn.calls.len() {
-            let call = &turn.calls[at].call;
-            if !turn.calls[at].announced {
+            let open = turn.calls.get(at);
+            if !open.announced {
+                let call = open.call.clone();
                 let detail = CallDetail {
                     title: call.name.clone(),
                     ..CallDetail::default()
                 };
-                let call = call.clone();
                 self.emit_in(&turn, EventKind::ToolCallRequested { call, detail });
             }
         }
         // A result that has begun comes before anything else ends.
         if self.open_message.is_some()
-            && let Some(open) = turn.calls.iter_mut().find(|open| open.wanted && !open.told)
+            && let Some(open) = turn.calls.first_untold()
             && let Some(result) = open.result.take()
         {
             open.told = true;
             self.say(result, Some(turn.index));
         }
         for at in 0..turn.calls.len() {
-            if turn.calls[at].result.is_none() && !turn.calls[at].told {
-                turn.calls[at].result = Some(self.end_call(&turn, at));
+            let open = turn.calls.get(at);
+            if open.result.is_none() && !open.told {
+                let result = self.end_call(&turn, open);
+                turn.calls.get_mut(at).result = Some(result);
             }
         }
         for at in 0..turn.calls.len() {
-            if turn.calls[at].wanted
-                && !turn.calls[at].told
-                && let Some(result) = turn.calls[at].result.take()
+            let open = turn.calls.get_mut(at);
+            if open.wanted
+                && !open.told
+                && let Some(result) = open.result.take()
             {
                 self.say(result, Some(turn.index));
             }
@@ -330,8 +299,7 @@ impl Closing {
     }
 
     /// Closes a call's bracket; returns what the model is told.
-    fn end_call(&mut self, turn: &OpenTurn, at: usize) -> Message {
-        let open = &turn.calls[at];
+    fn end_call(&mut self, turn: &OpenTurn, open: &OpenCall) -> Message {
         let (call_id, tool_name) = (open.call.call_id.clone(), open.call.name.clone());
         if open.asked {
             let (call_id, verdict) = (call_id.clone(), Verdict::Cancelled);
@@ -405,7 +373,7 @@ impl Closing {
             kind,
         };
         self.recorder.fold(&event);
-        self.last = event;
+        self.last.seq = event.seq;
     }
 }
 

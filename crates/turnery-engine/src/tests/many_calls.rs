@@ -3,7 +3,8 @@
 use super::fixture::spec;
 use crate::{
     Announced, AnswerLimits, Content, Effect, EventKind, Finish, Input, Limits, Loop, ModelStop,
-    Outcome, Response, Timestamp, ToolCall, ToolEnvelope, TurnStop, Verdict, machine::batch_visits,
+    Outcome, Response, Timestamp, ToolCall, ToolEnvelope, TurnStop, Verdict, interrupted,
+    machine::batch_visits, recorder::call_visits,
 };
 use std::sync::Arc;
 
@@ -113,5 +114,45 @@ fn cancel_of_many_calls_is_linear() {
 #[test]
 fn running_many_calls_is_linear() {
     let (few, many) = (visits_of_running(500), visits_of_running(5_000));
+    assert!(many <= few * 11, "{few} looks became {many}");
+}
+
+/// Looks at calls when the journal of a turn with `count` calls is closed, half of which have run.
+fn visits_of_closing(count: usize) -> u64 {
+    let mut out = Vec::new();
+    let limits = Limits {
+        answer: AnswerLimits {
+            bytes: u64::MAX,
+            calls: u64::MAX,
+        },
+        ..Limits::default()
+    };
+    let mut machine = Loop::start(spec(limits), Timestamp::default(), &mut out);
+    let mut inputs = vec![many(count)];
+    for at in 0..count / 2 {
+        inputs.extend([allow(at), ended(at)]);
+    }
+    out.extend(feed(&mut machine, inputs).1);
+    let journal: Vec<_> = out
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Emit(event) => Some(event),
+            _ => None,
+        })
+        .collect();
+    let before = call_visits();
+    let record = interrupted(&journal).expect("the journal begins with a loop");
+    let results = &record
+        .turns
+        .last()
+        .expect("the loop has a turn")
+        .tool_results;
+    assert_eq!(results.len(), count);
+    call_visits() - before
+}
+
+#[test]
+fn closing_a_journal_of_many_calls_is_linear() {
+    let (few, many) = (visits_of_closing(500), visits_of_closing(5_000));
     assert!(many <= few * 11, "{few} looks became {many}");
 }
