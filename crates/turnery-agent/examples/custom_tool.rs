@@ -41,7 +41,7 @@ async fn ask(prompt: &str) -> Result<String, Box<dyn Error>> {
     let session = agent.create(here, |_| Ports::silent()).await?;
     let ticket = session.prompt(vec![Content::text(prompt)], PromptOptions::default())?;
     match ticket.result().await?.outcome {
-        Outcome::Finished(AssistantMessage { text }) => Ok(text),
+        Outcome::Finished(AssistantMessage { text }) => Ok(text.to_string()),
         other => Err(format!("the prompt ended early: {other:?}").into()),
     }
 }

@@ -140,7 +140,7 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
 /// What the calling model reads: the child's last words, and how it ended if not by itself.
 fn told(result: &PromptResult, cancel: &CancellationToken) -> ToolEnvelope {
     let text = match &result.outcome {
-        Outcome::Finished(TurnFinish::AssistantMessage { text }) => Ok(text.clone()),
+        Outcome::Finished(TurnFinish::AssistantMessage { text }) => Ok(text.to_string()),
         Outcome::Finished(
             TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. },
         ) => Ok(render(value)),

@@ -126,9 +126,7 @@ mod tests {
     // proves: LASH-1, LASH-2, LASH-36
     #[test]
     fn the_category_is_enough_to_branch_on() {
-        let finished = Outcome::Finished(TurnFinish::AssistantMessage {
-            text: String::new(),
-        });
+        let finished = Outcome::Finished(TurnFinish::AssistantMessage { text: "".into() });
         assert_eq!(finished.category(), Category::Finished);
         assert_eq!(finished.hint(), None);
         let switched = Outcome::FrameSwitch {

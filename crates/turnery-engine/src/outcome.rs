@@ -3,7 +3,7 @@
 use crate::{FaultKind, LoopId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 /// Why a loop ended (LASH-3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub enum TurnFinish {
     /// The model's prose (LASH-4).
     AssistantMessage {
         /// The settled text.
-        text: String,
+        text: Arc<str>,
     },
     /// A value that the model submitted (LASH-6).
     FinalValue {

@@ -1,7 +1,7 @@
 //! Arguments: the schema that a tool's argument type gives, and values of that type from JSON.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use serde_json::Value;
 use turnery_engine::{FailureKind, ToolFailure, ToolSpec};
 
@@ -25,8 +25,8 @@ pub fn spec_for<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     }
 }
 
-/// Normalised arguments as an `A`.
-pub fn parse_args<A: DeserializeOwned>(args: &Value) -> Result<A, ToolFailure> {
+/// Normalised arguments as an `A`, which may borrow long texts from them.
+pub fn parse_args<'a, A: Deserialize<'a>>(args: &'a Value) -> Result<A, ToolFailure> {
     A::deserialize(args).map_err(|error| invalid(format!("the arguments do not fit: {error}")))
 }
 

@@ -211,7 +211,7 @@ fn edited(text: &str, args: &Args, shown: &str) -> Result<(String, usize), ToolF
         .into_iter()
         .map(|replacement| Replacement {
             range: unified.original(&replacement.range),
-            text: unified.adopt(&replacement.text),
+            text: unified.adopt(&replacement.text).into_owned(),
         })
         .collect();
     Ok((apply(text, &in_file), in_file.len()))

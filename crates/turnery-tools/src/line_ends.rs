@@ -1,6 +1,6 @@
 //! Line ends: models write `\n`; a file keeps the ones that it has.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 /// A text with every `\r\n` made `\n`, and the way back.
 pub(crate) struct Unified {
@@ -37,10 +37,10 @@ impl Unified {
     }
 
     /// `text`, which has bare line feeds only, with the line ends that most of the file has.
-    pub(crate) fn adopt(&self, text: &str) -> String {
+    pub(crate) fn adopt<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.windows {
-            true => text.replace('\n', "\r\n"),
-            false => text.to_owned(),
+            true => Cow::Owned(text.replace('\n', "\r\n")),
+            false => Cow::Borrowed(text),
         }
     }
 }

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
 use turnery_engine::{
     Artifact, CallDetail, CallKind, Content, FailureKind, Location, ToolEnvelope, ToolFailure,
     ToolSpec,
@@ -21,9 +21,9 @@ use turnery_engine::{
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
-    path: String,
-    content: String,
+struct Args<'a> {
+    path: &'a str,
+    content: &'a str,
 }
 
 /// Writes one file.
@@ -59,7 +59,7 @@ impl Tool for WriteFile {
 
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
-            .map(|args| detail(workspace.absolute(&args.path), workspace))
+            .map(|args| detail(workspace.absolute(args.path), workspace))
             .unwrap_or_default()
     }
 
@@ -109,7 +109,7 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
         Some(old) if *old == change.new => "Nothing to change in",
         Some(_) => "Replaced",
     };
-    if change.old.as_ref() != Some(&change.new) {
+    if change.old.as_deref() != Some(&*change.new) {
         cx.may_change()?;
         cx.workspace
             .files()
@@ -125,16 +125,17 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
 }
 
 /// A file and what becomes of it.
-struct Change {
+struct Change<'a> {
     path: PathBuf,
     old: Option<String>,
-    new: String,
+    /// Borrowed from the arguments, unless line ends change.
+    new: Cow<'a, str>,
 }
 
-impl Change {
-    async fn plan(args: Args, cx: &ToolCx) -> Result<Self, ToolFailure> {
+impl<'a> Change<'a> {
+    async fn plan(args: Args<'a>, cx: &ToolCx) -> Result<Self, ToolFailure> {
         let workspace = &cx.workspace;
-        let path = cx.resolve(&args.path)?;
+        let path = cx.resolve(args.path)?;
         let old = match workspace.files().read(&path).await {
             Ok(text) => Some(text),
             Err(FileError::NotFound(_)) => None,
@@ -148,8 +149,8 @@ impl Change {
         };
         // A model that rewrites a file with Windows line ends does not mean to change every line.
         let new = match &old {
-            Some(old) if !args.content.contains('\r') => Unified::new(old).adopt(&args.content),
-            Some(_) | None => args.content,
+            Some(old) if !args.content.contains('\r') => Unified::new(old).adopt(args.content),
+            Some(_) | None => Cow::Borrowed(args.content),
         };
         Ok(Self { path, old, new })
     }

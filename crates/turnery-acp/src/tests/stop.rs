@@ -49,9 +49,7 @@ fn stopped(stop: TurnStop) -> Outcome {
 }
 
 fn prose() -> TurnFinish {
-    TurnFinish::AssistantMessage {
-        text: "x".to_owned(),
-    }
+    TurnFinish::AssistantMessage { text: "x".into() }
 }
 
 fn tool() -> String {

@@ -239,9 +239,7 @@ fn usage_needs_both_numbers() {
         [] as [Value; 0]
     );
     // A replay says where it ended, once.
-    let finished = Outcome::Finished(TurnFinish::AssistantMessage {
-        text: "x".to_owned(),
-    });
+    let finished = Outcome::Finished(TurnFinish::AssistantMessage { text: "x".into() });
     let events = [start(Some(1000)), usage(1), usage(95), end(finished, None)];
     let events: Vec<_> = events.into_iter().map(|kind| event(0, kind)).collect();
     assert_eq!(replayed(&events), [used(100, 1000)]);

@@ -66,7 +66,7 @@ async fn other_ends_show_no_value() {
     );
     assert!(!shown.iter().any(is_value));
     let (outcome, shown) = ending("look").await;
-    let text = "over".to_owned();
+    let text = "over".into();
     assert_eq!(
         outcome,
         Outcome::Finished(TurnFinish::AssistantMessage { text })
@@ -105,7 +105,7 @@ async fn a_prompt_goes_on_over_frames_and_sums_its_loops() {
     assert_eq!(sums, [spent(1), spent(2)]);
     assert_eq!(output.result.usage, spent(3));
     assert_eq!(output.result.loop_ids().count(), 2);
-    let text = "done".to_owned();
+    let text = "done".into();
     assert_eq!(
         output.result.outcome,
         Outcome::Finished(TurnFinish::AssistantMessage { text })

@@ -377,7 +377,7 @@ fn no_settled_message_and_no_bracket_of_the_engine_is_told() {
         message: answer,
     });
     let outcome = Outcome::Finished(TurnFinish::AssistantMessage {
-        text: "Hello".to_owned(),
+        text: "Hello".into(),
     });
     let shown = activities(vec![
         EventKind::TurnStart {

@@ -14,9 +14,7 @@ use turnery_agent::{ActivitySink, ChannelSink, TurnActivity, TurnEvent, TurnInpu
 use turnery_engine::{EventKind, Outcome, TurnFinish, TurnStop};
 
 fn finished(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage {
-        text: text.to_owned(),
-    })
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
 }
 
 /// Takes an activity only when it is let.

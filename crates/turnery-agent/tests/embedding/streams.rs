@@ -53,7 +53,7 @@ async fn all_three_ways_show_the_same_and_end_the_same() {
     assert_eq!(output.activities, pulled);
     ends.push(output.result.outcome);
 
-    let text = "c".to_owned();
+    let text = "c".into();
     let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text });
     assert_eq!(ends, [outcome.clone(), outcome.clone(), outcome]);
 }
@@ -109,7 +109,7 @@ async fn a_dropped_stream_cancels_nothing() {
     hello(&session).await;
     let records = world.records(&session).await;
     assert_eq!(records.len(), 2);
-    let text = "done".to_owned();
+    let text = "done".into();
     let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text });
     assert_eq!(records[0].outcome, Some(outcome));
 }

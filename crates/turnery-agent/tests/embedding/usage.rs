@@ -170,7 +170,7 @@ fn a_prompt_tells_its_own_usage_and_that_of_its_children_beside_it() {
     // The next frame of the same prompt: the child has gone on, and its sum with it.
     let mut second = record(2, &[("one", Some(spent(2)))]);
     second.children_usage = vec![child("kid", source::SUBAGENT, "toy/one", spent(14))];
-    let text = "done".to_owned();
+    let text = "done".into();
     let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text });
     let result = PromptResult {
         usage: spent(3),

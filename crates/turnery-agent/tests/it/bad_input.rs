@@ -27,9 +27,7 @@ use turnery_store::{
 use turnery_tools::{Access, LocalFiles, Prepared, Progress, Tool, ToolCx, Workspace};
 
 fn finished(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage {
-        text: text.to_owned(),
-    })
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
 }
 
 /// The next prompt works: the session has come to no harm.

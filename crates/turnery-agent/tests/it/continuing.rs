@@ -265,7 +265,7 @@ async fn what_is_different_for_one_prompt_holds_for_it_alone() {
         ..usual()
     };
     let second = end(session.prompt(vec![Content::text("hi")], options)).await;
-    let text = "the second".to_owned();
+    let text = "the second".into();
     assert_eq!(
         second.outcome,
         Outcome::Finished(TurnFinish::AssistantMessage { text })

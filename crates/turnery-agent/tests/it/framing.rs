@@ -26,7 +26,7 @@ pub(crate) async fn a_prompt_goes_on_in_the_frame_that_its_loop_opened() {
     ]);
     let (session, mut seen) = world.session(ROOM).await;
     let result = say(&session, "go").result().await.unwrap();
-    let text = "dug".to_owned();
+    let text = "dug".into();
     assert_eq!(
         result.outcome,
         Outcome::Finished(TurnFinish::AssistantMessage { text })

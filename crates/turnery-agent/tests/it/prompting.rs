@@ -7,9 +7,7 @@ use turnery_agent::{PROMPTS_WAITING, StartError};
 use turnery_engine::{Detail, EventKind, FaultKind, Outcome, TurnFinish, TurnStop};
 
 fn finished(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage {
-        text: text.to_owned(),
-    })
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
 }
 
 // proves: R5, C-11

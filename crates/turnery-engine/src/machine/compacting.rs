@@ -175,7 +175,7 @@ impl Loop {
                 let text = format!(
                     "History was summarised: about {tokens} tokens in {messages} messages are left."
                 );
-                let finish = TurnFinish::AssistantMessage { text };
+                let finish = TurnFinish::AssistantMessage { text: text.into() };
                 self.commit(Outcome::Finished(finish), None);
             }
         }

@@ -180,7 +180,7 @@ impl Loop {
     pub(super) fn conclude(&mut self, halt: Halt) {
         match halt {
             Halt::Cancelled if faulty!(self, CancelReportsEndTurn) => {
-                let text = String::new();
+                let text = "".into();
                 let finish = crate::TurnFinish::AssistantMessage { text };
                 self.commit(Outcome::Finished(finish), None);
             }

@@ -136,7 +136,8 @@ impl Loop {
 
     /// The settled answer replaces the draft.
     pub(super) fn answered(&mut self, mut response: Response, announced: Vec<Announced>) {
-        let Some(draft) = self.take_draft() else {
+        // What was streamed of a long answer is freed before the answer itself is shared out.
+        let Some(Draft { message_id, .. }) = self.take_draft() else {
             return;
         };
         let overrun = self.within_limits(AnswerSize::of(&response)).err();
@@ -159,25 +160,25 @@ impl Loop {
             }
             ModelStop::EndTurn | ModelStop::ToolUse if response.needs_tools() => {
                 let calls = response.calls().cloned().collect();
-                self.settle(draft.message_id, response.into_assistant_message());
+                self.settle(message_id, response.into_assistant_message());
                 return self.start_calls(Batch::new(calls, usage, &announced), announced);
             }
             ModelStop::EndTurn | ModelStop::ToolUse => {
-                let text = response.text();
+                let text = response.shared_text();
                 // After a tool round trip, silence is an answer (UP-34).
                 if text.is_empty() && !self.after_result {
-                    return self.empty_answer(draft, response);
+                    return self.empty_answer(message_id, response);
                 }
                 let checked = false;
                 Next::Rest { text, checked }
             }
         };
-        self.settle(draft.message_id, response.into_assistant_message());
+        self.settle(message_id, response.into_assistant_message());
         self.close_turn(usage, Vec::new(), next);
     }
 
     /// An answer that says nothing is the provider's failure.
-    fn empty_answer(&mut self, draft: Draft, response: Response) {
+    fn empty_answer(&mut self, message_id: Option<MessageId>, response: Response) {
         let failed = Failed {
             usage: response.usage,
             tool_results: Vec::new(),
@@ -195,7 +196,7 @@ impl Loop {
             usage: response.usage,
             error: Some(EMPTY_ANSWER.to_owned()),
         };
-        self.settle(draft.message_id, message);
+        self.settle(message_id, message);
         self.fail(failed, EMPTY_ANSWER.to_owned());
     }
 

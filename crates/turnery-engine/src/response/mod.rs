@@ -30,6 +30,7 @@ pub use text::{extract_from_content, extract_text};
 
 use crate::{Content, Message, MessageStop, ToolCall, Usage, message::joined_text};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The normalised answer of one model call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,6 +88,16 @@ impl Response {
     #[must_use]
     pub fn text(&self) -> String {
         joined_text(&self.content)
+    }
+
+    /// Like [`text`](Self::text), to be shared; the text of a single block is copied once.
+    pub(crate) fn shared_text(&self) -> Arc<str> {
+        let mut texts = self.content.iter().filter_map(Content::as_text);
+        match (texts.next(), texts.next()) {
+            (None, _) => "".into(),
+            (Some(only), None) => only.into(),
+            (Some(_), Some(_)) => self.text().into(),
+        }
     }
 
     /// The readable reasoning, its blocks joined by newlines (JIDO-10).

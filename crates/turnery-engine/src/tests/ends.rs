@@ -36,9 +36,7 @@ fn limit(kind: LimitKind, text: &str) -> Option<Detail> {
 }
 
 fn finished(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage {
-        text: text.to_owned(),
-    })
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
 }
 
 /// LASH-4, LASH-17 to 20, C-19, D-16, UP-34: how the model's answer decides.

@@ -62,7 +62,7 @@ fn ended(n: usize, outcome: Outcome, tokens: u64) -> LoopRecord {
 
 fn finished() -> Outcome {
     Outcome::Finished(TurnFinish::AssistantMessage {
-        text: "done".to_owned(),
+        text: "done".into(),
     })
 }
 

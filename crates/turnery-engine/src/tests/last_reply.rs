@@ -53,7 +53,7 @@ fn reached() -> Option<Detail> {
 #[test]
 fn prose_in_the_last_reply_is_a_finish() {
     let (script, outcome, detail) = end_of(wanted(one_turn()), after_a_turn(vec![prose("so far")]));
-    let text = "so far".to_owned();
+    let text = "so far".into();
     let finished = Outcome::Finished(TurnFinish::AssistantMessage { text });
     assert_eq!((outcome, detail), (finished, None));
     let record = script.recorder.into_record().unwrap();

@@ -147,9 +147,7 @@ fn an_outcome_is_one_of_three_categories() {
         }
     }
     let finishes = [
-        TurnFinish::AssistantMessage {
-            text: "x".to_owned(),
-        },
+        TurnFinish::AssistantMessage { text: "x".into() },
         TurnFinish::FinalValue { value: json!(1) },
         TurnFinish::ToolValue {
             tool_name: "t".to_owned(),

@@ -99,10 +99,15 @@ fn kind(entry: &Entry<'_>, record: &LoopRecord) -> Result<EventKind, Fault> {
         return Ok(EventKind::MessageEnd { message });
     }
     if let Some(end) = entry.end {
-        let outcome = serde_json::to_string(&record.outcome)?;
+        // The record's outcome replaces this one, so that both share the text of the answer.
         let rest = end.get().strip_prefix('{').unwrap_or_default();
-        let whole = format!("{{\"outcome\":{outcome},{rest}");
-        return Ok(serde_json::from_str(&whole)?);
+        let whole = format!("{{\"outcome\":{{\"stopped\":\"incomplete\"}},{rest}");
+        let mut kind = serde_json::from_str(&whole)?;
+        if let EventKind::LoopEnd { outcome, .. } = &mut kind {
+            let stored = record.outcome.clone();
+            *outcome = stored.ok_or_else(|| lack(record, entry.seq, "outcome"))?;
+        }
+        return Ok(kind);
     }
     let start = entry
         .start

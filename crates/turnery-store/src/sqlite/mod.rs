@@ -200,15 +200,17 @@ impl Store for SqliteStore {
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
         let records = commit.records.iter();
-        let rows = commit
+        let checked = commit
             .check()
-            .and_then(|()| records.clone().map(|record| Row::of(record)).collect());
-        let rows: Vec<Row> = match rows {
-            Ok(rows) => rows,
-            Err(error) => return Box::pin(std::future::ready(Err(error))),
-        };
+            .and_then(|()| records.clone().try_for_each(|record| Row::check(record)));
+        if let Err(error) = checked {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let settles = records.map(|record| (commit.lane.clone(), record.loop_id.clone()));
         self.writer.commit(settles.collect(), move |db| {
+            // Here and not before, since encoding a large answer would stall the caller's runtime.
+            let rows = commit.records.iter().map(|record| Row::of_checked(record));
+            let rows: Vec<Row> = rows.collect::<Result<_, StoreError>>()?;
             let version = commit::commit(db, &commit, &rows)?;
             // Nobody would find a commit in a file that was taken away meanwhile.
             db.check_files()?;

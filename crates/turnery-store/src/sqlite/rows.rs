@@ -28,11 +28,18 @@ pub(super) struct Row {
 
 impl Row {
     pub(super) fn of(record: &LoopRecord) -> Result<Self, StoreError> {
-        let refused = |what: &dyn std::fmt::Display| {
-            StoreError::Broken(format!("loop {} cannot be stored: {what}", record.loop_id))
-        };
-        fit(record).map_err(|what| refused(&what))?;
-        Self::encode(record).map_err(|error| refused(&error))
+        Self::check(record)?;
+        Self::of_checked(record)
+    }
+
+    /// Refuses a record that a row cannot hold. Quick, however large the record is.
+    pub(super) fn check(record: &LoopRecord) -> Result<(), StoreError> {
+        fit(record).map_err(|what| refused(record, &what))
+    }
+
+    /// Encodes a record that [`check`](Self::check) has accepted. Large records take long.
+    pub(super) fn of_checked(record: &LoopRecord) -> Result<Self, StoreError> {
+        Self::encode(record).map_err(|error| refused(record, &error))
     }
 
     fn encode(record: &LoopRecord) -> Result<Self, serde_json::Error> {
@@ -84,6 +91,10 @@ impl Row {
             .integer(record.on_chain.into());
         rest.into_iter().fold(head, Checksum::optional).finish()
     }
+}
+
+fn refused(record: &LoopRecord, what: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Broken(format!("loop {} cannot be stored: {what}", record.loop_id))
 }
 
 /// An enum without fields as its bare word, any other value as JSON.

@@ -1,6 +1,7 @@
 //! Encoding: how the bytes of a text file become a string, and back in the same way.
 
 use encoding_rs::{UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use std::borrow::Cow;
 
 /// A NUL byte this early means that a file is not text.
 const LOOKED_AT: usize = 8 * 1024;
@@ -54,22 +55,26 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(String, Encoding)> {
 }
 
 /// The bytes of `text`; the first character that the encoding has not, if there is one.
-pub(super) fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, char> {
+pub(super) fn encode(text: &str, encoding: Encoding) -> Result<Cow<'_, [u8]>, char> {
     match encoding {
-        Encoding::Utf8 { mark: false } => Ok(text.as_bytes().to_vec()),
-        Encoding::Utf8 { mark: true } => Ok([&[0xEF, 0xBB, 0xBF], text.as_bytes()].concat()),
-        Encoding::Utf16Little => Ok(utf16(text, u16::to_le_bytes)),
-        Encoding::Utf16Big => Ok(utf16(text, u16::to_be_bytes)),
-        Encoding::Windows1252 => text.chars().try_fold(Vec::new(), |mut bytes, character| {
-            let mut utf8 = [0; 4];
-            let (encoded, _, lacking) = WINDOWS_1252.encode(character.encode_utf8(&mut utf8));
-            if lacking {
-                return Err(character);
-            }
-            bytes.extend_from_slice(&encoded);
-            Ok(bytes)
-        }),
+        Encoding::Utf8 { mark: false } => Ok(Cow::Borrowed(text.as_bytes())),
+        Encoding::Utf8 { mark: true } => Ok([&[0xEF, 0xBB, 0xBF], text.as_bytes()].concat().into()),
+        Encoding::Utf16Little => Ok(utf16(text, u16::to_le_bytes).into()),
+        Encoding::Utf16Big => Ok(utf16(text, u16::to_be_bytes).into()),
+        Encoding::Windows1252 => windows_1252(text).map(Cow::Owned),
     }
+}
+
+fn windows_1252(text: &str) -> Result<Vec<u8>, char> {
+    text.chars().try_fold(Vec::new(), |mut bytes, character| {
+        let mut utf8 = [0; 4];
+        let (encoded, _, lacking) = WINDOWS_1252.encode(character.encode_utf8(&mut utf8));
+        if lacking {
+            return Err(character);
+        }
+        bytes.extend_from_slice(&encoded);
+        Ok(bytes)
+    })
 }
 
 fn utf16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {

@@ -125,7 +125,7 @@ mod tests {
         let rejected = || Some(Detail::Rejection { reason: "not that".to_owned() });
         let switch = Outcome::FrameSwitch { frame_id: "f".to_owned(), task: "t".to_owned() };
         vec![
-            ("1", Finished(TurnFinish::AssistantMessage { text: "done".to_owned() }), None, END, 0, None),
+            ("1", Finished(TurnFinish::AssistantMessage { text: "done".into() }), None, END, 0, None),
             ("2", Finished(TurnFinish::FinalValue { value: value() }), None, END, 0, None),
             ("3", Finished(TurnFinish::ToolValue { tool_name: tool(), value: value() }), None, END, 0, None),
             ("4", switch, None, None, 1, Some("the prompt ended early (frame switch)")),

@@ -147,7 +147,7 @@ fn a_loop(between: Vec<EventKind>) -> Vec<EventKind> {
     kinds.extend(between);
     kinds.push(EventKind::LoopEnd {
         outcome: Outcome::Finished(TurnFinish::AssistantMessage {
-            text: "hello".to_owned(),
+            text: "hello".into(),
         }),
         detail: None,
         usage: Usage::default(),

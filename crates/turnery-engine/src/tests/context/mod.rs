@@ -20,7 +20,7 @@ fn record(id: &str, parent: Option<&str>, talk: Talk) -> LoopRecord {
         parent_loop_id: parent.map(LoopId::from),
         messages: talk.messages,
         outcome: Some(Outcome::Finished(TurnFinish::AssistantMessage {
-            text: String::new(),
+            text: "".into(),
         })),
         on_chain: true,
         ..begun
