@@ -1,4 +1,4 @@
--- From version 3: rows have checksums, and what a repair sets aside is kept.
+-- From version 3: rows have checksums, what a repair sets aside is kept, and the list has an index.
 ALTER TABLE loops ADD COLUMN checksum INTEGER;
 ALTER TABLE loops ADD COLUMN set_aside TEXT;
 ALTER TABLE remarks ADD COLUMN checksum INTEGER;
@@ -15,3 +15,5 @@ CREATE TABLE repairs (
 ) STRICT;
 
 CREATE INDEX repairs_of ON repairs (session_id);
+
+CREATE INDEX sessions_listed ON sessions (updated_at, session_id, folder, archived, spawned_by);

@@ -26,6 +26,10 @@ CREATE TABLE sessions (
     expires_at   TEXT
 ) STRICT, WITHOUT ROWID;
 
+-- The list in its order, with all that it is filtered by: a page is found without reading the table.
+-- A second index by folder would find some pages faster, and each commit would have to write it.
+CREATE INDEX sessions_listed ON sessions (updated_at, session_id, folder, archived, spawned_by);
+
 -- Commands that a person typed, and what answered them: shown by their time, seen by no model.
 CREATE TABLE remarks (
     remark     INTEGER PRIMARY KEY,          -- in the order in which they were kept

@@ -102,30 +102,7 @@ pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, F
         },
         None => None,
     };
-    let folder = if here.is_some() {
-        "folder = ?4"
-    } else {
-        "?4 IS NULL"
-    };
-    let whose = if query.spawned {
-        "TRUE"
-    } else {
-        "spawned_by IS NULL"
-    };
-    let which = match query.archived {
-        Archived::Exclude => "NOT archived",
-        Archived::Include => "TRUE",
-        Archived::Only => "archived",
-    };
-    // The ids first: there is no index by time, since each commit would have to write it, and to sort
-    // whole rows takes longer.
-    let mut select = db.prepare_cached(&format!(
-        "WITH page AS MATERIALIZED (SELECT session_id FROM sessions \
-             WHERE (updated_at, session_id) < (?1, ?2) AND {folder} AND {whose} AND {which} \
-             ORDER BY updated_at DESC, session_id DESC LIMIT ?3) \
-         SELECT {COLUMNS} FROM page JOIN sessions USING (session_id) \
-         ORDER BY updated_at DESC, session_id DESC"
-    ))?;
+    let mut select = db.prepare_cached(&list_sql(query))?;
     let one_more = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
     let mut rows = select.query(params![before, below, one_more, here])?;
     let mut sessions = Vec::new();
@@ -146,6 +123,33 @@ pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, F
         sessions,
         next_cursor,
     })
+}
+
+/// The statement of one page of the list. Its parameters: the position before which the page begins
+/// (time and id), the number of rows, the folder or NULL.
+fn list_sql(query: &ListQuery) -> String {
+    let folder = match query.cwd {
+        Some(_) => "folder = ?4",
+        None => "?4 IS NULL",
+    };
+    let spawned = match query.spawned {
+        true => "TRUE",
+        false => "spawned_by IS NULL",
+    };
+    let archived = match query.archived {
+        Archived::Exclude => "NOT archived",
+        Archived::Include => "TRUE",
+        Archived::Only => "archived",
+    };
+    // The ids first: the index has all that the inner statement needs, so that only the rows of the page
+    // are read whole.
+    format!(
+        "WITH page AS MATERIALIZED (SELECT session_id FROM sessions \
+             WHERE (updated_at, session_id) < (?1, ?2) AND {folder} AND {spawned} AND {archived} \
+             ORDER BY updated_at DESC, session_id DESC LIMIT ?3) \
+         SELECT {COLUMNS} FROM page JOIN sessions USING (session_id) \
+         ORDER BY updated_at DESC, session_id DESC"
+    )
 }
 
 /// A session, its child sessions, theirs, and so on.
@@ -382,3 +386,6 @@ fn path_text(path: &Path) -> Result<&str, Fault> {
     path.to_str()
         .ok_or_else(|| Fault::Row(format!("the folder name {path:?} is not UTF-8")))
 }
+
+#[cfg(test)]
+mod tests;
