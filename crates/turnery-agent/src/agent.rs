@@ -261,8 +261,8 @@ impl Agent {
             true => replay::show(&*self.store, id, &mut *ports.outbox).await?,
             false => self.store.history(id).await?,
         };
-        if !history.damage.is_empty() {
-            settings.system = damaged::tell_model(&settings.system, &history.damage).into();
+        if let Some(system) = damaged::tell_model(&settings.system, &history.damage) {
+            settings.system = system.into();
         }
         let servers = self.servers(request.mcp, &settings, &workspace);
         let given = (ports, workspace, servers);

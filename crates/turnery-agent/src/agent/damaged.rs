@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use turnery_engine::{Content, LlmMessage, Message, MessageStop, SessionId};
-use turnery_store::Damage;
+use turnery_store::{Damage, DamagedPart};
 
 /// Problems that are listed one by one; more are counted.
 const LISTED: usize = 20;
@@ -36,12 +36,17 @@ pub(super) fn message(id: &SessionId, damage: &[Damage]) -> LlmMessage {
     }
 }
 
-/// The system prompt with a warning about what the history may lack.
-pub(super) fn tell_model(system: &str, damage: &[Damage]) -> String {
-    format!(
-        "{system}\n\nThe stored history of this session is damaged in {} place(s). Messages, tool calls \
+/// The system prompt with a warning about what the history may lack; `None` if nothing that a model sees
+/// is damaged.
+pub(super) fn tell_model(system: &str, damage: &[Damage]) -> Option<String> {
+    let is_note = |it: &&Damage| matches!(it.part, DamagedPart::Remark { .. });
+    let count = damage.len() - damage.iter().filter(is_note).count();
+    if count == 0 {
+        return None;
+    }
+    Some(format!(
+        "{system}\n\nThe stored history of this session is damaged in {count} place(s). Messages, tool calls \
          and their results may be missing from it or changed. Before you rely on earlier work, check it \
-         again in the files themselves, and tell the user what you are unsure of.",
-        damage.len()
-    )
+         again in the files themselves, and tell the user what you are unsure of."
+    ))
 }

@@ -7,7 +7,7 @@ use crate::{
 use std::sync::{Arc, atomic::Ordering};
 use turnery_agent::{CancellationToken, PromptError, SetError};
 use turnery_engine::{CommitFault, EventKind};
-use turnery_store::{ListQuery, SqliteStore};
+use turnery_store::SqliteStore;
 use turnery_tools::Mode;
 
 /// LASH-35.
@@ -99,14 +99,15 @@ async fn a_setting_that_could_not_be_stored_is_not_in_force() {
     assert!(world.ran.lock().unwrap().is_empty());
 }
 
-/// A loop that a later version has written is named when its session is shown, and is nothing to the others.
+/// A loop that cannot be read is left out and named: to the client at the end of the replay, to the model
+/// in the system prompt of that session alone. The transcript's notes are named too.
 #[tokio::test]
-async fn a_loop_of_a_later_version_is_named_and_the_others_go_on() {
+async fn damaged_session_opens_and_tells_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     let store = Arc::new(SqliteStore::open(path.clone()));
     let hello: &[Act] = &[Act::Say("hello")];
-    let world = World::over(store, &[hello; 4]);
+    let world = World::over(store, &[hello; 5]);
     let (first, _seen) = world.session(ROOM).await;
     let (second, _seen) = world.session(ROOM).await;
     for session in [&first, &second] {
@@ -116,34 +117,55 @@ async fn a_loop_of_a_later_version_is_named_and_the_others_go_on() {
     first.close().await;
     let db = rusqlite::Connection::open(&path).unwrap();
     let write = |word: &str| {
-        let change = "UPDATE loops SET continuation_kind = ?2 WHERE session_id = ?1";
+        let change =
+            "UPDATE loops SET continuation_kind = ?2 WHERE session_id = ?1 AND version = 1";
         assert_eq!(db.execute(change, [id.as_str(), word]).unwrap(), 1);
     };
+    let note = "INSERT INTO remarks (session_id, body) VALUES (?1, '{')";
+    db.execute(note, [id.as_str()]).unwrap();
     write("sideways");
+
     let (opened, mut shown) = world.open(&id, true).await;
-    opened.close().await;
-    let mut named = false;
-    while let Some(seen) = shown.recv().await {
-        let Seen::Replay(event) = seen else { continue };
-        if let EventKind::MessageEnd { message } = &event.kind {
-            let text = message.message.text();
-            named |= text.contains("unknown variant `sideways`") && text.contains("newer turnery");
-        }
+    let replayed = drain(&mut shown).into_iter().filter_map(|seen| match seen {
+        Seen::Replay(event) => Some(event.kind),
+        Seen::Live(_) | Seen::Info(_) => None,
+    });
+    let kinds: Vec<_> = replayed.collect();
+    let [EventKind::MessageEnd { message }] = &kinds[..] else {
+        panic!("{kinds:?}");
+    };
+    let notice = message.message.text();
+    let loop_id = format!("loop {id}.");
+    for part in [
+        "is damaged",
+        &loop_id,
+        "sideways",
+        "note 1 of",
+        "sessions repair",
+    ] {
+        assert!(notice.contains(part), "{part}: {notice}");
     }
-    assert!(named);
-    say(&second, "on").result().await.unwrap();
+    say(&opened, "on").result().await.unwrap();
+    opened.close().await;
+    // Without a replay as well.
+    let (opened, _seen) = world.open(&id, false).await;
+    say(&opened, "go on").result().await.unwrap();
+    opened.close().await;
+    let systems = |call: usize| world.puppet.requests.lock().unwrap()[call].system.clone();
+    for call in [2, 3] {
+        assert!(systems(call).contains("history of this session is damaged"));
+    }
+    assert_eq!(world.puppet.request(2), ["on"]);
+
     let other = second.id().clone();
     second.close().await;
-    let (again, _shown) = world.open(&other, true).await;
+    let (again, mut shown) = world.open(&other, true).await;
+    let shown = format!("{:?}", drain(&mut shown));
+    assert!(!shown.contains("damaged"), "{shown}");
     say(&again, "and on").result().await.unwrap();
-    let request = world.puppet.request(3);
-    assert_eq!(request, ["hi", "hello", "on", "hello", "and on"]);
-    let listed = world.agent.list(ListQuery::default()).await.unwrap();
-    let mut listed: Vec<_> = listed.sessions.into_iter().map(|info| info.id).collect();
-    listed.sort();
-    let mut made = [id.clone(), other];
-    made.sort();
-    assert_eq!(listed, made);
+    assert_eq!(world.puppet.request(4), ["hi", "hello", "and on"]);
+    assert!(!systems(4).contains("damaged"));
     // All that is stored is looked at when the world ends.
     write("initial");
+    db.execute("DELETE FROM remarks", ()).unwrap();
 }

@@ -3,9 +3,9 @@
 use super::{
     checksum::Verdict,
     fault::Fault,
-    log,
+    journal, log,
     loops::{self, LOG, LOOP, text, undamaged_or},
-    sessions,
+    remarks, sessions,
     survey::{Survey, Tie},
 };
 use crate::{
@@ -48,7 +48,12 @@ pub(super) fn shown(
     let mut page = Page::default();
     let mut left = match rest {
         Some(rest) => rest.left()?,
-        None => begin(&db, id, &mut page.damage)?,
+        None => {
+            let left = begin(&db, id, &mut page.damage)?;
+            page.damage.append(&mut remarks::check(&db, id)?);
+            page.damage.append(&mut journal::check(&db, id)?);
+            left
+        }
     };
     // What is left may be of a session that has been deleted since.
     sessions::get(&db, id)?;
