@@ -2,6 +2,8 @@
 
 use crate::harness::{Client, World, prompt, result_of};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use turnery_store::SqliteStore;
 
 fn texts(updates: &[Value]) -> Vec<(&str, &str)> {
     let texts = updates.iter().filter_map(|update| {
@@ -169,4 +171,42 @@ fn a_long_text_is_loaded_in_short_lines() {
         .filter_map(|piece| piece["content"]["text"].as_str())
         .collect();
     assert!(whole == text, "{} bytes of {}", whole.len(), text.len());
+}
+
+/// A client is told at the end of the replay what of the session cannot be read, in a message of the agent.
+#[test]
+fn load_of_a_damaged_session_names_what_is_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("sessions.db");
+    let store = Arc::new(SqliteStore::open(path.clone()));
+    let world = World::over(
+        store,
+        json!([
+            {"steps": [{"text": "one"}]},
+            {"when": {"last_user_contains": "again"}, "steps": [{"text": "two"}]},
+        ]),
+    );
+    let (mut client, id) = world.session();
+    for text in ["hi", "again"] {
+        result_of(&client.call("session/prompt", prompt(&id, text)));
+    }
+    client.leave();
+    let db = rusqlite::Connection::open(&path).expect("a database");
+    let change = |sql: &str| assert_eq!(db.execute(sql, ()), Ok(1), "{sql}");
+    change("UPDATE loops SET status = 'dreaming' WHERE loop = 1");
+
+    let (client, replay) = loaded(&world, &id);
+    let said = texts(&replay);
+    let [question, answer, (kind, notice)] = said[..] else {
+        panic!("{said:?}");
+    };
+    assert_eq!(question, ("user_message_chunk", "again"));
+    assert_eq!(answer, ("agent_message_chunk", "two"));
+    assert_eq!(kind, "agent_message_chunk");
+    for part in ["damaged", "dreaming", &id, "turnery sessions repair"] {
+        assert!(notice.contains(part), "{notice}");
+    }
+    client.leave();
+    // All that is stored is looked at when the world ends.
+    change("UPDATE loops SET status = 'completed' WHERE loop = 1");
 }

@@ -41,7 +41,11 @@ impl Projects for Fixed {
 impl World {
     /// A world in which the model gives these answers.
     pub(crate) fn new(answers: Value) -> Self {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        Self::over(Arc::new(MemoryStore::new()), answers)
+    }
+
+    /// The same, with sessions in this store.
+    pub(crate) fn over(store: Arc<dyn Store>, answers: Value) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("work")).expect("a folder");
         let path = folder.path().join("scenario.json");
