@@ -1,0 +1,133 @@
+//! Measures the first page of `session/list` over the wire, with many sessions in a database on the disk:
+//! `cargo run --release -p turnery-acp --example session_list [SESSIONS]`.
+
+use serde_json::{Value, json};
+use std::{
+    error::Error,
+    io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe},
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use turnery_acp::{Input, Output, ServeOptions, serve};
+use turnery_agent::{Agent, Settings};
+use turnery_models::Catalogue;
+use turnery_store::{NewSession, SqliteStore, Store as _, now};
+use turnery_tools::Toolbox;
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+const ROUNDS: usize = 200;
+
+/// Folders that the sessions are spread over.
+const FOLDERS: u64 = 50;
+
+fn main() -> Outcome {
+    let count = std::env::args().nth(1).map_or(Ok(10_000), |n| n.parse())?;
+    // In the working directory, since a temporary folder may not be on a disk.
+    let folder = tempfile::tempdir_in(".")?;
+    let root = folder.path().canonicalize()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(fill(&root, count))?;
+
+    let mut client = Client::connect(&root)?;
+    client.request("initialize", &json!({"protocolVersion": 1}))?;
+    let cwd = root.join("0");
+    let mut out = std::io::stdout().lock();
+    for (name, params) in [
+        ("all folders", json!({})),
+        ("one folder", json!({"cwd": cwd})),
+    ] {
+        let mut times = Vec::new();
+        for _ in 0..ROUNDS {
+            let began = Instant::now();
+            let page = client.request("session/list", &params)?;
+            times.push(began.elapsed());
+            if page["sessions"].as_array().is_none_or(Vec::is_empty) {
+                return Err("an empty page".into());
+            }
+        }
+        let first = times[0];
+        times.sort_unstable();
+        let (median, late): (Duration, _) = (times[ROUNDS / 2], times[ROUNDS * 9 / 10]);
+        writeln!(
+            out,
+            "{count} sessions, {name}: median {median:.2?}, 9 of 10 below {late:.2?}, the first {first:.2?}"
+        )?;
+    }
+    Ok(())
+}
+
+/// Stores so many sessions, in an order of time that is not the order of their ids.
+async fn fill(root: &Path, count: u64) -> Outcome {
+    let store = SqliteStore::open(root.join("sessions.db"));
+    for number in 0..count {
+        let new = NewSession {
+            id: format!("{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).into(),
+            cwd: root.join((number % FOLDERS).to_string()),
+            folder: None,
+            roots: Vec::new(),
+            model: "offline".to_owned(),
+            mode: "ask".to_owned(),
+            at: now(),
+            spawned_by: None,
+        };
+        store.create(new).await?;
+    }
+    Ok(())
+}
+
+/// A client with one connection.
+struct Client {
+    input: PipeWriter,
+    output: BufReader<PipeReader>,
+}
+
+impl Client {
+    fn connect(root: &Path) -> Outcome<Self> {
+        let (agent_input, input) = pipe()?;
+        let (output, agent_output) = pipe()?;
+        let agent = agent(root.join("sessions.db"))?;
+        thread::spawn(move || -> std::io::Result<()> {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(async {
+                let input = Input::Pipe(Receiver::from_owned_fd(OwnedFd::from(agent_input))?);
+                let output = Output::Pipe(Sender::from_owned_fd(OwnedFd::from(agent_output))?);
+                serve(agent, input, output, ServeOptions::default()).await?;
+                Ok(())
+            })
+        });
+        Ok(Self {
+            input,
+            output: BufReader::new(output),
+        })
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> Outcome<Value> {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        self.input.write_all(format!("{request}\n").as_bytes())?;
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        let mut response: Value = serde_json::from_str(&line)?;
+        match response.get_mut("result") {
+            Some(result) => Ok(result.take()),
+            None => Err(format!("{method}: {response}").into()),
+        }
+    }
+}
+
+fn agent(database: PathBuf) -> Outcome<Arc<Agent>> {
+    Ok(Arc::new(Agent::new(
+        Arc::new(SqliteStore::open(database)),
+        Arc::new(Catalogue::new(Vec::new())),
+        Toolbox::coding(),
+        Arc::new(Settings::new("offline".parse()?, "You are a benchmark.")),
+    )))
+}
