@@ -38,21 +38,34 @@ const ADVANCE_AND_RELEASE: &str = "UPDATE sessions SET head_version = ?2, \
 pub(super) fn commit(db: &mut Db, commit: &Commit, rows: &[Row]) -> Result<u64, Fault> {
     let Commit { lane, .. } = commit;
     let clean = db.clean.get(&lane.session_id) == Some(&lane.fence);
-    let version = write(&db.sql, |work| advance_by(work, commit, rows, clean))??;
+    let stored = write(&db.sql, |work| advance_by(work, commit, rows, clean))??;
+    if stored.is_new
+        && let Some(numbers) = db.numbers.get_mut(&lane.session_id)
+    {
+        numbers.add(&commit.records);
+    }
     if commit.release {
         db.clean.remove(&lane.session_id);
     }
-    Ok(version)
+    Ok(stored.version)
 }
 
-/// The new head version. The inner error is an answer for which something has been written all the
+/// Result of a commit.
+struct Stored {
+    /// Head version that the commit made.
+    version: u64,
+    /// False if an earlier try had stored the loops already.
+    is_new: bool,
+}
+
+/// Stores the loops. The inner error is an answer for which something has been written all the
 /// same.
 fn advance_by(
     work: &Connection,
     commit: &Commit,
     rows: &[Row],
     clean: bool,
-) -> Result<Result<u64, StoreError>, Fault> {
+) -> Result<Result<Stored, StoreError>, Fault> {
     let Commit { lane, records, .. } = commit;
     let looks = records
         .iter()
@@ -71,7 +84,10 @@ fn advance_by(
         if commit.release {
             lanes::release(work, lane)?;
         }
-        return Ok(Ok(version));
+        return Ok(Ok(Stored {
+            version,
+            is_new: false,
+        }));
     }
     if !first.holds {
         return Err(StoreError::LaneLost(lane.session_id.clone()).into());
@@ -109,7 +125,10 @@ fn advance_by(
         false => ADVANCE,
     };
     advance(work, update, &lane.session_id, &step)?;
-    Ok(Ok(version))
+    Ok(Ok(Stored {
+        version,
+        is_new: true,
+    }))
 }
 
 struct Look {

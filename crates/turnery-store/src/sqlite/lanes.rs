@@ -17,7 +17,8 @@ use crate::{
     recovery,
 };
 use rusqlite::{Connection, Row, params};
-use turnery_engine::{LoopId, SessionId, Timestamp};
+use std::sync::Arc;
+use turnery_engine::{LoopId, LoopRecord, SessionId, Timestamp};
 
 pub(super) fn claim(
     db: &mut Db,
@@ -25,7 +26,7 @@ pub(super) fn claim(
     owner: &Owner,
     now: Moment,
 ) -> Result<Opened, Fault> {
-    let known = db.numbers.remove(id).unwrap_or_default();
+    let known = db.numbers.remove(id);
     let (found, fence, numbers) = write(&db.sql, |work| take(work, id, owner, now, known))?;
     db.clean.insert(id.clone(), fence);
     db.numbers.insert(id.clone(), numbers);
@@ -79,7 +80,7 @@ fn take(
     id: &SessionId,
     owner: &Owner,
     now: Moment,
-    known: Numbers,
+    known: Option<Numbers>,
 ) -> Result<(Found, u64, Numbers), Fault> {
     let mut found = look(work, id)?;
     if let Some(held) = found.held.take().filter(|held| held.stops(owner, now)) {
@@ -110,48 +111,52 @@ fn take(
             ..look(work, id)?
         };
     }
-    let numbers = known.update(work, id, found.loop_count)?;
+    let numbers = match known.filter(|known| known.are_of(&found)) {
+        Some(known) => known,
+        None => Numbers::read(work, &found)?,
+    };
     Ok((found, fence, numbers))
 }
 
-/// The numbers of a session's loops, as far as they were read: numbers may have gaps, so that they
-/// cannot be counted, and a long session must not be read whole at each claim.
-#[derive(Clone, Copy, Debug, Default)]
+/// Numbers of a session's loops. They may have gaps, so that counting the loops does not tell the last
+/// one; kept from claim to claim, because a long session must not be read at each.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
-    /// How many loops that is.
+    /// Tells a session from an earlier one of the same id.
+    created_at: Timestamp,
+    /// The session's count of loops when these were read. It rises with each commit, whoever makes it.
     count: u64,
-    /// The key of the newest.
-    newest: i64,
-    /// The greatest number.
+    /// Greatest number of a stored loop.
     last: u64,
 }
 
 impl Numbers {
-    /// Reads those of the loops that were stored since; all of them if that does not add up.
-    fn update(self, db: &Connection, id: &SessionId, count: u64) -> Result<Self, Fault> {
-        if self.count > 0 {
-            // The plus keeps SQLite from going through all loops of the session.
-            const NEWER: &str =
-                "SELECT loop, loop_id FROM loops WHERE loop > ?2 AND +session_id = ?1";
-            let newer = self.read(db, NEWER, id)?;
-            if newer.count == count {
-                return Ok(newer);
-            }
-        }
-        const ALL: &str = "SELECT loop, loop_id FROM loops WHERE session_id = ?1 AND loop > ?2";
-        Self::default().read(db, ALL, id)
+    /// Whether no loop has been stored in this session since the numbers were read.
+    fn are_of(&self, found: &Found) -> bool {
+        self.count == found.loop_count && self.created_at == found.info.created_at
     }
 
-    fn read(mut self, db: &Connection, sql: &str, id: &SessionId) -> Result<Self, Fault> {
-        let mut select = db.prepare_cached(sql)?;
-        let mut rows = select.query(params![id.as_str(), self.newest])?;
+    /// Reads the ids of all loops from their index. An id that is not text has no number.
+    fn read(db: &Connection, found: &Found) -> Result<Self, Fault> {
+        let mut last = 0;
+        let mut select = db.prepare_cached("SELECT loop_id FROM loops WHERE session_id = ?1")?;
+        let mut rows = select.query((found.info.id.as_str(),))?;
         while let Some(row) = rows.next()? {
-            self.count += 1;
-            self.newest = self.newest.max(row.get(0)?);
-            let number = LoopId::from(text(row, 1)?).number();
-            self.last = self.last.max(number.unwrap_or_default());
+            let number = LoopId::from(text(row, 0)?).number();
+            last = last.max(number.unwrap_or_default());
         }
-        Ok(self)
+        Ok(Self {
+            created_at: found.info.created_at,
+            count: found.loop_count,
+            last,
+        })
+    }
+
+    /// Adds loops that a commit has stored.
+    pub(super) fn add(&mut self, records: &[Arc<LoopRecord>]) {
+        self.count += records.len() as u64;
+        let numbers = records.iter().filter_map(|record| record.loop_id.number());
+        self.last = numbers.fold(self.last, u64::max);
     }
 }
 
@@ -268,4 +273,92 @@ pub(super) fn release(db: &Connection, lane: &Lane) -> Result<(), Fault> {
     )?;
     update.execute(params![lane.session_id.as_str(), lane.owner_id, lane.fence])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Commit, NewSession, clock::Clock, sqlite::rows};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    fn open_with_sessions(path: &std::path::Path, count: usize) -> (Db, Vec<SessionId>) {
+        let mut db = Db::open(path).unwrap();
+        let ids: Vec<SessionId> = (0..count).map(|n| format!("s{n}").into()).collect();
+        for id in &ids {
+            let new = NewSession {
+                id: id.clone(),
+                cwd: "/".into(),
+                folder: None,
+                roots: Vec::new(),
+                model: "offline/echo".into(),
+                mode: "ask".into(),
+                at: Timestamp::UNIX_EPOCH,
+                spawned_by: None,
+            };
+            sessions::create(&mut db.sql, new).unwrap();
+        }
+        (db, ids)
+    }
+
+    fn claim_and_commit(db: &mut Db, id: &SessionId, number: u64) -> u64 {
+        let now = Clock::system().moment();
+        let opened = claim(db, id, &Owner::this_process(), now).unwrap();
+        let loop_id = LoopId::from(format!("{id}.cfg.{number}"));
+        let record = LoopRecord::begun(id.clone(), loop_id, "turnery".into(), now.wall);
+        let row = rows::Row::of(&record).unwrap();
+        let commit = Commit {
+            lane: opened.lane,
+            expected_head: opened.info.head_version,
+            records: vec![Arc::new(record)],
+            tip: 0,
+            title: None,
+            release: true,
+        };
+        commit::commit(db, &commit, &[row]).unwrap();
+        opened.last_number
+    }
+
+    /// Instructions of SQLite that the last claim takes after some rounds in which each session stores
+    /// a loop.
+    fn steps_of_a_claim(session_count: usize, rounds: u64) -> u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut db, ids) = open_with_sessions(&folder.path().join("sessions.db"), session_count);
+        for number in 1..=rounds {
+            for id in &ids {
+                assert_eq!(claim_and_commit(&mut db, id, number), number - 1);
+            }
+        }
+        let steps = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&steps);
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        db.sql.progress_handler(1, Some(count)).unwrap();
+        let now = Clock::system().moment();
+        let opened = claim(&mut db, &ids[0], &Owner::this_process(), now).unwrap();
+        assert_eq!(opened.last_number, rounds);
+        steps.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn claim_steps_do_not_grow_with_other_sessions() {
+        let few = steps_of_a_claim(2, 3);
+        assert!(few > 0);
+        assert_eq!(steps_of_a_claim(40, 3), few);
+        assert_eq!(steps_of_a_claim(2, 40), few);
+    }
+
+    #[test]
+    fn loops_of_another_process_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let (mut here, ids) = open_with_sessions(&path, 1);
+        let mut there = Db::open(&path).unwrap();
+        claim_and_commit(&mut here, &ids[0], 1);
+        assert_eq!(claim_and_commit(&mut there, &ids[0], 4), 1);
+        assert_eq!(claim_and_commit(&mut here, &ids[0], 5), 4);
+        assert_eq!(claim_and_commit(&mut here, &ids[0], 6), 5);
+        assert_eq!(claim_and_commit(&mut there, &ids[0], 7), 6);
+    }
 }

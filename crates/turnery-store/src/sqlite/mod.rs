@@ -98,6 +98,7 @@ impl Store for SqliteStore {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer.call(Flush::Now, Settles::new(), move |db| {
             let deleted = sessions::delete(&db.sql, &id, clock.moment())?;
+            db.numbers.clear();
             db.tidy.note_deletion();
             Ok(deleted)
         })
@@ -110,6 +111,7 @@ impl Store for SqliteStore {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer.call(Flush::Now, Settles::new(), move |db| {
             let deleted = sessions::delete_in_use(&db.sql, &id, clock.moment())?;
+            db.numbers.clear();
             db.tidy.note_deletion();
             Ok(deleted)
         })
