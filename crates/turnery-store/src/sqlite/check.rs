@@ -3,7 +3,7 @@
 use super::{
     checksum::Verdict,
     fault::Fault,
-    journal, remarks,
+    journal, lanes, remarks,
     sessions::{self, Complaint},
     survey::Survey,
 };
@@ -132,7 +132,11 @@ pub(super) fn columns(db: &Connection, id: &SessionId) -> Result<Vec<Complaint>,
     ))?;
     let mut rows = select.query((id.as_str(),))?;
     match rows.next()? {
-        Some(row) => Ok(sessions::read(row).1),
+        Some(row) => {
+            let mut complaints = sessions::read(row).1;
+            complaints.append(&mut lanes::complaints(db, id)?);
+            Ok(complaints)
+        }
         None => Err(StoreError::NotFound(id.clone()).into()),
     }
 }

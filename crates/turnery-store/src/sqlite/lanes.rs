@@ -6,7 +6,7 @@ use super::{
     fault::Fault,
     journal,
     loops::{text, time},
-    sessions,
+    sessions::{self, Complaint},
 };
 use crate::{
     Lane, Opened, Owner, SessionInfo, StoreError,
@@ -16,7 +16,7 @@ use crate::{
     owner::describe,
     recovery,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{CachedStatement, Connection, Row, params, types::ValueRef};
 use std::sync::Arc;
 use turnery_engine::{LoopId, LoopRecord, SessionId, Timestamp};
 
@@ -53,10 +53,10 @@ pub(super) fn recover(db: &mut Db, id: &SessionId, now: Moment) -> Result<(), Fa
             return Ok(());
         }
         let mut free = work.prepare_cached(
-            "UPDATE sessions SET fence = fence + 1, owner_id = NULL, process = NULL, \
+            "UPDATE sessions SET fence = ?2, owner_id = NULL, process = NULL, \
              expires_at = NULL WHERE session_id = ?1",
         )?;
-        free.execute((id.as_str(),))?;
+        free.execute(params![id.as_str(), found.fence + 1])?;
         settle_journal(work, &found.info).map(drop)
     })
 }
@@ -125,7 +125,8 @@ pub(super) struct Numbers {
     /// Tells a session from an earlier one of the same id.
     created_at: Timestamp,
     /// The session's count of loops when these were read. It rises with each commit, whoever makes it.
-    count: u64,
+    /// `None` if it cannot be read.
+    count: Option<i64>,
     /// Greatest number of a stored loop.
     last: u64,
 }
@@ -133,17 +134,19 @@ pub(super) struct Numbers {
 impl Numbers {
     /// Whether no loop has been stored in this session since the numbers were read.
     fn are_of(&self, found: &Found) -> bool {
-        self.count == found.loop_count && self.created_at == found.info.created_at
+        self.count.is_some()
+            && self.count == found.loop_count
+            && self.created_at == found.info.created_at
     }
 
-    /// Reads the ids of all loops from their index. An id that is not text has no number.
+    /// Reads the ids of all loops from their index.
     fn read(db: &Connection, found: &Found) -> Result<Self, Fault> {
         let mut last = 0;
         let mut select = db.prepare_cached("SELECT loop_id FROM loops WHERE session_id = ?1")?;
         let mut rows = select.query((found.info.id.as_str(),))?;
         while let Some(row) = rows.next()? {
-            let number = LoopId::from(text(row, 0)?).number();
-            last = last.max(number.unwrap_or_default());
+            let loop_id = text(row, 0)?;
+            last = last.max(LoopId::from(loop_id).number().unwrap_or_default());
         }
         Ok(Self {
             created_at: found.info.created_at,
@@ -154,7 +157,11 @@ impl Numbers {
 
     /// Adds loops that a commit has stored.
     pub(super) fn add(&mut self, records: &[Arc<LoopRecord>]) {
-        self.count += records.len() as u64;
+        let added = i64::try_from(records.len()).ok();
+        self.count = self
+            .count
+            .zip(added)
+            .and_then(|(count, added)| count.checked_add(added));
         let numbers = records.iter().filter_map(|record| record.loop_id.number());
         self.last = numbers.fold(self.last, u64::max);
     }
@@ -163,7 +170,8 @@ impl Numbers {
 /// A session as a claim finds it.
 struct Found {
     info: SessionInfo,
-    loop_count: u64,
+    /// `None` if it cannot be read.
+    loop_count: Option<i64>,
     /// The greatest number of a loop that was in the journal.
     last_journalled: u64,
     fence: u64,
@@ -188,35 +196,107 @@ impl Held {
     }
 }
 
-fn look(db: &Connection, id: &SessionId) -> Result<Found, Fault> {
-    let mut select = db.prepare_cached(&format!(
+/// Places in [`select_lane`], behind the columns of the session.
+const LOOP_COUNT: usize = sessions::WIDTH;
+const FENCE: usize = sessions::WIDTH + 1;
+const OWNER: usize = sessions::WIDTH + 2;
+const PROCESS: usize = sessions::WIDTH + 3;
+const EXPIRES_AT: usize = sessions::WIDTH + 4;
+const JOURNALLED: usize = sessions::WIDTH + 5;
+
+/// A session's row with its lane, and whether anything of it is in the journal.
+fn select_lane(db: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
+    db.prepare_cached(&format!(
         "SELECT {}, loop_count, fence, owner_id, process, expires_at, \
          EXISTS (SELECT 1 FROM journal WHERE journal.session_id = ?1) \
          FROM sessions WHERE session_id = ?1",
         sessions::COLUMNS
-    ))?;
+    ))
+}
+
+fn look(db: &Connection, id: &SessionId) -> Result<Found, Fault> {
+    let mut select = select_lane(db)?;
     let mut rows = select.query((id.as_str(),))?;
     let row = rows.next()?;
     let row = row.ok_or_else(|| StoreError::NotFound(id.clone()))?;
     Ok(Found {
         info: sessions::session(row),
-        loop_count: row.get(sessions::WIDTH)?,
+        loop_count: row.get(LOOP_COUNT).ok(),
         last_journalled: 0,
-        fence: row.get(sessions::WIDTH + 1)?,
+        fence: fence(row).unwrap_or_default(),
         held: held(row)?,
-        journalled: row.get(sessions::WIDTH + 5)?,
+        journalled: row.get(JOURNALLED)?,
     })
 }
 
+/// The fence, if there can be a greater one.
+fn fence(row: &Row<'_>) -> Result<u64, Fault> {
+    let fence: i64 = row.get(FENCE)?;
+    match u64::try_from(fence) {
+        Ok(known) if fence < i64::MAX => Ok(known),
+        Ok(_) | Err(_) => Err(Fault::Row(format!("{fence} is out of range"))),
+    }
+}
+
+/// The holder. Where its process or the end of its lease cannot be read, it does not stand in the way:
+/// nobody could ever claim the session otherwise.
 fn held(row: &Row<'_>) -> Result<Option<Held>, Fault> {
-    let Some(owner_id) = row.get(sessions::WIDTH + 2)? else {
+    if row.get_ref(OWNER)? == ValueRef::Null {
         return Ok(None);
-    };
+    }
+    let text = |column| text(row, column).unwrap_or_default();
     Ok(Some(Held {
-        owner_id,
-        process: row.get(sessions::WIDTH + 3)?,
-        expires_at: time(text(row, sessions::WIDTH + 4)?)?,
+        owner_id: text(OWNER).to_owned(),
+        process: text(PROCESS).to_owned(),
+        expires_at: time(text(EXPIRES_AT)).unwrap_or_default(),
     }))
+}
+
+/// Columns of the lane, and the count of loops, as far as they cannot be read.
+pub(super) fn complaints(db: &Connection, id: &SessionId) -> Result<Vec<Complaint>, Fault> {
+    let mut select = select_lane(db)?;
+    let mut rows = select.query((id.as_str(),))?;
+    let row = rows.next()?;
+    let row = row.ok_or_else(|| StoreError::NotFound(id.clone()))?;
+    let is_held = row.get_ref(OWNER)? != ValueRef::Null;
+    let holder = |read: Result<(), Fault>| if is_held { read } else { Ok(()) };
+    let columns = [
+        (
+            "loop_count",
+            row.get(LOOP_COUNT)
+                .map_err(Fault::from)
+                .and_then(not_negative),
+        ),
+        ("fence", fence(row).map(drop)),
+        ("owner_id", holder(text(row, OWNER).map(drop))),
+        ("process", holder(text(row, PROCESS).map(drop))),
+        (
+            "expires_at",
+            holder(text(row, EXPIRES_AT).and_then(time).map(drop)),
+        ),
+    ];
+    let unread = columns.into_iter().filter_map(|(column, read)| {
+        let reason = read.err()?.in_words();
+        Some(Complaint { column, reason })
+    });
+    Ok(unread.collect())
+}
+
+fn not_negative(count: i64) -> Result<(), Fault> {
+    match count {
+        0.. => Ok(()),
+        _ => Err(Fault::Row(format!("{count} is out of range"))),
+    }
+}
+
+/// Takes the lane from a holder whose columns cannot be read.
+pub(super) fn free(db: &Connection, id: &SessionId) -> Result<(), Fault> {
+    let mut update = db.prepare_cached(
+        "UPDATE sessions SET owner_id = NULL, process = NULL, expires_at = NULL \
+         WHERE session_id = ?1",
+    )?;
+    update.execute((id.as_str(),))?;
+    Ok(())
 }
 
 /// Sessions among these whose lane is held, with the holder described for a person.

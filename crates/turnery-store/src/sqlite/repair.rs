@@ -166,8 +166,9 @@ impl Work<'_> {
                 "created_at" => Value::Text(time_text(info.created_at)),
                 "updated_at" => Value::Text(time_text(info.updated_at)),
                 "cwd" | "model" | "mode" => Value::Text(String::new()),
-                "head_version" | "archived" => Value::Integer(0),
+                "head_version" | "archived" | "loop_count" | "fence" => Value::Integer(0),
                 "title" | "tip_loop_id" | "spawned_by" | "thinking" => Value::Null,
+                "owner_id" | "process" | "expires_at" => Value::Null,
                 _ => continue,
             };
             let before = self.db.query_row(
@@ -180,6 +181,9 @@ impl Work<'_> {
                 &format!("UPDATE sessions SET {column} = ?2 WHERE session_id = ?1"),
                 (self.id.as_str(), value),
             )?;
+            if matches!(column, "owner_id" | "process" | "expires_at") {
+                lanes::free(self.db, self.id)?;
+            }
             self.changes.push(format!(
                 "{column} of the session is emptied: it could not be read"
             ));

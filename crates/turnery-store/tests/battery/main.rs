@@ -5,6 +5,7 @@
 mod broken;
 mod commits;
 mod damage;
+mod damaged_lane;
 mod export;
 mod files;
 mod flips;
