@@ -33,6 +33,8 @@ mod seeding {
         AnswerBeforeEvents,
         /// A hook that breaks or hangs before something counts as a yes.
         BrokenHookMeansYes,
+        /// A journal write that has not been made yet is dropped for the next one.
+        DropJournalWrite,
         /// A summary does not take the place of what it stands for.
         ForgetSummary,
         /// What the loop did not hear is lost.

@@ -32,7 +32,7 @@ use std::{
 };
 use tokio::time::{Instant, Sleep, sleep_until};
 use turnery_engine::{
-    CallId, Detail, Effect, EventKind, Finish, Input, Loop, LoopId, LoopRecord, LoopSpec,
+    CallId, Detail, Effect, Event, EventKind, Finish, Input, Loop, LoopId, LoopRecord, LoopSpec,
     ModelFault, Outcome, Recorder, Response, ToolEnvelope, TurnTrigger, Usage,
 };
 use turnery_models::{Retry, Told};
@@ -62,6 +62,8 @@ pub(crate) struct Run<'t> {
     journal_due: Option<Pin<Box<Sleep>>>,
     /// Events that are being journalled; no step is taken meanwhile.
     journalling: Option<BoxFuture<'static, Result<(), StoreError>>>,
+    /// Events to be journalled after those.
+    unwritten: Vec<Event>,
     cancel_heard: bool,
     /// Cancelled with the prompt: a commit that fails is not tried again then.
     hurry: CancellationToken,
@@ -204,6 +206,7 @@ impl<'t> Run<'t> {
             journalled: 0,
             journal_due: None,
             journalling: None,
+            unwritten: Vec::new(),
             cancel_heard: false,
             hurry: CancellationToken::new(),
             grace: None,
@@ -276,6 +279,12 @@ impl<'t> Run<'t> {
             self.deadline = None;
             return Poll::Ready(Happened::TimeUp);
         }
+        while let Some(journalling) = &mut self.journalling
+            && let Poll::Ready(written) = journalling.as_mut().poll(cx)
+        {
+            self.journalling = None;
+            self.after_journalling(written);
+        }
         if let Some(due) = &mut self.journal_due
             && due.as_mut().poll(cx).is_ready()
         {
@@ -287,17 +296,13 @@ impl<'t> Run<'t> {
         if self.watch.poll_lane(cx, &self.task.store).is_ready() {
             return Poll::Ready(Happened::LaneLost);
         }
-        if let Some(committing) = &mut self.committing
+        // The store drops the journal of a loop that it commits, so the commit comes last.
+        if self.journalling.is_none()
+            && let Some(committing) = &mut self.committing
             && let Poll::Ready(committed) = committing.as_mut().poll(cx)
         {
             self.committing = None;
             return Poll::Ready(Happened::Committed(committed));
-        }
-        if let Some(journalling) = &mut self.journalling
-            && let Poll::Ready(written) = journalling.as_mut().poll(cx)
-        {
-            self.journalling = None;
-            self.after_journalling(written);
         }
         let mut shown = Shown {
             outbox: &mut *self.task.ports.outbox,

@@ -19,7 +19,7 @@ pub(crate) const FOR_GOOD: u64 = u64::MAX;
 
 /// The switches `patch` and `loops` make the next such call fail, and are off again then.
 pub(crate) struct FailingStore {
-    inner: MemoryStore,
+    inner: Arc<MemoryStore>,
     /// How many of the next commits fail.
     pub(crate) commit: AtomicU64,
     /// How many commits have failed so far.
@@ -28,6 +28,8 @@ pub(crate) struct FailingStore {
     pub(crate) loops: AtomicBool,
     /// While it is on, nothing reaches the journal.
     pub(crate) append: AtomicBool,
+    /// How many of the next journal writes that are waited for fail.
+    pub(crate) journal: AtomicU64,
     /// How long each commit takes. Unit: seconds.
     pub(crate) commit_takes: AtomicU64,
     /// Lanes renewed so far.
@@ -36,13 +38,18 @@ pub(crate) struct FailingStore {
 
 impl FailingStore {
     pub(crate) fn new() -> Arc<Self> {
+        Self::over(Arc::new(MemoryStore::new()))
+    }
+
+    pub(crate) fn over(inner: Arc<MemoryStore>) -> Arc<Self> {
         Arc::new(Self {
-            inner: MemoryStore::new(),
+            inner,
             commit: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             patch: AtomicBool::new(false),
             loops: AtomicBool::new(false),
             append: AtomicBool::new(false),
+            journal: AtomicU64::new(0),
             commit_takes: AtomicU64::new(0),
             renewed: AtomicU64::new(0),
         })
@@ -52,10 +59,20 @@ impl FailingStore {
 fn fails<T: Send + 'static>(
     switch: &AtomicBool,
 ) -> Option<BoxFuture<'static, Result<T, StoreError>>> {
-    switch.swap(false, Ordering::SeqCst).then(|| {
-        let broken = Err(StoreError::Broken("the disk is full".to_owned()));
-        Box::pin(std::future::ready(broken)) as BoxFuture<'static, _>
-    })
+    switch
+        .swap(false, Ordering::SeqCst)
+        .then(|| Box::pin(std::future::ready(Err(disk_full()))) as BoxFuture<'static, _>)
+}
+
+fn disk_full() -> StoreError {
+    StoreError::Broken("the disk is full".to_owned())
+}
+
+/// Counts down to zero. False if it is there already.
+fn take_one(count: &AtomicU64) -> bool {
+    let one_less = |left: u64| left.checked_sub(1);
+    let order = Ordering::SeqCst;
+    count.fetch_update(order, order, one_less).is_ok()
 }
 
 impl Store for FailingStore {
@@ -135,6 +152,9 @@ impl Store for FailingStore {
         loop_id: &LoopId,
         events: Vec<Event>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
+        if take_one(&self.journal) {
+            return Box::pin(std::future::ready(Err(disk_full())));
+        }
         match self.append.load(Ordering::SeqCst) {
             true => Box::pin(std::future::ready(Ok(()))),
             false => self.inner.append_now(lane, loop_id, events),
@@ -142,12 +162,9 @@ impl Store for FailingStore {
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
-        let one_less = |left: u64| left.checked_sub(1);
-        let order = Ordering::SeqCst;
-        if self.commit.fetch_update(order, order, one_less).is_ok() {
-            self.failed.fetch_add(1, order);
-            let broken = Err(StoreError::Broken("the disk is full".to_owned()));
-            return Box::pin(std::future::ready(broken));
+        if take_one(&self.commit) {
+            self.failed.fetch_add(1, Ordering::SeqCst);
+            return Box::pin(std::future::ready(Err(disk_full())));
         }
         let takes = Duration::from_secs(self.commit_takes.load(Ordering::SeqCst));
         Box::pin(async move {

@@ -23,7 +23,7 @@ use turnery_tools::Toolbox;
 const WORD: &[Act] = &[Act::Say("ok")];
 
 /// A store whose lanes can be made to run out, as if their holders were gone. Unit: seconds.
-fn mortal_store() -> (Arc<MemoryStore>, Arc<AtomicI64>) {
+pub(crate) fn mortal_store() -> (Arc<MemoryStore>, Arc<AtomicI64>) {
     let later = Arc::new(AtomicI64::new(0));
     let seconds = Arc::clone(&later);
     let clock = Clock::new(move || {

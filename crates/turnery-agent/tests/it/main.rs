@@ -15,6 +15,7 @@ mod framing;
 mod hooking;
 mod inserting;
 mod interrupting;
+mod journalling;
 mod keeping;
 mod lending;
 mod nesting;

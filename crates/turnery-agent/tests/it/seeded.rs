@@ -1,15 +1,15 @@
 //! The tests can fail: each bug that is seeded into the session task is found by one of them.
 
 use crate::{
-    continuing, framing, hooking, interrupting, opening, prompting, shared_queue, simulation,
-    slow_client, steering, storing,
+    continuing, framing, hooking, interrupting, journalling, opening, prompting, shared_queue,
+    simulation, slow_client, steering, storing,
 };
 use std::panic::catch_unwind;
 use turnery_agent::faults::{Fault, seeded};
 
 #[test]
 fn every_seeded_bug_is_found() {
-    let table: [(Fault, fn()); 20] = [
+    let table: [(Fault, fn()); 21] = [
         (
             Fault::KeepRoomWhenIdle,
             shared_queue::idle_session_leaves_the_line_for_the_queue,
@@ -89,6 +89,10 @@ fn every_seeded_bug_is_found() {
         (
             Fault::JournalLate,
             interrupting::interrupted_prompt_is_in_the_next_context,
+        ),
+        (
+            Fault::DropJournalWrite,
+            journalling::cancel_during_journal_write_leaves_no_hole,
         ),
     ];
     for (fault, test) in table {

@@ -1,8 +1,9 @@
 //! Keeping: what a loop leaves behind: its history, its record, its journal and its commit.
 
-use super::Run;
+use super::{JOURNAL, Run};
 use crate::session::{committing::commit, steps::Step};
 use std::{mem, sync::Arc};
+use tokio::time::{Instant, sleep_until};
 use turnery_engine::{CommitFault, Event, EventKind, Input, LoopRecord, Message, Outcome};
 use turnery_store::{Commit, StoreError};
 
@@ -12,11 +13,12 @@ impl Run<'_> {
         self.recorder.record().map_or(&[], |record| &record.events)
     }
 
+    /// Journals the events that have waited long enough.
     pub(super) fn write_journal(&mut self) {
-        self.journal_due = None;
-        let events = self.events()[self.journalled..].to_vec();
-        if !events.is_empty() {
-            self.journalled += events.len();
+        let events = self.take_unjournalled();
+        if self.journalling.is_some() {
+            self.unwritten.extend(events);
+        } else if !events.is_empty() {
             let loop_id = &self.machine.spec().loop_id;
             self.task.store.append(&self.watch.lane, loop_id, events);
         }
@@ -28,12 +30,26 @@ impl Run<'_> {
         if faulty!(JournalLate) {
             return;
         }
+        let events = self.take_unjournalled();
+        match self.journalling {
+            Some(_) if !faulty!(DropJournalWrite) => self.unwritten.extend(events),
+            Some(_) | None => self.begin_journalling(events),
+        }
+    }
+
+    fn take_unjournalled(&mut self) -> Vec<Event> {
         self.journal_due = None;
         let events = self.events()[self.journalled..].to_vec();
+        self.journalled += events.len();
+        events
+    }
+
+    /// Starts to journal `events`; the store sees them at the first poll. Requires that nothing is being
+    /// journalled, since a store takes events in the order of its calls.
+    fn begin_journalling(&mut self, events: Vec<Event>) {
         if events.is_empty() {
             return;
         }
-        self.journalled += events.len();
         let store = Arc::clone(&self.task.store);
         let lane = self.watch.lane.clone();
         let loop_id = self.machine.spec().loop_id.clone();
@@ -42,12 +58,22 @@ impl Run<'_> {
         }));
     }
 
-    /// Takes note of what became of [`journal_now`](Self::journal_now). A journal is evidence only, so
-    /// that the prompt goes on without; next time it is written from the beginning.
+    /// Handles the result of [`journal_now`](Self::journal_now) and journals the events that came
+    /// meanwhile. The prompt goes on without a journal if the store fails, since a journal is evidence
+    /// only; the next write starts from the first event.
     pub(super) fn after_journalling(&mut self, written: Result<(), StoreError>) {
-        if let Err(error) = written {
-            tracing::warn!(%error, "failed to journal");
-            self.journalled = 0;
+        let unwritten = mem::take(&mut self.unwritten);
+        match written {
+            Ok(()) => self.begin_journalling(unwritten),
+            Err(error) => {
+                tracing::warn!(%error, "failed to journal");
+                self.journalled = 0;
+                if unwritten.is_empty() {
+                    self.journal_due = Some(Box::pin(sleep_until(Instant::now() + JOURNAL)));
+                } else {
+                    self.journal_now();
+                }
+            }
         }
     }
 

@@ -1,0 +1,106 @@
+//! Journal writes that overlap or fail leave no hole in the journal of a loop.
+
+use crate::{
+    failing_store::FailingStore,
+    interrupting::mortal_store,
+    world::{Act, ROOM, World},
+};
+use futures_util::future::BoxFuture;
+use std::{
+    future::{pending, ready},
+    sync::{Arc, atomic::Ordering},
+};
+use tokio::sync::Notify;
+use turnery_agent::{CancellationToken, HookCx, Hooks, PromptOptions};
+use turnery_engine::{
+    Content, Event, EventKind, Hook, HookSet, HookVerdict, LoopRecord, LoopStatus,
+};
+use turnery_store::Owner;
+
+/// Hook that cancels the prompt before its first call begins, and hangs after that call.
+struct CancelBeforeTool {
+    store: Arc<FailingStore>,
+    /// Journal writes that fail from the first call on.
+    failures: u64,
+    cancel: CancellationToken,
+    after_tool: Notify,
+}
+
+impl Hooks for CancelBeforeTool {
+    fn set(&self) -> HookSet {
+        HookSet {
+            before_tool: true,
+            after_tool: true,
+            ..HookSet::default()
+        }
+    }
+
+    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+        if matches!(hook, Hook::BeforeTool(_)) {
+            self.store.journal.store(self.failures, Ordering::SeqCst);
+            self.cancel.cancel();
+            return Box::pin(ready(HookVerdict::Go));
+        }
+        self.after_tool.notify_one();
+        Box::pin(pending())
+    }
+}
+
+/// Cancels a prompt with two waiting calls as the first of them is cleared, and takes the session over
+/// while the loop waits for a hook. Returns the recovered loop.
+async fn taken_over_after_cancel(failures: u64) -> LoopRecord {
+    let (inner, later) = mortal_store();
+    let store = FailingStore::over(inner);
+    let calls: &[Act] = &[
+        Act::Say("on it"),
+        Act::Call("a", "look"),
+        Act::Call("b", "look"),
+    ];
+    let world = World::over(store.clone(), &[calls]);
+    let (session, _seen) = world.session(ROOM).await;
+    let hooks = Arc::new(CancelBeforeTool {
+        store,
+        failures,
+        cancel: CancellationToken::new(),
+        after_tool: Notify::new(),
+    });
+    let options = PromptOptions {
+        hooks: vec![hooks.clone()],
+        cancel: hooks.cancel.clone(),
+        ..PromptOptions::default()
+    };
+    let ticket = session.prompt(vec![Content::text("go")], options).unwrap();
+    hooks.after_tool.notified().await;
+    later.store(60, Ordering::SeqCst);
+    let owner = Owner::this_process();
+    world.store.claim(session.id(), &owner).await.unwrap();
+    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    ticket.result().await.unwrap_err();
+    assert_eq!(loops.len(), 1);
+    LoopRecord::clone(&loops[0])
+}
+
+fn assert_whole(record: &LoopRecord) {
+    assert_eq!(
+        (record.status, record.on_chain),
+        (LoopStatus::Aborted, true)
+    );
+    let has = |fits: fn(&Event) -> bool| record.events.iter().any(fits);
+    assert!(has(|event| matches!(&event.kind,
+        EventKind::ToolExecutionStart { call_id, runs: true, .. } if call_id.as_str() == "a")));
+    assert!(has(|event| matches!(&event.kind,
+        EventKind::ToolExecutionEnd { call_id, envelope, .. }
+            if call_id.as_str() == "a" && envelope.told_text().contains("before it began"))));
+}
+
+// proves: S5
+#[tokio::test(start_paused = true)]
+pub(crate) async fn cancel_during_journal_write_leaves_no_hole() {
+    assert_whole(&taken_over_after_cancel(0).await);
+}
+
+// proves: S5
+#[tokio::test(start_paused = true)]
+async fn failed_journal_write_is_repeated_from_start() {
+    assert_whole(&taken_over_after_cancel(1).await);
+}
