@@ -106,8 +106,11 @@ impl LoopRecord {
     pub fn stands(&self) -> bool {
         let group = self.parallel_group.as_ref();
         let is_loser = group.is_some_and(|group| !group.is_selected);
+        let stays = |outcome| crate::recorder::stays(outcome, self.detail.as_ref());
         self.on_chain
-            || (is_loser && self.status == LoopStatus::Completed && crate::recorder::stays(self))
+            || (is_loser
+                && self.status == LoopStatus::Completed
+                && self.outcome.as_ref().is_some_and(stays))
     }
 
     /// A title for its session: the first line of its first prompt, shortened. `None` if there is none.

@@ -208,7 +208,7 @@ fn apply(record: &mut LoopRecord, event: &Event) {
             };
             record.outcome = Some(outcome.clone());
             record.detail.clone_from(detail);
-            record.on_chain = rejection.is_none() && stays(record);
+            record.on_chain = rejection.is_none() && stays(outcome, detail.as_ref());
             record.usage = *usage;
             record.rejection.clone_from(rejection);
             record.ended_at = Some(event.at);
@@ -317,13 +317,12 @@ fn config_of(message: &Message) -> Option<ConfigSnapshot> {
 }
 
 /// Whether the next prompt sees a loop that ended so (section 7, UP-35).
-pub(crate) fn stays(record: &LoopRecord) -> bool {
-    match &record.outcome {
-        None => false,
-        Some(Outcome::Finished(_) | Outcome::FrameSwitch { .. }) => true,
-        Some(Outcome::Stopped(stop)) => match stop {
+pub(crate) fn stays(outcome: &Outcome, detail: Option<&Detail>) -> bool {
+    match outcome {
+        Outcome::Finished(_) | Outcome::FrameSwitch { .. } => true,
+        Outcome::Stopped(stop) => match stop {
             TurnStop::InvalidInput | TurnStop::PluginAbort => false,
-            TurnStop::ProviderError => record.detail != Some(Detail::Refusal),
+            TurnStop::ProviderError => detail != Some(&Detail::Refusal),
             TurnStop::Cancelled
             | TurnStop::Incomplete
             | TurnStop::MaxTurns

@@ -202,6 +202,25 @@ async fn answer_that_was_not_stored_comes_back() {
     assert!(request[2].contains("interrupted"), "{request:?}");
 }
 
+/// A refusal stays out of the conversation, whether it could be stored or not.
+// proves: UP-35
+#[tokio::test(start_paused = true)]
+async fn refusal_that_was_not_stored_stays_off_the_chain() {
+    let store = FailingStore::new();
+    let script: [&[Act]; 2] = [&[Act::Say("no"), Act::Refuse], &[Act::Say("yes")]];
+    let world = World::over(store.clone(), &script);
+    let (session, _seen) = world.session(ROOM).await;
+    store.commit.store(FOR_GOOD, Ordering::SeqCst);
+    say(&session, "something bad").result().await.unwrap_err();
+    store.commit.store(0, Ordering::SeqCst);
+    say(&session, "something good").result().await.unwrap();
+    assert_eq!(world.puppet.request(1), ["something good"]);
+    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    let found: Vec<_> = loops.iter().map(|it| (it.status, it.on_chain)).collect();
+    let expected = [(LoopStatus::Aborted, false), (LoopStatus::Completed, true)];
+    assert_eq!(found, expected);
+}
+
 /// Ten prompts in a row, here, after a restart and in a fork.
 // proves: LOOP-10, LOOP-12
 #[tokio::test(start_paused = true)]

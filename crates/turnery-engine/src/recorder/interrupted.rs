@@ -1,6 +1,6 @@
 //! Makes the record of a loop whose process ended before the commit, from its journal (S5).
 
-use super::Recorder;
+use super::{Recorder, stays};
 use crate::{
     CallDetail, CallId, ContextSize, Event, EventKind, LlmMessage, LoopId, LoopRecord, LoopStatus,
     Message, MessageId, MessageStop, SessionId, Timestamp, ToolCall, TurnId, Usage, Verdict,
@@ -26,18 +26,23 @@ const NO_SUMMARY: &str = "interrupted: turnery ended before the summary was made
 /// running, and the turn ends. A loop with settled messages stays in the conversation and ends with a
 /// notice to the model; one of a parallel group, or without any message, does not. Returns `None` if
 /// the journal does not begin with `LoopStart` or `ParallelStart`. `LoopEnd` and `ParallelEnd` are
-/// ignored, since the commit they need was not made (R4).
+/// left out, since the commit they need was not made (R4); still, a loop whose `LoopEnd` says that it was
+/// refused, rejected or stopped by a plugin does not stay in the conversation (UP-35).
 #[must_use]
 pub fn interrupted(events: &[Event]) -> Option<LoopRecord> {
-    let events = events.iter().filter(|event| {
-        !matches!(
-            event.kind,
-            EventKind::LoopEnd { .. } | EventKind::ParallelEnd { .. }
-        )
-    });
-    let mut closing = Closing::new(events.clone().next()?);
+    let mut closing = Closing::new(events.first()?);
     for event in events {
-        closing.see(event);
+        if let EventKind::LoopEnd {
+            outcome,
+            detail,
+            rejection,
+            ..
+        } = &event.kind
+        {
+            closing.is_dropped |= rejection.is_some() || !stays(outcome, detail.as_ref());
+        } else if !matches!(event.kind, EventKind::ParallelEnd { .. }) {
+            closing.see(event);
+        }
     }
     closing.finish()
 }
@@ -54,6 +59,8 @@ struct Closing {
     /// The size before a compaction that has not ended.
     compacting: Option<ContextSize>,
     turn: Option<OpenTurn>,
+    /// Whether the loop ended in a way that keeps it out of the conversation.
+    is_dropped: bool,
 }
 
 /// A turn that has not ended.
@@ -93,6 +100,7 @@ impl Closing {
             open_message: None,
             compacting: None,
             turn: None,
+            is_dropped: false,
         }
     }
 
@@ -204,6 +212,7 @@ impl Closing {
     fn finish(mut self) -> Option<LoopRecord> {
         let record = self.recorder.record()?;
         let stands = record.status == LoopStatus::Running
+            && !self.is_dropped
             && !in_group(record)
             && (!record.messages.is_empty() || record.compaction_block.is_some());
         if let Some(before) = self.compacting.take() {

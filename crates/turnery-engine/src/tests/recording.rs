@@ -3,8 +3,8 @@
 use super::fixture::prompt;
 use super::script::{Script, allow, calls, ended, prose, text};
 use crate::{
-    ChildLoopRef, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, Outcome, Recorder,
-    Timestamp, ToolEnvelope, TurnStop, Usage, oracle,
+    ChildLoopRef, Detail, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, Outcome,
+    Recorder, Timestamp, ToolEnvelope, TurnStop, Usage, interrupted, oracle,
 };
 
 fn two_turns() -> Script {
@@ -112,6 +112,39 @@ fn refused_loops_are_off_the_chain() {
         let record = fold([&script.shown[0], &end]).into_record().unwrap();
         assert_eq!((record.status, record.on_chain), (status, false));
         assert_eq!(record.rejection.as_deref(), reason);
+    }
+}
+
+/// The end of a journalled loop was not committed, but it says whether the loop was refused.
+// proves: UP-35, S5
+#[test]
+fn interrupted_loop_stays_off_chain_if_refused() {
+    let stopped = Outcome::Stopped;
+    let cases = [
+        (stopped(TurnStop::InvalidInput), None, Some("no"), false),
+        (stopped(TurnStop::PluginAbort), None, None, false),
+        (
+            stopped(TurnStop::ProviderError),
+            Some(Detail::Refusal),
+            None,
+            false,
+        ),
+        (stopped(TurnStop::ProviderError), None, None, true),
+        (stopped(TurnStop::Cancelled), None, None, true),
+    ];
+    for (outcome, detail, reason, stays) in cases {
+        let mut events = two_turns().recorder.into_record().unwrap().events;
+        let rejection = reason.map(str::to_owned);
+        let name = format!("{outcome:?} {detail:?}");
+        events.last_mut().unwrap().kind = EventKind::LoopEnd {
+            outcome,
+            detail,
+            usage: Usage::default(),
+            rejection,
+        };
+        let record = interrupted(&events).unwrap();
+        let found = (record.status, record.on_chain, record.outcome);
+        assert_eq!(found, (LoopStatus::Aborted, stays, None), "{name}");
     }
 }
 
