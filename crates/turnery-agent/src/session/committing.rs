@@ -1,5 +1,6 @@
 //! Commits loops, and tries again when the store fails for a reason that may pass.
 
+use futures_util::future::join_all;
 use std::{future::Future, pin::pin, time::Duration};
 use turnery_store::{Commit, Store, StoreError};
 
@@ -13,7 +14,8 @@ const WAITS: [Duration; 5] = [
 ];
 
 /// Commits; while the store is full or locked, tries again until `hurry` is ready, at most for as long
-/// as [`WAITS`] says. A commit that was made after all is not made twice (S2).
+/// as [`WAITS`] says. A commit that was made after all is not made twice (S2). After the first failure
+/// the loops are journalled, so that a crash before the next attempt loses nothing that was shown (S5).
 pub(super) async fn commit(
     store: &dyn Store,
     commit: Commit,
@@ -29,6 +31,13 @@ pub(super) async fn commit(
             done => return done,
         };
         tracing::warn!(attempts, "failed to store an answer: {why}");
+        if attempts == 1 {
+            tokio::select! {
+                biased;
+                () = journal(store, &commit) => {}
+                () = &mut hurry => return Err(StoreError::Broken(why)),
+            }
+        }
         let goes_on = match waits.next() {
             Some(wait) => tokio::select! {
                 biased;
@@ -39,6 +48,19 @@ pub(super) async fn commit(
         };
         if !goes_on {
             return Err(StoreError::Broken(why));
+        }
+    }
+}
+
+/// Journals the loops of a commit that failed.
+async fn journal(store: &dyn Store, commit: &Commit) {
+    let writes = commit.records.iter().map(|record| {
+        let events = record.events.clone();
+        store.append_now(&commit.lane, &record.loop_id, events)
+    });
+    for written in join_all(writes).await {
+        if let Err(error) = written {
+            tracing::warn!(%error, "failed to journal");
         }
     }
 }

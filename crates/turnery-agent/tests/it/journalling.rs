@@ -1,9 +1,9 @@
 //! Journal writes that overlap or fail leave no hole in the journal of a loop.
 
 use crate::{
-    failing_store::FailingStore,
+    failing_store::{FOR_GOOD, FailingStore},
     interrupting::mortal_store,
-    world::{Act, ROOM, World},
+    world::{Act, ROOM, World, say},
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -103,4 +103,29 @@ pub(crate) async fn cancel_during_journal_write_leaves_no_hole() {
 #[tokio::test(start_paused = true)]
 async fn failed_journal_write_is_repeated_from_start() {
     assert_whole(&taken_over_after_cancel(1).await);
+}
+
+/// The end of the answer is in no journal when the commit begins: no time passes here.
+// proves: S5
+#[tokio::test(start_paused = true)]
+async fn crash_between_commit_attempts_keeps_answer() {
+    let (inner, later) = mortal_store();
+    let store = FailingStore::over(inner);
+    let world = World::over(store.clone(), &[&[Act::Say("one")]]);
+    let (session, _seen) = world.session(ROOM).await;
+    store.commit.store(FOR_GOOD, Ordering::SeqCst);
+    let ticket = say(&session, "go");
+    while store.failed.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    later.store(60, Ordering::SeqCst);
+    let owner = Owner::this_process();
+    world.store.claim(session.id(), &owner).await.unwrap();
+    assert_eq!(store.failed.load(Ordering::SeqCst), 1);
+    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    let messages = loops[0].messages.iter();
+    let texts: Vec<_> = messages.map(|it| it.message.text()).collect();
+    assert_eq!(texts[..2], ["go", "one"]);
+    assert!(loops[0].on_chain);
+    ticket.result().await.unwrap_err();
 }
