@@ -139,14 +139,14 @@ impl Numbers {
             && self.created_at == found.info.created_at
     }
 
-    /// Reads the ids of all loops from their index.
+    /// Reads the ids of all loops from their index. An id that is not text has no number.
     fn read(db: &Connection, found: &Found) -> Result<Self, Fault> {
         let mut last = 0;
         let mut select = db.prepare_cached("SELECT loop_id FROM loops WHERE session_id = ?1")?;
         let mut rows = select.query((found.info.id.as_str(),))?;
         while let Some(row) = rows.next()? {
-            let loop_id = text(row, 0)?;
-            last = last.max(LoopId::from(loop_id).number().unwrap_or_default());
+            let number = text(row, 0).ok().and_then(|id| LoopId::from(id).number());
+            last = last.max(number.unwrap_or_default());
         }
         Ok(Self {
             created_at: found.info.created_at,
