@@ -194,8 +194,11 @@ impl Work<'_> {
     fn loops(&mut self) -> Result<(), Fault> {
         let survey = Survey::of(self.db, self.id)?;
         let counts = Counts::of(self.db, self.id, &survey)?;
+        // What comes before a loop that only a later version can read is for that version to say.
+        let has_newer = survey.rows.iter().any(|row| row.is_newer);
+        let is_left = |row: &Surveyed| has_newer && row.is_retied && row.record.is_some();
         for (place, row) in survey.rows.iter().enumerate() {
-            if row.is_set_aside {
+            if row.is_set_aside || is_left(row) {
                 continue;
             }
             if let Some(version) = right_version(&survey.rows, place) {
@@ -231,6 +234,23 @@ impl Work<'_> {
                 }
             }
         }
+        if has_newer {
+            let is_any_left = survey.rows.iter().any(is_left);
+            if is_any_left || survey.readable_tip() != survey.tip {
+                self.changes.push(
+                    "the order of the loops is left as it is: a newer turnery has written some of \
+                     them; repair the session with that version"
+                        .to_owned(),
+                );
+            }
+        } else {
+            self.tip(&survey)?;
+        }
+        self.counts(&counts)
+    }
+
+    /// Writes which loop the next prompt follows.
+    fn tip(&mut self, survey: &Survey) -> Result<(), Fault> {
         let tip = survey
             .readable_tip()
             .map(|tip| survey.rows[tip].loop_id.clone());
@@ -249,7 +269,7 @@ impl Work<'_> {
                 None => "the next prompt begins the conversation anew".to_owned(),
             });
         }
-        self.counts(&counts)
+        Ok(())
     }
 
     fn set_aside(&mut self, row: &Surveyed, survey: &Survey) -> Result<(), Fault> {

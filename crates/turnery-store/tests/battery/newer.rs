@@ -1,8 +1,9 @@
 //! Newer: rows with words that only a later version knows. They are left out of their own session and
 //! named, and trouble no other.
 
+use crate::damage::written;
 use crate::samples::*;
-use rusqlite::Connection;
+use rusqlite::{Connection, types::Value};
 use std::{path::Path, sync::Arc};
 use turnery_store::{ListQuery, SqliteStore, Store};
 
@@ -86,5 +87,86 @@ async fn a_row_of_a_later_version_is_named_and_stays() {
         assert_eq!(store.commit(commit(&lane, 1, &more)).await, Ok(2));
         let read = store.loops(&"s2".into(), 0).await;
         assert_eq!(read, Ok(vec![other, more]));
+    }
+}
+
+/// Checksum of a row as the format says: CRC-32 over the session's id and these columns, each with the
+/// letter of its type and its length.
+fn checksum(session: &str, columns: &[Value]) -> u32 {
+    let session = Value::Text(session.to_owned());
+    let mut sum = crc32fast::Hasher::new();
+    for value in std::iter::once(&session).chain(columns) {
+        let (letter, bytes) = match value {
+            Value::Null => (b'n', Vec::new()),
+            Value::Integer(number) => (b'i', number.to_le_bytes().to_vec()),
+            Value::Real(number) => (b'r', number.to_le_bytes().to_vec()),
+            Value::Text(text) => (b't', text.clone().into_bytes()),
+            Value::Blob(bytes) => (b'b', bytes.clone()),
+        };
+        sum.update(&[letter]);
+        sum.update(&(bytes.len() as u64).to_le_bytes());
+        sum.update(&bytes);
+    }
+    sum.finalize()
+}
+
+const COLUMNS: &str = "version, loop_id, parent_loop_id, continuation_kind, status, on_chain, \
+     started_at, ended_at, record, messages, log, checksum, set_aside";
+
+fn rows(db: &Connection) -> Vec<Vec<Value>> {
+    let sql = format!("SELECT {COLUMNS} FROM loops WHERE session_id = 's1' ORDER BY loop");
+    let mut select = db.prepare(&sql).unwrap();
+    let rows = select.query_map((), |row| (0..13).map(|column| row.get(column)).collect());
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+/// An earlier version cannot read the loop, but it must not part the loops around it.
+#[tokio::test]
+async fn repair_leaves_the_chain_of_a_later_version_alone() {
+    for (change, word) in WORDS {
+        for number in [1, 3, 6] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("sessions.db");
+            let sound = written(&path).await;
+            let db = Connection::open(&path).unwrap();
+            let before = rows(&db);
+            let place = format!("session_id = 's1' AND loop_id = 's1.cfg.{number}'");
+            let sql = format!("UPDATE loops SET {change} WHERE {place}");
+            assert_eq!(db.execute(&sql, ()).unwrap(), 1);
+            let sum = checksum("s1", &rows(&db)[number - 1][..11]);
+            let sql = format!("UPDATE loops SET checksum = {sum} WHERE {place}");
+            db.execute(&sql, ()).unwrap();
+            let store = SqliteStore::open(path.clone());
+            let repair = store.repair(&"s1".into()).await.unwrap();
+            let left: Vec<String> = repair.left.iter().map(ToString::to_string).collect();
+            let left = left.join("\n");
+            assert!(
+                left.contains(word) && left.contains("use that one"),
+                "{left}"
+            );
+            drop(store);
+            // The later version reads what it has written.
+            for (column, name) in [
+                (3, "continuation_kind"),
+                (4, "status"),
+                (8, "record"),
+                (9, "messages"),
+                (10, "log"),
+                (11, "checksum"),
+            ] {
+                let sql = format!("UPDATE loops SET {name} = ?1 WHERE {place}");
+                db.execute(&sql, [&before[number - 1][column]]).unwrap();
+            }
+            assert_eq!(
+                rows(&db),
+                before,
+                "{word} in {number}: {:?}",
+                repair.changes
+            );
+            drop(db);
+            let store = SqliteStore::open(path);
+            assert_eq!(store.check(None).await, Ok(Vec::new()), "{word}");
+            assert_eq!(store.loops(&"s1".into(), 0).await, Ok(sound));
+        }
     }
 }
