@@ -29,5 +29,8 @@ pub use sqlite::SqliteStore;
 /// How long a lane is held without being renewed. Renew well before.
 pub const LANE_TIME: std::time::Duration = std::time::Duration::from_secs(30);
 
+/// How long a commit may wait for the lock of another program: the model has been paid for its content.
+pub(crate) const COMMIT_PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// Sessions in a page of [`Store::list`] when the query does not say.
 pub const PAGE_SIZE: usize = 100;

@@ -94,7 +94,7 @@ impl Held {
     /// The holder of the lane, described for a person.
     fn busy(&self, now: Moment) -> Option<String> {
         let holder = self.holder.as_ref()?;
-        is_held(&holder.process, holder.expires_at, now).then(|| describe(&holder.process))
+        may_be_at_work(&holder.process, holder.expires_at, now).then(|| describe(&holder.process))
     }
 
     fn claim(&mut self, owner: &Owner, now: Moment) -> Result<Opened, StoreError> {

@@ -10,9 +10,6 @@ use std::{
 /// How long a job may wait for another process that writes, or for a disk that does not answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same for a commit: the model has been paid for what it stores.
-pub(super) const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
-
 /// The same for a check or a repair, which reads all of a database: as long as it may take.
 pub(super) const CHECK_PATIENCE: Duration = Duration::from_secs(3600);
 

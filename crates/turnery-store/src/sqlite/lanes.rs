@@ -305,13 +305,9 @@ pub(super) fn holders(
     sessions: &[SessionId],
     now: Moment,
 ) -> Result<Vec<(SessionId, String)>, Fault> {
-    let nobody = Owner {
-        id: String::new(),
-        process: String::new(),
-    };
     let mut holders = Vec::new();
     for id in sessions {
-        let held = look(db, id)?.held.filter(|held| held.stops(&nobody, now));
+        let held = look(db, id)?.held.filter(|held| held.may_be_at_work(now));
         holders.extend(held.map(|held| (id.clone(), describe(&held.process))));
     }
     Ok(holders)

@@ -11,13 +11,13 @@
 use super::{
     db::Db,
     deadlines::{Deadline, Deadlines, Ticket},
-    fault::{COMMIT_PATIENCE, Fault, PATIENCE},
+    fault::{Fault, PATIENCE},
     flush::Flush,
     journal::Append,
     queue::{CAPACITY, PushError, Queue, Taken},
     tidy::Occasion,
 };
-use crate::{Lane, StoreError};
+use crate::{COMMIT_PATIENCE, Lane, StoreError};
 use futures_util::future::BoxFuture;
 use std::{
     collections::{HashSet, VecDeque},

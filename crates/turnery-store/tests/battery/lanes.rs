@@ -8,6 +8,8 @@ battery!(
     a_lane_has_one_holder,
     a_free_lane_gets_a_higher_fence,
     time_runs_out_unless_renewed,
+    claim_waits_for_a_commit_that_waits_for_a_lock,
+    delete_is_refused_while_the_holder_lives,
     a_late_holder_that_nobody_replaced_keeps_its_right,
     a_dead_holder_is_replaced_at_once,
     a_release_spares_a_newer_holder,
@@ -49,15 +51,44 @@ async fn time_runs_out_unless_renewed(world: &World) {
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&id, &owner("a")).await.unwrap().lane;
-    world.pass(29);
+    // A holder that runs here may be waiting to commit, for another minute.
+    world.pass(89);
     assert!(store.claim(&id, &owner("b")).await.is_err());
     store.renew(&lane).await.unwrap();
-    world.pass(29);
+    world.pass(89);
     assert!(store.claim(&id, &owner("b")).await.is_err());
     world.pass(1);
     let next = store.claim(&id, &owner("b")).await.unwrap().lane;
     assert_eq!(next.fence, 2);
     assert_eq!(store.renew(&lane).await, Err(StoreError::LaneLost(id)));
+}
+
+/// A commit may wait a minute for the lock of another program, and cannot renew its lane meanwhile.
+// proves: UP-27
+async fn claim_waits_for_a_commit_that_waits_for_a_lock(world: &World) {
+    let store = &world.store;
+    let id = "s1".into();
+    store.create(new_session("s1")).await.unwrap();
+    let lane = store.claim(&id, &owner("a")).await.unwrap().lane;
+    world.pass(29 + 60);
+    let refused = store.claim(&id, &owner("b")).await;
+    assert!(matches!(refused, Err(StoreError::Busy { .. })));
+    let record = record("s1", 1, "Is it paid for?").into();
+    assert_eq!(store.commit(commit(&lane, 0, &record)).await, Ok(1));
+}
+
+/// A live holder has not said that it is done, however late it is.
+// proves: UP-27
+async fn delete_is_refused_while_the_holder_lives(world: &World) {
+    let store = &world.store;
+    let id = "s1".into();
+    store.create(new_session("s1")).await.unwrap();
+    let lane = store.claim(&id, &owner("a")).await.unwrap().lane;
+    world.pass(1000);
+    let refused = store.delete(&id).await;
+    assert!(matches!(refused, Err(StoreError::Busy { .. })));
+    store.release(&lane).await.unwrap();
+    assert_eq!(store.delete(&id).await, Ok(true));
 }
 
 async fn a_late_holder_that_nobody_replaced_keeps_its_right(world: &World) {
@@ -94,7 +125,7 @@ async fn a_release_spares_a_newer_holder(world: &World) {
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
     let old = store.claim(&id, &owner("a")).await.unwrap().lane;
-    world.pass(30);
+    world.pass(90);
     let new = store.claim(&id, &owner("b")).await.unwrap().lane;
     store.release(&old).await.unwrap();
     store.release(&old).await.unwrap();
@@ -129,12 +160,12 @@ async fn clock_that_is_ahead_takes_nothing_over() {
     holder.create(new_session("s1")).await.unwrap();
     let lane = holder.claim(&id, &owner("a")).await.unwrap().lane;
     for wall in [0, 1000, 1031, 1_000_000] {
-        let refused = store(wall, 529).claim(&id, &owner("b")).await;
+        let refused = store(wall, 589).claim(&id, &owner("b")).await;
         assert!(matches!(refused, Err(StoreError::Busy { .. })), "{wall}");
     }
     store(7, 520).renew(&lane).await.unwrap();
-    let refused = store(1_000_000, 549).claim(&id, &owner("b")).await;
+    let refused = store(1_000_000, 609).claim(&id, &owner("b")).await;
     assert!(matches!(refused, Err(StoreError::Busy { .. })));
-    let next = store(0, 550).claim(&id, &owner("b")).await.unwrap().lane;
+    let next = store(0, 610).claim(&id, &owner("b")).await.unwrap().lane;
     assert_eq!(next.fence, 2);
 }
