@@ -14,14 +14,13 @@ use super::{
 use crate::{Repair, StoreError, clock::Moment, cursor::time_text};
 use rusqlite::{
     Connection, Row,
-    backup::Backup,
+    backup::{Backup, StepResult},
     params,
     types::{Value, ValueRef},
 };
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::Duration,
 };
 use turnery_engine::{LoopId, SessionId, Timestamp};
 
@@ -79,11 +78,30 @@ fn back_up(db: &Connection, now: Timestamp) -> Result<PathBuf, Fault> {
     let name = format!("{path}.backup-{}", now.format("%Y%m%dT%H%M%S%.3fZ"));
     let path = PathBuf::from(name);
     create(&path)?;
-    let mut copy = Connection::open(&path)?;
-    Backup::new(db, &mut copy)?.run_to_completion(1024, Duration::ZERO, None)?;
+    let copied = copy_to(db, &path);
+    if copied.is_err()
+        && let Err(error) = fs::remove_file(&path)
+    {
+        let path = path.display().to_string();
+        tracing::warn!(path, %error, "failed to remove a copy that is not whole");
+    }
+    copied.map(|()| path)
+}
+
+/// Copies in one step: between several, each write of another process would begin the copy again.
+fn copy_to(db: &Connection, path: &Path) -> Result<(), Fault> {
+    const ALL_PAGES: i32 = -1;
+    let mut copy = Connection::open(path)?;
+    let end = Backup::new(db, &mut copy)?.step(ALL_PAGES)?;
     copy.close().map_err(|(_, error)| error)?;
-    fs::File::open(&path)?.sync_all()?;
-    Ok(path)
+    match end {
+        StepResult::Done => Ok(fs::File::open(path)?.sync_all()?),
+        StepResult::More | StepResult::Busy | StepResult::Locked => {
+            let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+            Err(rusqlite::Error::SqliteFailure(busy, None).into())
+        }
+        other => Err(Fault::Row(format!("the copy ended with {other:?}"))),
+    }
 }
 
 /// The owner's alone, as the database is.
@@ -367,5 +385,31 @@ impl Work<'_> {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::db::Db;
+
+    #[test]
+    fn backup_that_fails_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(&folder.path().join("sessions.db")).unwrap().sql;
+        // What is being written cannot be copied.
+        db.execute_batch("BEGIN IMMEDIATE; DELETE FROM sessions")
+            .unwrap();
+        let failed = back_up(&db, Timestamp::UNIX_EPOCH).unwrap_err();
+        assert!(failed.is_busy(), "{failed:?}");
+        db.execute_batch("COMMIT").unwrap();
+        let copies = || {
+            let names = fs::read_dir(folder.path()).unwrap();
+            let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            names.filter(|name| name.contains("backup")).count()
+        };
+        assert_eq!(copies(), 0);
+        back_up(&db, Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(copies(), 1);
     }
 }
