@@ -94,7 +94,8 @@ pub(crate) fn life(process: &str) -> Life {
 /// Whether the process of a holder certainly runs, on this machine: its lane may have run out, but it
 /// is not dead.
 pub(crate) fn lives_here(process: &str) -> bool {
-    if life(process) == Life::Gone || field(process, "pid").is_none() {
+    let pid = field(process, "pid").and_then(|pid| pid.parse::<i32>().ok());
+    if life(process) == Life::Gone || pid.is_none_or(|pid| pid <= 0) {
         return false;
     }
     // Without its start a pid was looked up above, in this very namespace.
@@ -177,5 +178,7 @@ mod tests {
         assert_eq!(life(""), Life::Possible);
         assert!(!lives_here(""));
         assert_eq!(life("pid=x start=y"), Life::Possible);
+        assert!(!lives_here("pid=x"));
+        assert!(!lives_here("pid=4194304999"));
     }
 }
