@@ -64,7 +64,7 @@ pub(crate) async fn interrupted_prompt_is_in_the_next_context() {
         matches!(kind, EventKind::ToolExecutionStart { call_id, .. } if call_id.as_str() == "b")
     })
     .await;
-    later.store(60, Ordering::SeqCst);
+    later.store(120, Ordering::SeqCst);
     let (two, _seen) = world.open(one.id(), false).await;
     let second = say(&two, "second").result().await.unwrap();
     let request = world.puppet.request(1);
@@ -106,7 +106,7 @@ async fn interrupted_frame_is_gone_on_from() {
     let _ticket = say(&one, "first");
     until(&mut seen, |kind| matches!(kind, EventKind::LoopEnd { .. })).await;
     until(&mut seen, |kind| matches!(kind, EventKind::Delta { .. })).await;
-    later.store(60, Ordering::SeqCst);
+    later.store(120, Ordering::SeqCst);
     let (two, _seen) = world.open(one.id(), false).await;
     say(&two, "second").result().await.unwrap();
     let request = world.puppet.request(2);
@@ -131,7 +131,7 @@ async fn interrupted_child_has_a_record_too() {
     while world.ran.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
-    later.store(60, Ordering::SeqCst);
+    later.store(120, Ordering::SeqCst);
     let all = ListQuery {
         spawned: true,
         ..ListQuery::default()

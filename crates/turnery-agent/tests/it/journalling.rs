@@ -71,7 +71,7 @@ async fn taken_over_after_cancel(failures: u64) -> LoopRecord {
     };
     let ticket = session.prompt(vec![Content::text("go")], options).unwrap();
     hooks.after_tool.notified().await;
-    later.store(60, Ordering::SeqCst);
+    later.store(120, Ordering::SeqCst);
     let owner = Owner::this_process();
     world.store.claim(session.id(), &owner).await.unwrap();
     let loops = world.store.loops(session.id(), 0).await.unwrap();
@@ -118,7 +118,7 @@ async fn crash_between_commit_attempts_keeps_answer() {
     while store.failed.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
     }
-    later.store(60, Ordering::SeqCst);
+    later.store(120, Ordering::SeqCst);
     let owner = Owner::this_process();
     world.store.claim(session.id(), &owner).await.unwrap();
     assert_eq!(store.failed.load(Ordering::SeqCst), 1);
