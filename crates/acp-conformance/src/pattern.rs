@@ -4,7 +4,10 @@ pub(crate) mod slips;
 
 use regex::Regex;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write as _},
+};
 
 /// Values captured so far, by name without the `$`.
 pub type Captures = BTreeMap<String, Value>;
@@ -76,15 +79,37 @@ fn same(pattern: &Value, found: &Value, path: &str) -> Result<(), String> {
     ))
 }
 
-/// A value of which not more is shown than a person would read.
+/// Renders a value as JSON, cut after as much as a person would read. A long value is not rendered to its
+/// end: this is done for every variant of a schema that does not fit.
 pub(crate) fn short(value: &Value) -> String {
     const LONGEST: usize = 400;
-    let mut text = value.to_string();
-    if let Some((end, _)) = text.char_indices().nth(LONGEST) {
-        text.truncate(end);
-        text.push('…');
+    let mut start = Start {
+        text: String::new(),
+        left: LONGEST,
+    };
+    if write!(start, "{value}").is_err() {
+        start.text.push('…');
     }
-    text
+    start.text
+}
+
+/// Takes the first `left` characters that are written; any more are an error.
+struct Start {
+    text: String,
+    left: usize,
+}
+
+impl fmt::Write for Start {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = text.char_indices().nth(self.left);
+        let (fits, _) = text.split_at(end.map_or(text.len(), |(end, _)| end));
+        self.text.push_str(fits);
+        if end.is_some() {
+            return Err(fmt::Error);
+        }
+        self.left -= fits.chars().count();
+        Ok(())
+    }
 }
 
 /// `{"$any": 1}` is the operator `any` with the argument 1.

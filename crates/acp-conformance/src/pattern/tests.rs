@@ -146,3 +146,11 @@ fn what_must_differ_is_compared_item_by_item() {
     let twice = fits(&unique, &same, &mut captures).unwrap_err();
     assert_eq!(twice, ": id 1 is there twice");
 }
+
+#[test]
+fn long_value_is_cut_after_400_characters() {
+    let of = |count: usize| short(&Value::from("ä".repeat(count)));
+    assert_eq!(of(398), format!("\"{}\"", "ä".repeat(398)));
+    assert_eq!(of(399), format!("\"{}…", "ä".repeat(399)));
+    assert_eq!(of(5000), format!("\"{}…", "ä".repeat(399)));
+}
