@@ -70,7 +70,7 @@ fn main() -> Ran {
     Ok(())
 }
 
-/// What this process takes of its machine; zeros where `/proc` does not tell.
+/// Resources that this process uses; zero where `/proc` does not tell.
 struct Footprint {
     /// Resident. Unit: KiB.
     memory: u64,

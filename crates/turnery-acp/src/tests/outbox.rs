@@ -133,7 +133,7 @@ async fn a_large_batch_is_written_before_the_next_is_taken() {
     assert!(is_open(&mut outbox), "nobody will ever read it");
 }
 
-/// What may happen to an outbox.
+/// Step of a session that uses an outbox.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// The session asks for room, and shows this if there is some.

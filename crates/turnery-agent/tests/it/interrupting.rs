@@ -1,4 +1,4 @@
-//! What was interrupted, or could not be stored: it stays in the session, and the session goes on.
+//! Tests that an interrupted or unstored prompt stays in its session, and that the session goes on.
 
 use crate::{
     evaluating::evaluate,

@@ -68,7 +68,7 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    /// Whether the call is being decided.
+    /// Returns whether the call is being decided.
     fn is_undecided(&self) -> bool {
         match self {
             Self::Gating | Self::Asked | Self::Cleared => true,

@@ -28,7 +28,7 @@ pub(super) struct Tool {
     pub(super) control: Option<ToolControl>,
 }
 
-/// What the model says, over and over.
+/// Fragment that the model repeats.
 pub(super) const FRAGMENT: &str = "aaa";
 
 const CALLS: [&str; 5] = ["c0", "c1", "c2", "d1", "d2"];
