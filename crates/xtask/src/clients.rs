@@ -9,11 +9,11 @@ use crate::{
 use anyhow::{Context, Result, bail};
 use std::{
     env, fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-/// The whole session, by each client, one in which real MCP servers are used, and the published schemas.
+/// The whole session, by each client, and one in which real MCP servers are used.
 pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     test_step::build()?;
     let binary = target().join("debug/turnery");
@@ -21,35 +21,46 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     retries.run("TypeScript client", || node("clients/typescript", &binary))?;
     retries.run("Python client", || python(&binary))?;
     // It uses what the TypeScript client brings.
-    retries.run("MCP servers", || node("mcp", &binary))?;
-    schemas(retries)
+    retries.run("MCP servers", || node("mcp", &binary))
 }
 
-/// The published schemas, which come with the TypeScript client, against every line of our own tests.
-fn schemas(retries: &mut Retries) -> Result<()> {
+/// Folder of the published schemas, which come with the TypeScript client; `None` without npm.
+///
+/// # Errors
+/// npm could not install the client.
+pub(crate) fn published_schemas() -> Result<Option<PathBuf>> {
+    if !found("npm") {
+        return Ok(None);
+    }
     let client = root().join("conformance/clients/typescript");
-    let published = client.join("node_modules/@agentclientprotocol/sdk/schema");
-    let tests = ["--test", "wire", "--test", "cli"];
-    test_step::run_some(retries, &tests, &[("ACP_SCHEMA", published.as_os_str())])
+    install(&client)?;
+    Ok(Some(
+        client.join("node_modules/@agentclientprotocol/sdk/schema"),
+    ))
 }
 
-/// Install what a folder's lock file names, and run its tests.
+/// Runs the tests of a folder with what its lock file names.
 fn node(folder: &str, binary: &Path) -> Result<()> {
     let folder = root().join("conformance").join(folder);
-    let installed = folder.join("node_modules/.installed");
-    once(&installed, &folder.join("package-lock.json"), || {
-        let mut npm = Command::new("npm");
-        npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"])
-            .arg("--loglevel=error")
-            .current_dir(&folder);
-        succeed(&mut npm).context("npm could not install what package-lock.json names")
-    })?;
+    install(&folder)?;
     succeed(
         Command::new("node")
             .args(["--test", "--test-reporter=spec"])
             .current_dir(&folder)
             .env("TURNERY", binary),
     )
+}
+
+/// Installs what a folder's lock file names.
+fn install(folder: &Path) -> Result<()> {
+    let installed = folder.join("node_modules/.installed");
+    once(&installed, &folder.join("package-lock.json"), || {
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"])
+            .arg("--loglevel=error")
+            .current_dir(folder);
+        succeed(&mut npm).context("npm could not install what package-lock.json names")
+    })
 }
 
 fn python(binary: &Path) -> Result<()> {
