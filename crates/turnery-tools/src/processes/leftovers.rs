@@ -6,13 +6,16 @@ pub(super) use linux::command_line;
 
 /// Kills every process with this tag. Takes a bounded time.
 #[cfg(target_os = "linux")]
-pub(super) async fn sweep(tag: &str) -> StopReport {
-    linux::sweep(tag).await
+pub(super) async fn sweep(tag: String) -> StopReport {
+    // The time between two looks is for the kernel, so it passes on no clock that a test has paused.
+    let sweep = tokio::task::spawn_blocking(move || linux::sweep(&tag));
+    // An error means that the runtime ends.
+    sweep.await.unwrap_or(StopReport::GroupAndTagged)
 }
 
 /// Nothing can be found here.
 #[cfg(not(target_os = "linux"))]
-pub(super) async fn sweep(_tag: &str) -> StopReport {
+pub(super) async fn sweep(_tag: String) -> StopReport {
     StopReport::GroupAndTagged
 }
 
@@ -23,26 +26,49 @@ mod linux {
         process_tree::{RunningProcess, StopReport},
     };
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-    use std::{fs, time::Duration};
-    use tokio::time::sleep;
+    use std::{
+        fs::{self, File},
+        io::{self, Read as _},
+        thread::sleep,
+        time::Duration,
+    };
 
     /// Looks that find something, before what is left is reported.
     const MOST_LOOKS: u32 = 50;
     const PAUSE: Duration = Duration::from_millis(10);
     /// What is told of a command line. Unit: bytes.
     const LONGEST_COMMAND: usize = 120;
+    /// Longer environments are rare. Unit: bytes.
+    const ENVIRONMENT: usize = 256 << 10;
+    /// Flag of a kernel thread in `/proc/PID/stat`.
+    const PF_KTHREAD: u64 = 0x0020_0000;
 
-    pub(super) async fn sweep(tag: &str) -> StopReport {
+    /// Whether a process has the tag.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Tagged {
+        Yes,
+        No,
+        /// It is in the middle of `exec`, where it has no environment.
+        Unknown,
+    }
+
+    /// Processes of one look at the system.
+    struct Look {
+        tagged: Vec<i32>,
+        has_unknown: bool,
+    }
+
+    pub(super) fn sweep(tag: &str) -> StopReport {
         let variable = format!("{TAG_VARIABLE}={tag}");
         for _ in 0..MOST_LOOKS {
-            let found = tagged(&variable);
-            if found.is_empty() {
+            let look = look(&variable);
+            if look.tagged.is_empty() && !look.has_unknown {
                 return StopReport::GroupAndTagged;
             }
-            found.iter().for_each(|pid| kill(*pid, &variable));
-            sleep(PAUSE).await;
+            look.tagged.iter().for_each(|pid| kill(*pid, &variable));
+            sleep(PAUSE);
         }
-        let left = tagged(&variable).into_iter().filter_map(|pid| {
+        let left = look(&variable).tagged.into_iter().filter_map(|pid| {
             Some(RunningProcess {
                 pid,
                 command: command_line(pid)?,
@@ -55,23 +81,81 @@ mod linux {
         }
     }
 
-    /// Processes with this variable in their environment. One that has ended has none.
-    fn tagged(variable: &str) -> Vec<i32> {
-        let Ok(processes) = fs::read_dir("/proc") else {
-            return Vec::new();
+    fn look(variable: &str) -> Look {
+        let mut look = Look {
+            tagged: Vec::new(),
+            has_unknown: false,
         };
-        processes
-            .filter_map(|process| process.ok()?.file_name().to_str()?.parse().ok())
-            .filter(|pid| has(*pid, variable))
-            .collect()
+        let Ok(processes) = fs::read_dir("/proc") else {
+            return look;
+        };
+        let pid = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+        for pid in processes.filter_map(pid) {
+            match tagged(pid, variable) {
+                Tagged::Yes => look.tagged.push(pid),
+                Tagged::No => {}
+                Tagged::Unknown => look.has_unknown = true,
+            }
+        }
+        look
     }
 
-    fn has(pid: i32, variable: &str) -> bool {
-        fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-            environ
-                .split(|byte| *byte == 0)
-                .any(|entry| entry == variable.as_bytes())
-        })
+    /// Whether the process has this variable in its environment. A process that has ended has not.
+    pub(super) fn tagged(pid: i32, variable: &str) -> Tagged {
+        let Ok(environment) = environment(pid) else {
+            return Tagged::No;
+        };
+        let mut entries = environment.split(|byte| *byte == 0);
+        if entries.any(|entry| entry == variable.as_bytes()) {
+            Tagged::Yes
+        } else if environment.is_empty() && may_be_in_exec(pid) {
+            Tagged::Unknown
+        } else {
+            Tagged::No
+        }
+    }
+
+    fn environment(pid: i32) -> io::Result<Vec<u8>> {
+        let mut file = File::open(format!("/proc/{pid}/environ"))?;
+        // As a rule read at once: a second read may find that `exec` has ended what the first one saw.
+        let mut bytes = vec![0; ENVIRONMENT];
+        let mut length = 0;
+        loop {
+            if length == bytes.len() {
+                bytes.resize(2 * length, 0);
+            }
+            match file.read(&mut bytes[length..])? {
+                0 => break,
+                count => length += count,
+            }
+        }
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+
+    /// Whether a process whose environment reads as empty may have one a moment later.
+    ///
+    /// `exec` replaces the memory first; it sets the bounds of the environment once that is copied, and
+    /// those of the code at its end. Until then they are 0.
+    fn may_be_in_exec(pid: i32) -> bool {
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+            return false;
+        };
+        // Behind the name, which may hold anything; the first of these is field 3 of proc(5).
+        let Some((_, rest)) = stat.rsplit_once(") ") else {
+            return false;
+        };
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let number = |field: usize| -> u64 {
+            let text = fields.get(field - 3);
+            text.and_then(|text| text.parse().ok()).unwrap_or(0)
+        };
+        let (flags, end_code, env_start, env_end) = (number(9), number(27), number(50), number(51));
+        let has_ended = fields
+            .first()
+            .is_some_and(|state| ["Z", "X"].contains(state));
+        let has_no_environment = end_code != 0 && env_end != 0 && env_start == env_end;
+        !has_ended && flags & PF_KTHREAD == 0 && !has_no_environment
     }
 
     /// Kills the process if it still has the variable once it can no longer be mistaken for another.
@@ -80,9 +164,9 @@ mod linux {
             return;
         };
         if let Ok(process) = pidfd_open(number, PidfdFlags::empty())
-            && has(pid, variable)
+            && tagged(pid, variable) == Tagged::Yes
         {
-            // One that may not be killed is reported in the end.
+            // A process that may not be killed is reported in the end.
             let _ = pidfd_send_signal(process, Signal::KILL);
         }
     }
@@ -97,5 +181,68 @@ mod linux {
         }
         words.truncate(words.floor_char_boundary(LONGEST_COMMAND));
         Some(words.trim().to_owned())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::linux::{Tagged, sweep, tagged};
+    use crate::processes::{TAG_VARIABLE, new_tag};
+    use std::{
+        fs,
+        process::{Child, Command},
+        thread,
+        time::{Duration, Instant},
+    };
+
+    /// Only a process that was missed, or a hang, takes this long.
+    const BOUND: Duration = Duration::from_secs(60);
+
+    fn eventually(mut holds: impl FnMut() -> bool) -> bool {
+        let since = Instant::now();
+        while !holds() {
+            if since.elapsed() > BOUND {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn process_that_execs_for_ever_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("again");
+        fs::write(&script, "exec sh \"$0\"").unwrap();
+        for _ in 0..50 {
+            let tag = new_tag();
+            let mut command = Command::new("sh");
+            let mut child = command
+                .arg(&script)
+                .env(TAG_VARIABLE, &tag)
+                .spawn()
+                .unwrap();
+            sweep(&tag);
+            let is_gone = eventually(|| child.try_wait().unwrap().is_some());
+            if !is_gone {
+                end(child);
+            }
+            assert!(is_gone, "it was missed");
+        }
+    }
+
+    #[test]
+    fn cleared_environment_is_no_exec_under_way() {
+        let mut command = Command::new("sleep");
+        let child = command.arg("600").env_clear().spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let is_known = eventually(|| tagged(pid, "A=b") == Tagged::No);
+        end(child);
+        assert!(is_known);
     }
 }

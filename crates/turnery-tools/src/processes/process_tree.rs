@@ -126,14 +126,14 @@ impl ProcessTree {
                 // Somebody killed the supervisor: its children are nobody's now.
                 None => Ok(FinishedTree {
                     status: None,
-                    stopped: leftovers::sweep(&self.tag).await,
+                    stopped: leftovers::sweep(self.tag).await,
                 }),
             },
             Kind::Direct(group) => {
                 let status = group.finish().await?;
                 Ok(FinishedTree {
                     status: Some(status),
-                    stopped: leftovers::sweep(&self.tag).await,
+                    stopped: leftovers::sweep(self.tag).await,
                 })
             }
         }

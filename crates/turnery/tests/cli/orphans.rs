@@ -176,13 +176,14 @@ async fn finished_command_leaves_no_daemon() {
     editor.leave().await;
 }
 
-/// A command that kills its supervisor is found all the same, and the text does not claim more.
+/// A command that kills its supervisor is found by its tag, and so is what has left its group.
 #[tokio::test]
-async fn killed_supervisor_is_noticed_and_named() {
+async fn killed_supervisor_leaves_no_tagged_process() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
-    let command = "exec 9>lifeline; setsid sh -c 'printf u >&9; exec sleep 600' & \
-                   kill -9 $PPID; printf u >&9; exec sleep 600";
+    let command = "exec 9>lifeline; setsid sh -c '>left; exec sleep 600' & \
+                   until [ -e left ]; do sleep 0.01; done; \
+                   printf u >&9; kill -9 $PPID; exec sleep 600";
     let mut editor = running(&home, json!({ "command": command })).await;
     lifeline.up(1).await;
     editor.wait(|message| message["id"] == 2).await;
