@@ -151,6 +151,12 @@ pub(super) struct Process {
 }
 
 impl Process {
+    /// Waits until the server has ended, or was killed since its supervisor had been. Cancel safe.
+    pub(super) async fn wait_exit(&mut self) {
+        // A broken system has no server either.
+        let _ = self.tree.wait_exit().await;
+    }
+
     /// End it: its input is closed already. Two tiers: asked first, then killed with its group.
     pub(super) async fn end(mut self) {
         if timeout(POLITE, self.tree.wait_exit()).await.is_err() {

@@ -11,7 +11,10 @@ use super::{
     secrets::Secrets,
     told::{Listeners, Told},
 };
-use futures_util::future::BoxFuture;
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
 use rmcp::{
     RoleClient,
     service::{Peer, RunningServiceCancellationToken},
@@ -27,6 +30,8 @@ use tokio_util::sync::CancellationToken;
 const ORDERS: usize = 64;
 /// A server that lives shorter than this may soon die again.
 const SHORT_LIFE: Duration = Duration::from_secs(60);
+/// How long a connection may take to end once its server is gone or its end was ordered.
+const LONGEST_CLOSE: Duration = Duration::from_millis(500);
 /// So many short lives on end are enough.
 const SHORT_LIVES: u32 = 3;
 
@@ -88,7 +93,8 @@ pub(super) struct Plan {
 /// A connection.
 struct Live {
     peer: Peer<RoleClient>,
-    over: BoxFuture<'static, ()>,
+    /// Polled through clones only: more than one place waits for it.
+    over: Shared<BoxFuture<'static, ()>>,
     stop: RunningServiceCancellationToken,
     process: Option<Process>,
     since: Instant,
@@ -234,9 +240,11 @@ impl LinkTask {
                 Some(Live {
                     peer: reached.service.peer().clone(),
                     stop: reached.service.cancellation_token(),
-                    over: Box::pin(async move {
+                    over: async move {
                         let _ = reached.service.waiting().await;
-                    }),
+                    }
+                    .boxed()
+                    .shared(),
                     process: reached.process,
                     since: Instant::now(),
                 })
@@ -259,6 +267,9 @@ impl LinkTask {
             Some(process) => process.dies_of(why).await,
             None => why,
         };
+        // Answers that the server gave before its end are read first. A call that still waits then fails.
+        let _ = timeout(LONGEST_CLOSE, dead.over).await;
+        dead.stop.cancel();
         self.tell(Some(why));
     }
 
@@ -301,7 +312,7 @@ impl Live {
     /// End it: the connection first, which closes the process's input.
     async fn end(self) {
         self.stop.cancel();
-        let over = timeout(Duration::from_millis(500), self.over);
+        let over = timeout(LONGEST_CLOSE, self.over);
         match self.process {
             Some(process) => {
                 let _ = futures_util::future::join(over, process.end()).await;
@@ -313,10 +324,20 @@ impl Live {
     }
 }
 
-/// Ready once the connection is over; never if there is none.
+/// Ready once the connection is over or its process has ended; never if there is no connection.
 async fn over(live: &mut Option<Live>) {
-    match live {
-        Some(live) => (&mut live.over).await,
-        None => std::future::pending().await,
+    let Some(live) = live else {
+        return std::future::pending().await;
+    };
+    let exited = async {
+        match &mut live.process {
+            Some(process) => process.wait_exit().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = live.over.clone() => {}
+        () = exited => {}
     }
 }

@@ -4,17 +4,18 @@
 //! number until it is waited for, so the group is killed first.
 
 use super::{
-    process_tree::ChildStdio,
+    leftovers,
+    process_tree::{ChildStdio, FinishedTree, StopReport},
     registry::{Registration, Target, check_open},
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use std::{io, os::unix::process::CommandExt as _, process::ExitStatus};
+use std::{io, os::unix::process::CommandExt as _};
 use tokio::{
     process::{Child, Command},
     signal::unix::{Signal as SignalStream, SignalKind, signal},
 };
 
-/// A running program and its process group. Dropping this kills the group.
+/// A running program and its process group. Dropping this kills the group and all that has the tag.
 ///
 /// Tokio's own kill on drop reaches the leader alone.
 #[derive(Debug)]
@@ -25,10 +26,16 @@ pub(super) struct DirectGroup {
     /// Becomes ready when a child of this process ends.
     endings: SignalStream,
     registration: Option<Registration>,
+    /// `None` once it was searched for.
+    tag: Option<String>,
 }
 
 impl DirectGroup {
-    pub(super) fn spawn(mut command: std::process::Command, stdio: ChildStdio) -> io::Result<Self> {
+    pub(super) fn spawn(
+        mut command: std::process::Command,
+        stdio: ChildStdio,
+        tag: String,
+    ) -> io::Result<Self> {
         let endings = signal(SignalKind::child())?;
         command
             .stdin(stdio.stdin)
@@ -48,6 +55,7 @@ impl DirectGroup {
             id,
             endings,
             registration: None,
+            tag: Some(tag),
         };
         if let Some(id) = id {
             group.registration = Some(Registration::new(Target::Group(id))?);
@@ -73,13 +81,21 @@ impl DirectGroup {
         self.signal(Signal::KILL);
     }
 
-    /// Kills what is left of the group, and waits for the leader.
-    pub(super) async fn finish(mut self) -> io::Result<ExitStatus> {
+    /// Kills what is left of the group, waits for the leader, and kills all that has the tag.
+    pub(super) async fn finish(mut self) -> io::Result<FinishedTree> {
         self.kill();
         // Before the leader is waited for: its number is ours no longer after that.
         self.registration = None;
         self.id = None;
-        self.leader.wait().await
+        let status = self.leader.wait().await?;
+        let stopped = match self.tag.take() {
+            Some(tag) => leftovers::sweep(tag).await,
+            None => StopReport::GroupAndTagged,
+        };
+        Ok(FinishedTree {
+            status: Some(status),
+            stopped,
+        })
     }
 
     fn signal(&self, signal: Signal) {
@@ -93,12 +109,16 @@ impl DirectGroup {
 impl Drop for DirectGroup {
     fn drop(&mut self) {
         self.kill();
+        if let Some(tag) = self.tag.take() {
+            leftovers::sweep_in_background(tag);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::processes::new_tag;
     use rustix::process::test_kill_process;
 
     #[tokio::test]
@@ -111,11 +131,12 @@ mod tests {
             stdout: null(),
             stderr: null(),
         };
-        let mut group = DirectGroup::spawn(command, stdio).unwrap();
+        let mut group = DirectGroup::spawn(command, stdio, new_tag()).unwrap();
         let id = group.id.unwrap();
         group.wait_exit().await.unwrap();
         assert_eq!(test_kill_process(id), Ok(()), "nobody has waited for it");
-        assert_eq!(group.finish().await.unwrap().code(), Some(3));
+        let status = group.finish().await.unwrap().status.unwrap();
+        assert_eq!(status.code(), Some(3));
         assert!(
             test_kill_process(id).is_err(),
             "the number is no longer ours"

@@ -19,6 +19,17 @@ pub(super) async fn sweep(_tag: String) -> StopReport {
     StopReport::GroupAndTagged
 }
 
+/// Kills every process with this tag, without a runtime and without keeping the caller waiting.
+#[cfg(target_os = "linux")]
+pub(super) fn sweep_in_background(tag: String) {
+    // Without a thread nothing can be done: an error means that the system has none left.
+    let _ = std::thread::Builder::new().spawn(move || linux::sweep(&tag));
+}
+
+/// Nothing can be found here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn sweep_in_background(_tag: String) {}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use crate::processes::{
@@ -184,7 +195,8 @@ mod linux {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::linux::{Tagged, sweep, tagged};
     use crate::processes::{TAG_VARIABLE, new_tag};

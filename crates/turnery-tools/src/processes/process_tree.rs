@@ -1,8 +1,6 @@
 //! A running program and everything that it started.
 
-use super::{
-    SUPERVISOR, TAG_VARIABLE, direct::DirectGroup, leftovers, new_tag, supervised::Supervised,
-};
+use super::{SUPERVISOR, TAG_VARIABLE, direct::DirectGroup, new_tag, supervised::Supervised};
 use std::{
     fmt, io,
     os::fd::OwnedFd,
@@ -22,10 +20,7 @@ pub struct ChildStdio {
 
 /// A running program and everything that it started. Dropping this kills all of it.
 #[derive(Debug)]
-pub struct ProcessTree {
-    kind: Kind,
-    tag: String,
-}
+pub struct ProcessTree(Kind);
 
 #[derive(Debug)]
 enum Kind {
@@ -79,20 +74,22 @@ impl ProcessTree {
     pub async fn spawn(mut command: Command, stdio: ChildStdio) -> io::Result<Self> {
         let tag = new_tag();
         command.env(TAG_VARIABLE, &tag);
-        let kind = match SUPERVISOR.get() {
-            Some(program) => Kind::Supervised(Supervised::spawn(program, &command, stdio).await?),
-            None => Kind::Direct(DirectGroup::spawn(command, stdio)?),
-        };
-        Ok(Self { kind, tag })
+        Ok(Self(match SUPERVISOR.get() {
+            Some(program) => {
+                Kind::Supervised(Supervised::spawn(program, &command, stdio, tag).await?)
+            }
+            None => Kind::Direct(DirectGroup::spawn(command, stdio, tag)?),
+        }))
     }
 
-    /// Waits until the program has ended. Cancel safe.
+    /// Waits until the program has ended. If its supervisor was killed, kills all that has the program's tag.
+    /// Cancel safe.
     ///
     /// # Errors
     ///
     /// None but those of a broken system.
     pub async fn wait_exit(&mut self) -> io::Result<()> {
-        match &mut self.kind {
+        match &mut self.0 {
             Kind::Supervised(tree) => tree.wait_exit().await,
             Kind::Direct(group) => group.wait_exit().await,
         }
@@ -100,7 +97,7 @@ impl ProcessTree {
 
     /// Asks the program's process group to end (SIGTERM).
     pub fn request_stop(&self) {
-        match &self.kind {
+        match &self.0 {
             Kind::Supervised(tree) => tree.request_stop(),
             Kind::Direct(group) => group.request_stop(),
         }
@@ -108,7 +105,7 @@ impl ProcessTree {
 
     /// Kills the program and everything that it started.
     pub fn kill(&self) {
-        match &self.kind {
+        match &self.0 {
             Kind::Supervised(tree) => tree.kill(),
             Kind::Direct(group) => group.kill(),
         }
@@ -120,22 +117,9 @@ impl ProcessTree {
     ///
     /// None but those of a broken system.
     pub async fn finish(self) -> io::Result<FinishedTree> {
-        match self.kind {
-            Kind::Supervised(tree) => match tree.finish().await {
-                Some(finished) => Ok(finished),
-                // Somebody killed the supervisor: its children are nobody's now.
-                None => Ok(FinishedTree {
-                    status: None,
-                    stopped: leftovers::sweep(self.tag).await,
-                }),
-            },
-            Kind::Direct(group) => {
-                let status = group.finish().await?;
-                Ok(FinishedTree {
-                    status: Some(status),
-                    stopped: leftovers::sweep(self.tag).await,
-                })
-            }
+        match self.0 {
+            Kind::Supervised(tree) => Ok(tree.finish().await),
+            Kind::Direct(group) => group.finish().await,
         }
     }
 }

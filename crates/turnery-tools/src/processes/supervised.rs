@@ -4,11 +4,14 @@
 //! [`Order`]s, one byte each. The supervisor answers with lines, see [`Line`].
 
 use super::{
-    SUPERVISOR_ARGUMENT,
+    SUPERVISOR_ARGUMENT, leftovers,
     process_tree::{ChildStdio, FinishedTree, RunningProcess, StopReport},
     registry::{Registration, Target, check_open},
 };
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, send, sendmsg},
+};
 use std::{
     io::{self, IoSlice},
     mem::MaybeUninit,
@@ -85,7 +88,8 @@ impl Line {
     }
 }
 
-/// A program below its supervisor. Dropping this closes the socket, so that the supervisor kills all.
+/// A program below its supervisor. Dropping this closes the socket, so that the supervisor kills all; if
+/// the supervisor is gone, all that has the tag is killed.
 #[derive(Debug)]
 pub(super) struct Supervised {
     control: UnixStream,
@@ -97,6 +101,10 @@ pub(super) struct Supervised {
     ended: Option<i32>,
     /// The supervisor has closed its end.
     is_closed: bool,
+    /// Inherited by the program; `None` once it was searched for, which is done if the supervisor is lost.
+    tag: Option<String>,
+    /// Result of that search.
+    stopped: StopReport,
     _registration: Registration,
 }
 
@@ -105,6 +113,7 @@ impl Supervised {
         program: &Path,
         command: &std::process::Command,
         stdio: ChildStdio,
+        tag: String,
     ) -> io::Result<Self> {
         check_open()?;
         let (ours, theirs) = StdUnixStream::pair()?;
@@ -143,11 +152,16 @@ impl Supervised {
             remaining: Vec::new(),
             ended: None,
             is_closed: false,
+            tag: Some(tag),
+            stopped: StopReport::GroupAndTagged,
             _registration: Registration::new(target)?,
         };
         match tree.next_line().await? {
             Some(Line::Started) => Ok(tree),
-            Some(Line::Failed(errno)) => Err(io::Error::from_raw_os_error(errno)),
+            Some(Line::Failed(errno)) => {
+                tree.tag = None;
+                Err(io::Error::from_raw_os_error(errno))
+            }
             Some(Line::Remaining(_) | Line::Ended(_)) | None => {
                 Err(io::Error::other("its supervisor was killed"))
             }
@@ -163,6 +177,13 @@ impl Supervised {
                 Some(Line::Started | Line::Failed(_)) | None => {}
             }
         }
+        if self.ended.is_none()
+            && let Some(tag) = &self.tag
+        {
+            // Somebody killed the supervisor: its children are nobody's now.
+            self.stopped = leftovers::sweep(tag.clone()).await;
+            self.tag = None;
+        }
         Ok(())
     }
 
@@ -174,22 +195,30 @@ impl Supervised {
         self.order(Order::Kill);
     }
 
-    /// Kills what is left, and waits for the report; `None` if the supervisor ended without one.
-    pub(super) async fn finish(mut self) -> Option<FinishedTree> {
+    /// Kills what is left, and waits for the report.
+    pub(super) async fn finish(mut self) -> FinishedTree {
         self.kill();
         if timeout(LONGEST_END, self.wait_exit()).await.is_err() {
             // It was stopped, or hangs: what it was to watch over is searched for instead.
             let _ = self.supervisor.start_kill();
+            self.is_closed = true;
+            let _ = self.wait_exit().await;
         }
         let _ = timeout(LONGEST_END, self.supervisor.wait()).await;
-        let status = self.ended?;
-        Some(FinishedTree {
+        let Some(status) = self.ended else {
+            return FinishedTree {
+                status: None,
+                stopped: std::mem::replace(&mut self.stopped, StopReport::GroupAndTagged),
+            };
+        };
+        let remaining = std::mem::take(&mut self.remaining);
+        FinishedTree {
             status: Some(ExitStatus::from_raw(status)),
-            stopped: match self.remaining.is_empty() {
+            stopped: match remaining.is_empty() {
                 true => StopReport::Everything,
-                false => StopReport::Remaining(self.remaining),
+                false => StopReport::Remaining(remaining),
             },
-        })
+        }
     }
 
     fn order(&self, order: Order) {
@@ -217,6 +246,24 @@ impl Supervised {
                     return Ok(None);
                 }
             }
+        }
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        let mut byte = [0];
+        let peeked = recv(
+            &self.control,
+            &mut byte,
+            RecvFlags::PEEK | RecvFlags::DONTWAIT,
+        );
+        let is_lost = self.is_closed || matches!(peeked, Ok((0, _)) | Err(Errno::CONNRESET));
+        if self.ended.is_none()
+            && is_lost
+            && let Some(tag) = self.tag.take()
+        {
+            leftovers::sweep_in_background(tag);
         }
     }
 }

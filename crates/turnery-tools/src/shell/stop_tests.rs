@@ -92,7 +92,8 @@ async fn dropping_the_call_kills_all_that_it_started() {
     let mark = mark();
     let mut trial = Trial::new();
     let command = format!(
-        "trap '' TERM; (sleep {mark} >/dev/null 2>&1 </dev/null &); sleep {mark} | sleep {mark} & echo ready; sleep {mark}"
+        "trap '' TERM; (sleep {mark} >/dev/null 2>&1 </dev/null &); sleep {mark} | sleep {mark} & \
+         setsid sh -c 'echo left >&2; exec sleep {mark}' 2>left & until [ -s left ]; do :; done; echo ready; sleep {mark}"
     );
     let args = json!({ "command": command });
     let mut running = trial.shell.run(&args, &trial.cx);

@@ -5,9 +5,13 @@ use crate::{
     home::{Home, end, signal},
     lifeline::{FUGITIVE_COUNT, FUGITIVES, Lifeline},
 };
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::{fs::File, process::Command, thread};
+use std::{
+    fs::{self, File},
+    process::Command,
+    thread,
+};
 use turnery_tools::processes::{self, ChildStdio, ProcessTree, StopReport};
 
 /// A command that starts processes in every way and then waits for ever.
@@ -36,15 +40,22 @@ async fn running(home: &Home, args: Value) -> Editor {
     editor
 }
 
-/// What the model and the person read of the one call.
-fn result_text(said: &[Value]) -> String {
+/// What the model and the person read of each call.
+fn result_texts(said: &[Value]) -> Vec<&str> {
     let updates = said.iter().map(|message| &message["params"]["update"]);
-    let mut ended = updates.filter(|update| {
+    let ended = updates.filter(|update| {
         ["failed", "completed"].contains(&update["status"].as_str().unwrap_or_default())
     });
-    let last = ended.next_back().expect("an end");
-    let text = last["content"][0]["content"]["text"].as_str();
-    text.unwrap_or_else(|| panic!("{last}")).to_owned()
+    ended
+        .map(|update| {
+            let text = update["content"][0]["content"]["text"].as_str();
+            text.unwrap_or_else(|| panic!("{update}"))
+        })
+        .collect()
+}
+
+fn result_text(said: &[Value]) -> &str {
+    result_texts(said).pop().expect("an end")
 }
 
 // proves: G-9
@@ -190,6 +201,57 @@ async fn killed_supervisor_leaves_no_tagged_process() {
     lifeline.all_gone().await;
     assert_eq!(result_text(&editor.said), "ended without an exit code");
     editor.leave().await;
+}
+
+/// A server whose first call never ends; the first call of the next server is answered.
+const HANGING_SERVER: &str = r#"exec 9>lifeline
+    while read -r line; do
+        id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+        case $line in
+        *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+        *'"tools/list"'*) result='{"tools":[{"name":"hang","inputSchema":{"type":"object"}}]}' ;;
+        *'"tools/call"'*)
+            result='{"content":[{"type":"text","text":"answered"}]}'
+            if [ ! -e supervisor ]; then
+                echo $PPID > supervisor
+                printf u >&9
+                sleep 600
+            fi ;;
+        *) continue ;;
+        esac
+        printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+    done"#;
+
+#[tokio::test]
+async fn mcp_server_ends_with_its_supervisor() {
+    let home = Home::new();
+    let mut lifeline = Lifeline::new(&home);
+    let script = home.write("server.sh", HANGING_SERVER);
+    let call = json!({"tool_call": {"name": "mcp__s__hang", "args": {}}});
+    let model = home.scripted(json!([
+        {"steps": [call]}, {"steps": [call]}, {"steps": [{"text": "done"}]},
+    ]));
+    let mut editor = Editor::open(&home, &["acp", "--model", &model, "--mode", "auto"], &[]);
+    editor.initialize().await;
+    let server = json!({"name": "s", "command": "/bin/sh", "args": [script], "env": []});
+    let params = json!({"cwd": home.project(), "mcpServers": [server]});
+    let made = editor.request(1, "session/new", params).await;
+    let session = made["result"]["sessionId"].as_str().expect("a session");
+    editor.ask(2, "session/prompt", prompt(session)).await;
+    lifeline.up(1).await;
+    let pid = fs::read_to_string(home.project().join("supervisor")).expect("its number");
+    let pid = pid.trim().parse().ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a number"), Signal::KILL).expect("killed");
+    editor.wait(|message| message["id"] == 2).await;
+    assert_eq!(
+        result_texts(&editor.said),
+        [
+            "the MCP server s: it ended before it answered; it is started again when it is used again",
+            "answered"
+        ]
+    );
+    editor.leave().await;
+    lifeline.all_gone().await;
 }
 
 /// A terminal that closes ends a run in an orderly way, as SIGTERM does.
