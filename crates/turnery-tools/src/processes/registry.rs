@@ -2,7 +2,7 @@
 
 use rustix::{
     net::{Shutdown, shutdown},
-    process::{Pid, Signal, kill_process_group},
+    process::{Pid, Signal, kill_process, kill_process_group},
 };
 use std::{
     collections::HashMap,
@@ -22,8 +22,8 @@ struct Registry {
 /// How a tree is ended.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// By closing the supervisor's socket.
-    Supervisor(OwnedFd),
+    /// By closing the socket of a supervisor that was not waited for, and waking it if it was stopped.
+    Supervisor { socket: OwnedFd, pid: Pid },
     /// By killing a process group whose leader was not waited for.
     Group(Pid),
 }
@@ -32,8 +32,9 @@ impl Target {
     fn end(&self) {
         // The only failure that can be is that it has ended.
         match self {
-            Self::Supervisor(socket) => {
+            Self::Supervisor { socket, pid } => {
                 let _ = shutdown(socket, Shutdown::Both);
+                let _ = kill_process(*pid, Signal::CONT);
             }
             Self::Group(id) => {
                 let _ = kill_process_group(*id, Signal::KILL);

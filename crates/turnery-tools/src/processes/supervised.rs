@@ -10,7 +10,11 @@ use super::{
 };
 use rustix::{
     io::Errno,
-    net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, send, sendmsg},
+    net::{
+        RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, recv, send,
+        sendmsg, shutdown,
+    },
+    process::{Pid, Signal, kill_process},
 };
 use std::{
     io::{self, IoSlice},
@@ -29,8 +33,12 @@ use tokio::{
     time::timeout,
 };
 
-/// Longer than a supervisor takes to end after it was told to; one that does not is stopped itself.
-const LONGEST_END: Duration = Duration::from_secs(3);
+/// How often a supervisor that was told to kill everything is woken, in case it is stopped again and again.
+const WAKE_INTERVAL: Duration = Duration::from_millis(20);
+/// A supervisor that has not reported after so many intervals is not waited for any longer.
+const MOST_INTERVALS: usize = 50;
+/// How long a supervisor may take to end after its report.
+const LONGEST_END: Duration = Duration::from_secs(1);
 /// More is never said by a supervisor. Unit: bytes.
 const LONGEST_REPORT: usize = 64 << 10;
 
@@ -105,7 +113,8 @@ pub(super) struct Supervised {
     tag: Option<String>,
     /// Result of that search.
     stopped: StopReport,
-    _registration: Registration,
+    /// Holds the supervisor's number: `None` before that is waited for.
+    registration: Option<Registration>,
 }
 
 impl Supervised {
@@ -120,7 +129,7 @@ impl Supervised {
         send_streams(&ours, &stdio)?;
         drop(stdio);
         ours.set_nonblocking(true)?;
-        let target = Target::Supervisor(ours.try_clone()?.into());
+        let socket = ours.try_clone()?.into();
         let control = UnixStream::from_std(ours)?;
         let mut start = Command::new(program);
         start
@@ -143,6 +152,7 @@ impl Supervised {
             };
         }
         let supervisor = start.spawn()?;
+        let pid = pid_of(&supervisor).ok_or_else(lost)?;
         // It holds the other end of the socket, which must close when the supervisor ends.
         drop(start);
         let mut tree = Self {
@@ -154,7 +164,7 @@ impl Supervised {
             is_closed: false,
             tag: Some(tag),
             stopped: StopReport::GroupAndTagged,
-            _registration: Registration::new(target)?,
+            registration: Some(Registration::new(Target::Supervisor { socket, pid })?),
         };
         match tree.next_line().await? {
             Some(Line::Started) => Ok(tree),
@@ -162,27 +172,31 @@ impl Supervised {
                 tree.tag = None;
                 Err(io::Error::from_raw_os_error(errno))
             }
-            Some(Line::Remaining(_) | Line::Ended(_)) | None => {
-                Err(io::Error::other("its supervisor was killed"))
-            }
+            Some(Line::Remaining(_) | Line::Ended(_)) | None => Err(lost()),
         }
     }
 
     /// Waits until the program has ended and everything else was killed.
     pub(super) async fn wait_exit(&mut self) -> io::Result<()> {
-        while self.ended.is_none() && !self.is_closed {
-            match self.next_line().await? {
-                Some(Line::Remaining(process)) => self.remaining.push(process),
-                Some(Line::Ended(status)) => self.ended = Some(status),
-                Some(Line::Started | Line::Failed(_)) | None => {}
-            }
-        }
+        self.read_report().await?;
         if self.ended.is_none()
             && let Some(tag) = &self.tag
         {
             // Somebody killed the supervisor: its children are nobody's now.
             self.stopped = leftovers::sweep(tag.clone()).await;
             self.tag = None;
+        }
+        Ok(())
+    }
+
+    /// Reads until the supervisor's last line or the end of the socket. Cancel safe.
+    async fn read_report(&mut self) -> io::Result<()> {
+        while self.ended.is_none() && !self.is_closed {
+            match self.next_line().await? {
+                Some(Line::Remaining(process)) => self.remaining.push(process),
+                Some(Line::Ended(status)) => self.ended = Some(status),
+                Some(Line::Started | Line::Failed(_)) | None => {}
+            }
         }
         Ok(())
     }
@@ -198,19 +212,23 @@ impl Supervised {
     /// Kills what is left, and waits for the report.
     pub(super) async fn finish(mut self) -> FinishedTree {
         self.kill();
-        if timeout(LONGEST_END, self.wait_exit()).await.is_err() {
-            // It was stopped, or hangs: what it was to watch over is searched for instead.
-            let _ = self.supervisor.start_kill();
+        for _ in 0..MOST_INTERVALS {
+            match timeout(WAKE_INTERVAL, self.read_report()).await {
+                Ok(_) => break,
+                Err(_) => self.wake(),
+            }
+        }
+        let Some(status) = self.ended else {
+            // A supervisor that is only slow or stopped still kills everything, once it can.
             self.is_closed = true;
             let _ = self.wait_exit().await;
-        }
-        let _ = timeout(LONGEST_END, self.supervisor.wait()).await;
-        let Some(status) = self.ended else {
             return FinishedTree {
                 status: None,
                 stopped: std::mem::replace(&mut self.stopped, StopReport::GroupAndTagged),
             };
         };
+        self.registration = None;
+        let _ = timeout(LONGEST_END, self.supervisor.wait()).await;
         let remaining = std::mem::take(&mut self.remaining);
         FinishedTree {
             status: Some(ExitStatus::from_raw(status)),
@@ -224,6 +242,15 @@ impl Supervised {
     fn order(&self, order: Order) {
         // An error means that the supervisor has ended, or that it has orders enough not to miss this one.
         let _ = send_now(&self.control, &[order as u8]);
+        self.wake();
+    }
+
+    /// Lets the supervisor go on if somebody has stopped it.
+    fn wake(&self) {
+        // As long as it is not waited for, its number is not another process's.
+        if let Some(pid) = pid_of(&self.supervisor) {
+            let _ = kill_process(pid, Signal::CONT);
+        }
     }
 
     /// Next line of the supervisor; `None` at the end, or if it talks nonsense. Cancel safe.
@@ -252,20 +279,31 @@ impl Supervised {
 
 impl Drop for Supervised {
     fn drop(&mut self) {
+        self.registration = None;
+        if self.ended.is_some() {
+            return;
+        }
         let mut byte = [0];
-        let peeked = recv(
-            &self.control,
-            &mut byte,
-            RecvFlags::PEEK | RecvFlags::DONTWAIT,
-        );
-        let is_lost = self.is_closed || matches!(peeked, Ok((0, _)) | Err(Errno::CONNRESET));
-        if self.ended.is_none()
-            && is_lost
-            && let Some(tag) = self.tag.take()
-        {
+        let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = recv(&self.control, &mut byte, peek);
+        let is_lost = matches!(peeked, Ok((0, _)) | Err(Errno::CONNRESET));
+        // The supervisor sees this once it goes on.
+        let _ = shutdown(&self.control, Shutdown::Both);
+        self.wake();
+        if is_lost && let Some(tag) = self.tag.take() {
             leftovers::sweep_in_background(tag);
         }
     }
+}
+
+/// Number of a child that was not waited for.
+fn pid_of(child: &Child) -> Option<Pid> {
+    let id = i32::try_from(child.id()?).ok()?;
+    Pid::from_raw(id)
+}
+
+fn lost() -> io::Error {
+    io::Error::other("its supervisor was killed")
 }
 
 /// Sends without waiting, and without asking the runtime whether there is room: there is.

@@ -14,7 +14,7 @@ use rustix::{
     net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
     process::{
         Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, kill_process_group,
-        set_child_subreaper, wait, waitid,
+        set_child_subreaper, set_parent_process_death_signal, wait, waitid,
     },
 };
 use std::{
@@ -61,6 +61,8 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
     let [stdin, stdout, stderr] = receive_streams(&socket)?;
     let (program, args) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     set_child_subreaper(Some(getpid()))?;
+    // Turnery may end while this process is stopped: then it goes on, and sees that the socket is closed.
+    set_parent_process_death_signal(Some(Signal::CONT))?;
     socket.set_nonblocking(true)?;
     let runtime = Builder::new_current_thread()
         .enable_io()

@@ -51,15 +51,18 @@ pub(super) async fn run(
                 alarm.as_mut().reset(Instant::now() + grace::COMMAND);
             }
             () = &mut alarm => {
-                if stopped.is_none() {
-                    stopped = Some(Ending::TimedOut(limit));
-                    tree.request_stop();
-                } else {
-                    tree.kill();
+                if stopped.is_some() {
+                    // What is left is killed below, in a bounded time.
+                    break;
                 }
+                stopped = Some(Ending::TimedOut(limit));
+                tree.request_stop();
                 alarm.as_mut().reset(Instant::now() + grace::COMMAND);
             }
-            over = tree.wait_exit() => break over?,
+            over = tree.wait_exit() => {
+                over?;
+                break;
+            }
             permit = cx.progress.reserve(), if stream.has_text() => match permit {
                 Ok(permit) => permit.send(Progress::Printed(stream.take())),
                 Err(_) => stream.close(),

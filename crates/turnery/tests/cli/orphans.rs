@@ -40,6 +40,13 @@ async fn running(home: &Home, args: Value) -> Editor {
     editor
 }
 
+async fn cancel(editor: &mut Editor) {
+    let session = json!({"sessionId": editor.said[1]["result"]["sessionId"]});
+    editor
+        .send(json!({"jsonrpc": "2.0", "method": "session/cancel", "params": session}))
+        .await;
+}
+
 /// What the model and the person read of each call.
 fn result_texts(said: &[Value]) -> Vec<&str> {
     let updates = said.iter().map(|message| &message["params"]["update"]);
@@ -144,10 +151,7 @@ async fn cancelled_command_leaves_nothing_and_says_so() {
     let mut lifeline = Lifeline::new(&home);
     let mut editor = running(&home, json!({ "command": endless() })).await;
     lifeline.up(FUGITIVE_COUNT + 1).await;
-    let session = json!({"sessionId": editor.said[1]["result"]["sessionId"]});
-    editor
-        .send(json!({"jsonrpc": "2.0", "method": "session/cancel", "params": session}))
-        .await;
+    cancel(&mut editor).await;
     editor.wait(|message| message["id"] == 2).await;
     // The agent lives on: what is gone was stopped by the cancel.
     lifeline.all_gone().await;
@@ -201,6 +205,57 @@ async fn killed_supervisor_leaves_no_tagged_process() {
     lifeline.all_gone().await;
     assert_eq!(result_text(&editor.said), "ended without an exit code");
     editor.leave().await;
+}
+
+/// A command that stops its supervisor, which is woken for the end.
+fn stopping() -> String {
+    format!(
+        "exec 9>lifeline; {FUGITIVES} echo $PPID > supervisor; kill -STOP $PPID; \
+         printf u >&9; while :; do kill -STOP $PPID; sleep 0.01; done"
+    )
+}
+
+#[tokio::test]
+async fn stopped_supervisor_is_woken_by_a_cancel() {
+    let home = Home::new();
+    let mut lifeline = Lifeline::new(&home);
+    let mut editor = running(&home, json!({ "command": stopping() })).await;
+    lifeline.up(FUGITIVE_COUNT + 1).await;
+    cancel(&mut editor).await;
+    editor.wait(|message| message["id"] == 2).await;
+    lifeline.all_gone().await;
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn stopped_supervisor_is_woken_by_a_timeout() {
+    let home = Home::new();
+    let lifeline = Lifeline::new(&home);
+    let command = stopping();
+    let mut editor = running(&home, json!({ "command": command, "timeout_ms": 1500 })).await;
+    editor.wait(|message| message["id"] == 2).await;
+    lifeline.all_gone().await;
+    let text = result_text(&editor.said);
+    assert!(
+        text.starts_with("timed out after 1.5 s: the command and "),
+        "{text}"
+    );
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn stopped_supervisor_is_woken_by_the_end_of_the_agent() {
+    let home = Home::new();
+    let mut lifeline = Lifeline::new(&home);
+    let command = format!(
+        "exec 9>lifeline; {FUGITIVES} echo $PPID > supervisor; kill -STOP $PPID; printf u >&9; wait"
+    );
+    let editor = running(&home, json!({ "command": command })).await;
+    lifeline.up(FUGITIVE_COUNT + 1).await;
+    let supervisor = Started::read(&home.project().join("supervisor"));
+    editor.killed().await;
+    lifeline.all_gone().await;
+    supervisor.gone();
 }
 
 /// A server whose first call never ends; the first call of the next server is answered.
