@@ -63,9 +63,9 @@ pub(super) enum Line {
     Failed(i32),
     /// A process that could not be killed.
     Remaining(RunningProcess),
-    /// The program has ended with this raw wait status, and nothing is left but what was named before.
-    /// The last line.
-    Ended(i32),
+    /// Nothing is left but the processes that were named before. The last line. Holds the raw wait status
+    /// of the program, `None` if it is one of them.
+    Ended(Option<i32>),
 }
 
 impl Line {
@@ -74,7 +74,8 @@ impl Line {
             Self::Started => "started\n".to_owned(),
             Self::Failed(errno) => format!("failed {errno}\n"),
             Self::Remaining(process) => format!("remaining {} {}\n", process.pid, process.command),
-            Self::Ended(status) => format!("ended {status}\n"),
+            Self::Ended(Some(status)) => format!("ended {status}\n"),
+            Self::Ended(None) => "ended\n".to_owned(),
         }
     }
 
@@ -90,7 +91,8 @@ impl Line {
                     command: command.to_owned(),
                 })
             }
-            "ended" => Self::Ended(rest.parse().ok()?),
+            "ended" if rest.is_empty() => Self::Ended(None),
+            "ended" => Self::Ended(Some(rest.parse().ok()?)),
             _ => return None,
         })
     }
@@ -105,8 +107,8 @@ pub(super) struct Supervised {
     /// Read from the socket and not yet a whole line.
     unread: Vec<u8>,
     remaining: Vec<RunningProcess>,
-    /// Raw wait status of the program.
-    ended: Option<i32>,
+    /// What the last line said: the raw wait status of the program, if it has one.
+    ended: Option<Option<i32>>,
     /// The supervisor has closed its end.
     is_closed: bool,
     /// Inherited by the program; `None` once it was searched for, which is done if the supervisor is lost.
@@ -231,7 +233,7 @@ impl Supervised {
         let _ = timeout(LONGEST_END, self.supervisor.wait()).await;
         let remaining = std::mem::take(&mut self.remaining);
         FinishedTree {
-            status: Some(ExitStatus::from_raw(status)),
+            status: status.map(ExitStatus::from_raw),
             stopped: match remaining.is_empty() {
                 true => StopReport::Everything,
                 false => StopReport::Remaining(remaining),
@@ -339,6 +341,7 @@ fn send_streams(socket: &StdUnixStream, stdio: &ChildStdio) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::AsyncWriteExt as _;
 
     #[test]
     fn every_line_is_read_as_it_was_written() {
@@ -350,12 +353,38 @@ mod tests {
             Line::Started,
             Line::Failed(2),
             Line::Remaining(process),
-            Line::Ended(256),
+            Line::Ended(Some(256)),
+            Line::Ended(None),
         ] {
             let encoded = line.encode();
             assert_eq!(Line::decode(encoded.trim_end()), Some(line));
         }
-        assert_eq!(Line::decode("ended"), None);
+        assert_eq!(Line::decode("ended x"), None);
         assert_eq!(Line::decode("what"), None);
+    }
+
+    #[tokio::test]
+    async fn leader_that_was_not_waited_for_has_no_status() {
+        let (control, mut theirs) = UnixStream::pair().unwrap();
+        let lines = b"remaining 7 sudo sleep 5\nended\n";
+        theirs.write_all(lines).await.unwrap();
+        let tree = Supervised {
+            control,
+            supervisor: Command::new("true").spawn().unwrap(),
+            unread: Vec::new(),
+            remaining: Vec::new(),
+            ended: None,
+            is_closed: false,
+            tag: None,
+            stopped: StopReport::GroupAndTagged,
+            registration: None,
+        };
+        let finished = tree.finish().await;
+        assert_eq!(finished.status, None);
+        let process = RunningProcess {
+            pid: 7,
+            command: "sudo sleep 5".to_owned(),
+        };
+        assert_eq!(finished.stopped, StopReport::Remaining(vec![process]));
     }
 }

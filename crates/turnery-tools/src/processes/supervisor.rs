@@ -101,7 +101,7 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
             control,
             endings,
             leader,
-            status: 0,
+            status: None,
         };
         tree.watch().await;
         Ok(())
@@ -142,8 +142,8 @@ struct Tree {
     endings: SignalStream,
     /// The program; `None` once it was waited for.
     leader: Option<Pid>,
-    /// Its raw wait status.
-    status: i32,
+    /// Its raw wait status, once it was waited for.
+    status: Option<i32>,
 }
 
 impl Tree {
@@ -222,7 +222,7 @@ impl Tree {
                 Ok(Some((pid, status))) => {
                     if self.leader == Some(pid) {
                         self.leader = None;
-                        self.status = status.as_raw();
+                        self.status = Some(status.as_raw());
                     }
                 }
                 Ok(None) => return true,
