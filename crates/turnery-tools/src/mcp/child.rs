@@ -192,11 +192,11 @@ impl Process {
     }
 }
 
-/// Logs what a server has started and could not be stopped.
+/// Logs which processes of a server have not ended yet.
 fn tell_remaining(finished: &FinishedTree) {
     if let StopReport::Remaining(processes) = &finished.stopped {
         for process in processes {
-            tracing::warn!("an MCP server started process {process}, which could not be stopped");
+            tracing::warn!("process {process}, started by an MCP server, has not ended yet");
         }
     }
 }

@@ -45,11 +45,12 @@ pub enum StopReport {
     /// The program, its process group and every process with the inherited tag. A process that left the
     /// group and cleared its environment may be left.
     GroupAndTagged,
-    /// These processes could not be stopped.
+    /// Everything but these processes: they have not ended yet, because they may not be killed or because
+    /// the kernel is not done with them.
     Remaining(Vec<RunningProcess>),
 }
 
-/// A process that still runs.
+/// A process that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningProcess {
     /// Its process id.

@@ -61,7 +61,7 @@ pub(super) enum Line {
     Started,
     /// It could not be started. Unit: errno.
     Failed(i32),
-    /// A process that could not be killed.
+    /// A process that was killed and has not ended yet, or may not be killed.
     Remaining(RunningProcess),
     /// Nothing is left but the processes that were named before. The last line. Holds the raw wait status
     /// of the program, `None` if it is one of them.
@@ -229,9 +229,11 @@ impl Supervised {
                 stopped: std::mem::replace(&mut self.stopped, StopReport::GroupAndTagged),
             };
         };
-        self.registration = None;
-        let _ = timeout(LONGEST_END, self.supervisor.wait()).await;
         let remaining = std::mem::take(&mut self.remaining);
+        if remaining.is_empty() {
+            self.registration = None;
+            let _ = timeout(LONGEST_END, self.supervisor.wait()).await;
+        }
         FinishedTree {
             status: status.map(ExitStatus::from_raw),
             stopped: match remaining.is_empty() {

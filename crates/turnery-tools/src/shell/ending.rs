@@ -51,7 +51,7 @@ impl Stopped {
                 "the command and its process group were stopped; a process that left the group and cleared its environment may still run".to_owned()
             }
             Self::Here(StopReport::Remaining(processes)) => format!(
-                "the command was stopped, but these processes that it started could not be and still run: {}",
+                "the command and all that it started were stopped, except for processes that have not ended yet: {}",
                 list(processes)
             ),
             Self::ByClient => {
@@ -63,11 +63,11 @@ impl Stopped {
         }
     }
 
-    /// Line about processes that outlive a command which ended by itself.
+    /// Line about processes of a command which ended by itself that have not ended yet.
     fn warning(&self) -> Option<String> {
         match self {
             Self::Here(StopReport::Remaining(processes)) => Some(format!(
-                "still running, since they could not be stopped: {}",
+                "processes that were to be stopped with it and have not ended yet: {}",
                 list(processes)
             )),
             Self::Here(StopReport::Everything | StopReport::GroupAndTagged)
@@ -162,12 +162,13 @@ mod tests {
         ]));
         assert_eq!(
             text(&Ending::Cancelled, &remaining),
-            "out\ncancelled: the command was stopped, but these processes that it started could not be and \
-             still run: 41 (sudo sleep 9), 42 (dd)"
+            "out\ncancelled: the command and all that it started were stopped, except for processes that \
+             have not ended yet: 41 (sudo sleep 9), 42 (dd)"
         );
         assert_eq!(
             text(&Ending::Exited(0), &remaining),
-            "out\nexit code: 0\nstill running, since they could not be stopped: 41 (sudo sleep 9), 42 (dd)"
+            "out\nexit code: 0\nprocesses that were to be stopped with it and have not ended yet: \
+             41 (sudo sleep 9), 42 (dd)"
         );
     }
 

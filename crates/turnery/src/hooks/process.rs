@@ -110,13 +110,11 @@ fn broken(error: io::Error) -> String {
     format!("talking to it broke off: {error}")
 }
 
-/// Logs what the command has started and could not be stopped.
+/// Logs which processes of the command have not ended yet.
 fn tell_remaining(words: &[String], finished: &FinishedTree) {
     if let StopReport::Remaining(processes) = &finished.stopped {
         for process in processes {
-            tracing::warn!(
-                "the hook {words:?} started process {process}, which could not be stopped"
-            );
+            tracing::warn!("process {process}, started by the hook {words:?}, has not ended yet");
         }
     }
 }

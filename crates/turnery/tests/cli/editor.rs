@@ -16,7 +16,7 @@ use std::{
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    process::{Child, ChildStderr, ChildStdin, ChildStdout},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
 };
 use turnery_acp::witness::Witness;
 
@@ -63,6 +63,11 @@ impl Editor {
         for (name, value) in variables {
             command.env(name, value);
         }
+        Self::start(command)
+    }
+
+    /// Open one whose agent is this command.
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).spawn().expect("started");
         Self {
             input: child.stdin.take(),

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::{
     fs::{self, File},
-    process::Command,
+    process::{Command, Stdio},
     thread,
 };
 use turnery_tools::processes::{self, ChildStdio, ProcessTree, StopReport};
@@ -205,6 +205,66 @@ async fn killed_supervisor_leaves_no_tagged_process() {
     lifeline.all_gone().await;
     assert_eq!(result_text(&editor.said), "ended without an exit code");
     editor.leave().await;
+}
+
+/// `program` as a root that may not signal the processes of other users; `None` if this is not possible.
+fn without_kill(program: &Command) -> Option<Command> {
+    let mut limited = Command::new("setpriv");
+    limited.args(["--bounding-set=-kill", "--inh-caps=-kill"]);
+    let is_possible = Command::new("setpriv")
+        .args([
+            "--bounding-set=-kill",
+            "--reuid=65534",
+            "--clear-groups",
+            "true",
+        ])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    limited
+        .arg(program.get_program())
+        .args(program.get_args())
+        .current_dir(program.get_current_dir()?)
+        .env_clear()
+        .envs(
+            program
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+    is_possible.then_some(limited)
+}
+
+/// The report comes before a cancelled call is dropped. Only root can start what it may not kill.
+#[tokio::test]
+async fn unkillable_process_is_named_after_a_cancel() {
+    let home = Home::new();
+    let mut lifeline = Lifeline::new(&home);
+    let command = "exec 9>lifeline; trap '' TERM; \
+                   setpriv --reuid=65534 --clear-groups sh -c 'printf u >&9; exec sleep 600' & wait";
+    let model = shell_model(&home, &json!({ "command": command }));
+    let agent = home.command(&["acp", "--model", &model, "--mode", "auto"]);
+    let Some(agent) = without_kill(agent.as_std()) else {
+        return;
+    };
+    let mut agent = tokio::process::Command::from(agent);
+    agent.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut editor = Editor::start(agent);
+    editor.initialize().await;
+    let session = editor.new_session(&home.project()).await;
+    editor.ask(2, "session/prompt", prompt(&session)).await;
+    lifeline.up(1).await;
+    cancel(&mut editor).await;
+    editor.wait(|message| message["id"] == 2).await;
+    let text = result_text(&editor.said).to_owned();
+    editor.leave().await;
+    let named = text.strip_prefix(
+        "cancelled: the command and all that it started were stopped, except for processes that \
+         have not ended yet: ",
+    );
+    let pid = named.and_then(|named| named.split(' ').next()?.parse().ok());
+    let pid = pid.and_then(Pid::from_raw);
+    let pid = pid.unwrap_or_else(|| panic!("{text}"));
+    kill_process(pid, Signal::KILL).expect("it lives");
+    lifeline.all_gone().await;
 }
 
 /// A command that stops its supervisor, which is woken for the end.
