@@ -21,12 +21,14 @@
 mod direct;
 mod leftovers;
 mod process_tree;
+mod program;
 mod registry;
 mod supervised;
 #[cfg(target_os = "linux")]
 mod supervisor;
 
-pub use process_tree::{ChildStdio, FinishedTree, ProcessTree, RunningProcess, StopReport};
+pub use process_tree::{FinishedTree, ProcessTree, RunningProcess, StopReport};
+pub use program::{ChildPipes, ChildStdio, ProgramSpec};
 pub use registry::end_all;
 
 use std::{ffi::OsString, path::PathBuf, sync::OnceLock};

@@ -9,16 +9,13 @@ use super::{
 };
 use crate::{
     grace,
-    processes::{ChildStdio, FinishedTree, ProcessTree, StopReport},
-    shell::{Plain, removed},
+    processes::{FinishedTree, ProcessTree, ProgramSpec, StopReport},
+    shell::{Plain, inherited},
 };
 use futures_util::future::BoxFuture;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use std::{
-    io,
-    os::fd::OwnedFd,
     path::PathBuf,
-    process::Command,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -73,14 +70,16 @@ impl Reach for Child {
 impl Child {
     /// Nothing but the pipes is inherited of ours, and no key that was not given for it (MCP-5).
     async fn start(&self) -> Result<(Process, pipe::Sender, pipe::Receiver), String> {
-        let mut command = Command::new(&self.command);
-        command.args(&self.args).current_dir(&self.cwd);
-        let variables: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
-        for name in removed(variables.iter().map(|name| &**name), &self.hidden_env) {
-            command.env_remove(name);
-        }
-        command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        let started = spawn(command).await;
+        let mut environment = inherited(&self.hidden_env);
+        let given = self.env.iter();
+        environment.extend(given.map(|(name, value)| (name.into(), value.into())));
+        let started = ProcessTree::spawn_piped(ProgramSpec {
+            program: self.command.clone().into(),
+            args: self.args.iter().map(Into::into).collect(),
+            folder: self.cwd.clone(),
+            environment,
+        })
+        .await;
         let (tree, pipes) = started.map_err(|error| fault::of_spawn(error.kind()))?;
         let last = Arc::<Mutex<String>>::default();
         let drain = drain(
@@ -92,30 +91,6 @@ impl Child {
         let drain = AbortOnDropHandle::new(tokio::spawn(drain));
         Ok((Process { tree, drain, last }, pipes.stdin, pipes.stdout))
     }
-}
-
-/// Our ends of a server's standard streams.
-struct Pipes {
-    stdin: pipe::Sender,
-    stdout: pipe::Receiver,
-    stderr: pipe::Receiver,
-}
-
-async fn spawn(command: Command) -> io::Result<(ProcessTree, Pipes)> {
-    let (stdin, our_stdin) = io::pipe()?;
-    let (our_stdout, stdout) = io::pipe()?;
-    let (our_stderr, stderr) = io::pipe()?;
-    let pipes = Pipes {
-        stdin: pipe::Sender::from_owned_fd(OwnedFd::from(our_stdin))?,
-        stdout: pipe::Receiver::from_owned_fd(OwnedFd::from(our_stdout))?,
-        stderr: pipe::Receiver::from_owned_fd(OwnedFd::from(our_stderr))?,
-    };
-    let stdio = ChildStdio {
-        stdin: stdin.into(),
-        stdout: stdout.into(),
-        stderr: stderr.into(),
-    };
-    Ok((ProcessTree::spawn(command, stdio).await?, pipes))
 }
 
 /// Read what a server says to people, so that it never waits for us: to the log, for those who want it.

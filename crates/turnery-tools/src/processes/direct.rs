@@ -5,11 +5,12 @@
 
 use super::{
     leftovers,
-    process_tree::{ChildStdio, FinishedTree, StopReport},
+    process_tree::{FinishedTree, StopReport},
+    program::{ChildStdio, ProgramSpec},
     registry::{Registration, Target, check_open},
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use std::{io, os::unix::process::CommandExt as _};
+use std::io;
 use tokio::{
     process::{Child, Command},
     signal::unix::{Signal as SignalStream, SignalKind, signal},
@@ -31,19 +32,19 @@ pub(super) struct DirectGroup {
 }
 
 impl DirectGroup {
-    pub(super) fn spawn(
-        mut command: std::process::Command,
-        stdio: ChildStdio,
-        tag: String,
-    ) -> io::Result<Self> {
+    pub(super) fn spawn(program: ProgramSpec, stdio: ChildStdio, tag: String) -> io::Result<Self> {
         let endings = signal(SignalKind::child())?;
+        let mut command = Command::new(program.program);
         command
+            .args(program.args)
+            .current_dir(program.folder)
+            .env_clear()
+            .envs(program.environment)
             .stdin(stdio.stdin)
             .stdout(stdio.stdout)
             .stderr(stdio.stderr)
-            .process_group(0);
-        let mut command = Command::from(command);
-        command.kill_on_drop(true);
+            .process_group(0)
+            .kill_on_drop(true);
         check_open()?;
         let leader = command.spawn()?;
         let id = leader
@@ -123,15 +124,19 @@ mod tests {
 
     #[tokio::test]
     async fn ended_leader_keeps_its_number_until_finished() {
-        let mut command = std::process::Command::new("sh");
-        command.args(["-c", "exit 3"]);
+        let program = ProgramSpec {
+            program: "sh".into(),
+            args: vec!["-c".into(), "exit 3".into()],
+            folder: "/".into(),
+            environment: std::env::vars_os().collect(),
+        };
         let null = || std::fs::File::open("/dev/null").unwrap().into();
         let stdio = ChildStdio {
             stdin: null(),
             stdout: null(),
             stderr: null(),
         };
-        let mut group = DirectGroup::spawn(command, stdio, new_tag()).unwrap();
+        let mut group = DirectGroup::spawn(program, stdio, new_tag()).unwrap();
         let id = group.id.unwrap();
         group.wait_exit().await.unwrap();
         assert_eq!(test_kill_process(id), Ok(()), "nobody has waited for it");

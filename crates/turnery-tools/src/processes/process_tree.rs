@@ -1,22 +1,13 @@
 //! A running program and everything that it started.
 
-use super::{SUPERVISOR, TAG_VARIABLE, direct::DirectGroup, new_tag, supervised::Supervised};
-use std::{
-    fmt, io,
-    os::fd::OwnedFd,
-    process::{Command, ExitStatus},
+use super::{
+    SUPERVISOR, TAG_VARIABLE,
+    direct::DirectGroup,
+    new_tag,
+    program::{ChildPipes, ChildStdio, ProgramSpec},
+    supervised::Supervised,
 };
-
-/// Standard streams of a program.
-#[derive(Debug)]
-pub struct ChildStdio {
-    /// What it reads.
-    pub stdin: OwnedFd,
-    /// What it writes to.
-    pub stdout: OwnedFd,
-    /// What it writes errors to; may be a duplicate of `stdout`.
-    pub stderr: OwnedFd,
-}
+use std::{fmt, io, process::ExitStatus};
 
 /// A running program and everything that it started. Dropping this kills all of it.
 #[derive(Debug)]
@@ -67,20 +58,30 @@ impl fmt::Display for RunningProcess {
 
 impl ProcessTree {
     /// Starts a program with these standard streams and none of our other descriptors (TR-12).
-    /// Program, arguments, folder and environment are those of `command`; its streams are not used.
     ///
     /// # Errors
     ///
     /// The error of the failed `exec`, whoever made it, and any failure to start a process.
-    pub async fn spawn(mut command: Command, stdio: ChildStdio) -> io::Result<Self> {
+    pub async fn spawn(mut program: ProgramSpec, stdio: ChildStdio) -> io::Result<Self> {
         let tag = new_tag();
-        command.env(TAG_VARIABLE, &tag);
+        let variable = (TAG_VARIABLE.into(), tag.clone().into());
+        program.environment.extend([variable]);
         Ok(Self(match SUPERVISOR.get() {
-            Some(program) => {
-                Kind::Supervised(Supervised::spawn(program, &command, stdio, tag).await?)
+            Some(supervisor) => {
+                Kind::Supervised(Supervised::spawn(supervisor, &program, stdio, tag).await?)
             }
-            None => Kind::Direct(DirectGroup::spawn(command, stdio, tag)?),
+            None => Kind::Direct(DirectGroup::spawn(program, stdio, tag)?),
         }))
+    }
+
+    /// Starts a program with pipes for its standard streams.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ProcessTree::spawn`], and any failure to make a pipe.
+    pub async fn spawn_piped(program: ProgramSpec) -> io::Result<(Self, ChildPipes)> {
+        let (pipes, stdio) = ChildPipes::new()?;
+        Ok((Self::spawn(program, stdio).await?, pipes))
     }
 
     /// Waits until the program has ended. If its supervisor was killed, kills all that has the program's tag.
@@ -122,5 +123,31 @@ impl ProcessTree {
             Kind::Supervised(tree) => Ok(tree.finish().await),
             Kind::Direct(group) => group.finish().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt as _;
+
+    #[tokio::test]
+    async fn program_has_exactly_its_environment() {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let variables = [("PATH".into(), path.clone()), ("A".into(), "b=c".into())];
+        let program = ProgramSpec {
+            program: "env".into(),
+            args: Vec::new(),
+            folder: "/".into(),
+            environment: variables.into(),
+        };
+        let (tree, mut pipes) = ProcessTree::spawn_piped(program).await.unwrap();
+        let mut text = String::new();
+        pipes.stdout.read_to_string(&mut text).await.unwrap();
+        tree.finish().await.unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.retain(|line| !line.starts_with(TAG_VARIABLE));
+        lines.sort_unstable();
+        assert_eq!(lines, ["A=b=c", &format!("PATH={}", path.display())]);
     }
 }

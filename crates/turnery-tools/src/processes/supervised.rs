@@ -1,11 +1,13 @@
 //! A program below a supervisor, seen from this process.
 //!
 //! The protocol, over a socket pair: the streams of the program go to the supervisor with one byte, then
+//! the program's environment (its length in 8 bytes, little-endian, and see [`encode_environment`]), then
 //! [`Order`]s, one byte each. The supervisor answers with lines, see [`Line`].
 
 use super::{
     SUPERVISOR_ARGUMENT, leftovers,
-    process_tree::{ChildStdio, FinishedTree, RunningProcess, StopReport},
+    process_tree::{FinishedTree, RunningProcess, StopReport},
+    program::{ChildStdio, ProgramSpec, encode_environment},
     registry::{Registration, Target, check_open},
 };
 use rustix::{
@@ -17,17 +19,19 @@ use rustix::{
     process::{Pid, Signal, kill_process},
 };
 use std::{
+    ffi::OsStr,
     io::{self, IoSlice},
     mem::MaybeUninit,
     os::{
         fd::{AsFd as _, OwnedFd},
-        unix::{net::UnixStream as StdUnixStream, process::ExitStatusExt as _},
+        unix::{ffi::OsStrExt as _, net::UnixStream as StdUnixStream, process::ExitStatusExt as _},
     },
     path::Path,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 use tokio::{
+    io::Interest,
     net::UnixStream,
     process::{Child, Command},
     time::timeout,
@@ -46,7 +50,7 @@ const LONGEST_REPORT: usize = 64 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Order {
-    /// Start the program; its three streams come with this.
+    /// Start the program: its three streams come with this, and its environment follows.
     Start = b'S',
     /// Ask the program's process group to end.
     RequestStop = b'T',
@@ -121,38 +125,34 @@ pub(super) struct Supervised {
 
 impl Supervised {
     pub(super) async fn spawn(
-        program: &Path,
-        command: &std::process::Command,
+        supervisor: &Path,
+        program: &ProgramSpec,
         stdio: ChildStdio,
         tag: String,
     ) -> io::Result<Self> {
         check_open()?;
+        let environment = encode_environment(&program.environment)?;
         let (ours, theirs) = StdUnixStream::pair()?;
         send_streams(&ours, &stdio)?;
         drop(stdio);
         ours.set_nonblocking(true)?;
         let socket = ours.try_clone()?.into();
         let control = UnixStream::from_std(ours)?;
-        let mut start = Command::new(program);
+        let mut start = Command::new(supervisor);
         start
             .arg0("turnery-supervisor")
             .arg(SUPERVISOR_ARGUMENT)
-            .arg(command.get_program())
-            .args(command.get_args())
+            .arg(&program.program)
+            .args(&program.args)
+            .current_dir(&program.folder)
+            // Only what this process needed to start itself; the program's variables are not for it.
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| is_for_loader(name)))
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             // What a terminal sends to the group of this process is not for it.
             .process_group(0);
-        if let Some(folder) = command.get_current_dir() {
-            start.current_dir(folder);
-        }
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => start.env(name, value),
-                None => start.env_remove(name),
-            };
-        }
         let supervisor = start.spawn()?;
         let pid = pid_of(&supervisor).ok_or_else(lost)?;
         // It holds the other end of the socket, which must close when the supervisor ends.
@@ -168,6 +168,9 @@ impl Supervised {
             stopped: StopReport::GroupAndTagged,
             registration: Some(Registration::new(Target::Supervisor { socket, pid })?),
         };
+        let length = environment.len() as u64;
+        tree.send_all(&length.to_le_bytes()).await?;
+        tree.send_all(&environment).await?;
         match tree.next_line().await? {
             Some(Line::Started) => Ok(tree),
             Some(Line::Failed(errno)) => {
@@ -249,6 +252,19 @@ impl Supervised {
         self.wake();
     }
 
+    async fn send_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            self.control.writable().await?;
+            let send = || send_now(&self.control, bytes);
+            match self.control.try_io(Interest::WRITABLE, send) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Err(lost()),
+            }
+        }
+        Ok(())
+    }
+
     /// Lets the supervisor go on if somebody has stopped it.
     fn wake(&self) {
         // As long as it is not waited for, its number is not another process's.
@@ -304,6 +320,13 @@ impl Drop for Supervised {
 fn pid_of(child: &Child) -> Option<Pid> {
     let id = i32::try_from(child.id()?).ok()?;
     Pid::from_raw(id)
+}
+
+/// Whether the dynamic loader reads this variable.
+fn is_for_loader(name: &OsStr) -> bool {
+    [b"LD_".as_slice(), b"DYLD_"]
+        .iter()
+        .any(|start| name.as_bytes().starts_with(start))
 }
 
 fn lost() -> io::Error {

@@ -7,6 +7,7 @@
 use super::{
     leftovers::command_line,
     process_tree::RunningProcess,
+    program::decode_environment,
     supervised::{Line, Order, send_now},
 };
 use rustix::{
@@ -20,7 +21,7 @@ use rustix::{
 use std::{
     ffi::OsString,
     fs,
-    io::{self, IoSliceMut},
+    io::{self, IoSliceMut, Read as _},
     mem::MaybeUninit,
     os::{
         fd::{AsFd as _, OwnedFd},
@@ -61,6 +62,7 @@ pub(super) fn run(command: &[OsString]) -> i32 {
 fn supervise(command: &[OsString]) -> io::Result<()> {
     let socket = StdUnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let [stdin, stdout, stderr] = receive_streams(&socket)?;
+    let environment = receive_environment(&socket)?;
     let (program, args) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     set_child_subreaper(Some(getpid()))?;
     // Turnery may end while this process is stopped: then it goes on, and sees that the socket is closed.
@@ -83,6 +85,8 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
         let mut start = Command::new(program);
         start
             .args(args)
+            .env_clear()
+            .envs(decode_environment(&environment))
             .stdin(stdin)
             .stdout(stdout)
             .stderr(stderr)
@@ -130,6 +134,19 @@ fn receive_streams(socket: &StdUnixStream) -> io::Result<[OwnedFd; 3]> {
     streams
         .try_into()
         .map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+/// Reads the program's environment out of the socket.
+fn receive_environment(mut socket: &StdUnixStream) -> io::Result<Vec<u8>> {
+    let mut length = [0; 8];
+    socket.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    let mut environment = Vec::new();
+    let count = socket.take(length).read_to_end(&mut environment)?;
+    match count as u64 == length {
+        true => Ok(environment),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 /// Says something to the other end, which may be gone: then the socket says so when it is read.

@@ -1,6 +1,9 @@
 //! Environment: what a command finds in it: nothing that waits for a person, and no keys.
 
-use std::ffi::OsStr;
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+};
 
 /// Variables that commands never get to see: what names of keys and tokens look like.
 /// A `*` in front stands for anything.
@@ -29,25 +32,22 @@ pub(super) const SET: &[(&str, &str)] = &[
 /// Removed for every command: it would make `cd` lead elsewhere than the policy saw.
 const REMOVED: &str = "CDPATH";
 
-/// The variables to take away, of those that there are.
-pub(crate) fn removed<'a>(
-    names: impl Iterator<Item = &'a OsStr>,
-    hidden: &[String],
-) -> Vec<&'a OsStr> {
-    let is_hidden = |name: &str| {
-        hidden
+/// Environment of this process without hidden variables.
+pub(crate) fn inherited(hidden: &[String]) -> BTreeMap<OsString, OsString> {
+    std::env::vars_os()
+        .filter(|(name, _)| !is_removed(name, hidden))
+        .collect()
+}
+
+fn is_removed(name: &OsStr, hidden: &[String]) -> bool {
+    let name = name.to_string_lossy().to_uppercase();
+    name == REMOVED
+        || hidden
             .iter()
             .any(|pattern| match pattern.strip_prefix('*') {
                 Some(end) => name.ends_with(end),
-                None => name == pattern,
+                None => name == *pattern,
             })
-    };
-    names
-        .filter(|name| {
-            let name = name.to_string_lossy().to_uppercase();
-            name == REMOVED || is_hidden(&name)
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -72,7 +72,16 @@ mod tests {
             "XDG_SESSION_ID",
             "SSH_AUTH_SOCK",
         ];
-        let removed = removed(names.iter().map(OsStr::new), &hidden);
-        assert_eq!(removed, names[..7]);
+        let (removed, kept) = names.split_at(7);
+        assert!(
+            removed
+                .iter()
+                .all(|name| is_removed(OsStr::new(name), &hidden))
+        );
+        assert!(
+            !kept
+                .iter()
+                .any(|name| is_removed(OsStr::new(name), &hidden))
+        );
     }
 }

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{
     Progress, ToolCx, grace,
-    processes::{ChildStdio, ProcessTree},
+    processes::{ChildStdio, ProcessTree, ProgramSpec},
 };
-use std::{fs::File, io, os::fd::OwnedFd, path::Path, process::Command, time::Duration};
+use std::{fs::File, io, os::fd::OwnedFd, path::Path, time::Duration};
 use tokio::{
     io::AsyncReadExt,
     net::unix::pipe,
@@ -122,19 +122,21 @@ async fn start_in(
 ) -> io::Result<(ProcessTree, pipe::Receiver)> {
     let (reader, writer) = io::pipe()?;
     let receiver = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
-    let mut command = Command::new(shell);
-    command.arg("-c").arg(line).current_dir(cwd);
-    let variables: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
-    for name in environment::removed(variables.iter().map(|name| &**name), hidden) {
-        command.env_remove(name);
-    }
-    command.envs(environment::SET.iter().copied());
+    let set = environment::SET.iter();
+    let mut environment = environment::inherited(hidden);
+    environment.extend(set.map(|(name, value)| (name.into(), value.into())));
+    let program = ProgramSpec {
+        program: shell.into(),
+        args: vec!["-c".into(), line.into()],
+        folder: cwd.to_owned(),
+        environment,
+    };
     let stdio = ChildStdio {
         stdin: File::open("/dev/null")?.into(),
         stdout: writer.try_clone()?.into(),
         stderr: writer.into(),
     };
-    Ok((ProcessTree::spawn(command, stdio).await?, receiver))
+    Ok((ProcessTree::spawn(program, stdio).await?, receiver))
 }
 
 /// Take what the pipe holds by now: all that the shell wrote is in it. A process that could not be stopped

@@ -20,6 +20,6 @@ mod stop_tests;
 mod trial;
 
 pub use environment::HIDDEN_ENV;
-pub(crate) use environment::removed;
+pub(crate) use environment::inherited;
 pub(crate) use plain::Plain;
 pub use tool::Shell;

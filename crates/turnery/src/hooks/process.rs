@@ -2,12 +2,9 @@
 //!
 //! What must hold: nothing that it started is left when [`run`] returns or its future is dropped.
 
-use std::{io, os::fd::OwnedFd, path::Path, process::Command, time::Duration};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
-    net::unix::pipe,
-};
-use turnery_tools::processes::{ChildStdio, FinishedTree, ProcessTree, StopReport};
+use std::{io, path::Path, time::Duration};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use turnery_tools::processes::{ChildPipes, FinishedTree, ProcessTree, ProgramSpec, StopReport};
 
 /// A command that prints more is stopped. Unit: bytes, for stdout and stderr each.
 const LONGEST: u64 = 1 << 20;
@@ -46,44 +43,25 @@ pub(super) async fn run(
     })
 }
 
-/// Our ends of a command's standard streams.
-struct Pipes {
-    stdin: pipe::Sender,
-    stdout: pipe::Receiver,
-    stderr: pipe::Receiver,
-}
-
-async fn start(words: &[String], cwd: &Path) -> Result<(ProcessTree, Pipes), String> {
+async fn start(words: &[String], cwd: &Path) -> Result<(ProcessTree, ChildPipes), String> {
     let (program, args) = words.split_first().ok_or("there is no command")?;
-    let mut command = Command::new(program);
-    command.args(args).current_dir(cwd);
-    let started = async {
-        let (stdin, our_stdin) = io::pipe()?;
-        let (our_stdout, stdout) = io::pipe()?;
-        let (our_stderr, stderr) = io::pipe()?;
-        let pipes = Pipes {
-            stdin: pipe::Sender::from_owned_fd(OwnedFd::from(our_stdin))?,
-            stdout: pipe::Receiver::from_owned_fd(OwnedFd::from(our_stdout))?,
-            stderr: pipe::Receiver::from_owned_fd(OwnedFd::from(our_stderr))?,
-        };
-        let stdio = ChildStdio {
-            stdin: stdin.into(),
-            stdout: stdout.into(),
-            stderr: stderr.into(),
-        };
-        Ok((ProcessTree::spawn(command, stdio).await?, pipes))
-    };
-    let started: io::Result<_> = started.await;
+    let started = ProcessTree::spawn_piped(ProgramSpec {
+        program: program.into(),
+        args: args.iter().map(Into::into).collect(),
+        folder: cwd.to_owned(),
+        environment: std::env::vars_os().collect(),
+    });
+    let started = started.await;
     started.map_err(|error| format!("{program:?} cannot be started: {error}"))
 }
 
 /// Talks to the command until it has ended, or has printed too much.
 async fn talk(
     tree: &mut ProcessTree,
-    pipes: Pipes,
+    pipes: ChildPipes,
     stdin: Vec<u8>,
 ) -> Result<(Vec<u8>, Vec<u8>), String> {
-    let Pipes {
+    let ChildPipes {
         stdin: mut input,
         stdout,
         stderr,

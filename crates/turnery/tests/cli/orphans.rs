@@ -12,7 +12,7 @@ use std::{
     process::{Command, Stdio},
     thread,
 };
-use turnery_tools::processes::{self, ChildStdio, ProcessTree, StopReport};
+use turnery_tools::processes::{self, ChildStdio, ProcessTree, ProgramSpec, StopReport};
 
 /// A command that starts processes in every way and then waits for ever.
 fn endless() -> String {
@@ -318,6 +318,41 @@ async fn stopped_supervisor_is_woken_by_the_end_of_the_agent() {
     supervisor.gone();
 }
 
+/// Variables that change how programs are loaded must not change the supervisor, and keys are not for it.
+#[tokio::test]
+async fn only_the_program_has_its_environment() {
+    let home = Home::new();
+    let mut lifeline = Lifeline::new(&home);
+    let script = "exec 9>lifeline; env > own; cat /proc/$PPID/environ > supervisor; \
+                  printf u >&9; exec sleep 600";
+    let script = home.write("server.sh", script);
+    let mut editor = Editor::open(&home, &["acp"], &[]);
+    editor.initialize().await;
+    // More than a socket holds.
+    let large = "x".repeat(100_000);
+    let env: Vec<Value> = [
+        ("LD_BIND_NOW", "1"),
+        ("L1", &large),
+        ("L2", &large),
+        ("L3", &large),
+    ]
+    .iter()
+    .map(|(name, value)| json!({"name": name, "value": value}))
+    .collect();
+    let server = json!({"name": "s", "command": "/bin/sh", "args": [script], "env": env});
+    let params = json!({"cwd": home.project(), "mcpServers": [server]});
+    editor.ask(1, "session/new", params).await;
+    lifeline.up(1).await;
+    let read = |name: &str| fs::read_to_string(home.project().join(name)).expect("written");
+    let own = read("own");
+    for line in ["LD_BIND_NOW=1".to_owned(), format!("L3={large}")] {
+        assert!(own.lines().any(|own| own == line), "{line}");
+    }
+    assert_eq!(read("supervisor"), "");
+    editor.leave().await;
+    lifeline.all_gone().await;
+}
+
 /// A server whose first call never ends; the first call of the next server is answered.
 const HANGING_SERVER: &str = r#"exec 9>lifeline
     while read -r line; do
@@ -400,14 +435,18 @@ async fn end_all_kills_every_tree_from_any_thread() {
             let options = File::options().read(true).write(true).open("/dev/null");
             options.expect("opened").into()
         };
-        let mut command = Command::new("sh");
-        command.args(["-c", &endless()]).current_dir(home.project());
+        let program = ProgramSpec {
+            program: "sh".into(),
+            args: vec!["-c".into(), endless().into()],
+            folder: home.project(),
+            environment: std::env::vars_os().collect(),
+        };
         let stdio = ChildStdio {
             stdin: null(),
             stdout: null(),
             stderr: null(),
         };
-        ProcessTree::spawn(command, stdio).await
+        ProcessTree::spawn(program, stdio).await
     };
     let trees = [
         start().await.expect("started"),

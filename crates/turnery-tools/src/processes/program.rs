@@ -1,0 +1,110 @@
+//! A program to be started, and its standard streams.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    io,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    path::PathBuf,
+};
+use tokio::net::unix::pipe;
+
+/// A program to be started. Not `Debug`: variables may be secrets.
+pub struct ProgramSpec {
+    /// Its path, or its name, which is searched for in the `PATH` of its environment.
+    pub program: OsString,
+    /// Its arguments, in order, without its name.
+    pub args: Vec<OsString>,
+    /// Its working directory.
+    pub folder: PathBuf,
+    /// Its whole environment: nothing is inherited.
+    pub environment: BTreeMap<OsString, OsString>,
+}
+
+/// Standard streams of a program.
+#[derive(Debug)]
+pub struct ChildStdio {
+    /// What it reads.
+    pub stdin: OwnedFd,
+    /// What it writes to.
+    pub stdout: OwnedFd,
+    /// What it writes errors to; may be a duplicate of `stdout`.
+    pub stderr: OwnedFd,
+}
+
+/// This process's ends of the pipes to a program.
+#[derive(Debug)]
+pub struct ChildPipes {
+    /// Write end of its standard input.
+    pub stdin: pipe::Sender,
+    /// Read end of its standard output.
+    pub stdout: pipe::Receiver,
+    /// Read end of its standard error.
+    pub stderr: pipe::Receiver,
+}
+
+impl ChildPipes {
+    /// Pipes and the program's ends of them.
+    pub(super) fn new() -> io::Result<(Self, ChildStdio)> {
+        let (stdin, our_stdin) = io::pipe()?;
+        let (our_stdout, stdout) = io::pipe()?;
+        let (our_stderr, stderr) = io::pipe()?;
+        let pipes = Self {
+            stdin: pipe::Sender::from_owned_fd(OwnedFd::from(our_stdin))?,
+            stdout: pipe::Receiver::from_owned_fd(OwnedFd::from(our_stdout))?,
+            stderr: pipe::Receiver::from_owned_fd(OwnedFd::from(our_stderr))?,
+        };
+        let stdio = ChildStdio {
+            stdin: stdin.into(),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        };
+        Ok((pipes, stdio))
+    }
+}
+
+/// Encodes an environment as the kernel does: `NAME=value` and a NUL for each variable.
+pub(super) fn encode_environment(
+    environment: &BTreeMap<OsString, OsString>,
+) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for (name, value) in environment {
+        if name.as_bytes().contains(&0) || value.as_bytes().contains(&0) {
+            let message = "a variable of its environment holds a NUL character";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        for part in [name.as_bytes(), b"=", value.as_bytes(), &[0]] {
+            bytes.extend_from_slice(part);
+        }
+    }
+    Ok(bytes)
+}
+
+/// Variables of an encoded environment. One without a name is left out.
+pub(super) fn decode_environment(bytes: &[u8]) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+    bytes.split(|byte| *byte == 0).filter_map(|entry| {
+        let end = entry.iter().position(|byte| *byte == b'=')?;
+        let (name, value) = (&entry[..end], &entry[end + 1..]);
+        (end > 0).then_some((OsStr::from_bytes(name), OsStr::from_bytes(value)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStringExt as _;
+
+    #[test]
+    fn environment_is_decoded_as_it_was_encoded() {
+        let pairs = [("A", ""), ("B", "x=y\n"), ("C", "\u{fc}")];
+        let environment = pairs.map(|(name, value)| (name.into(), value.into()));
+        let mut environment = BTreeMap::from(environment);
+        environment.insert("D".into(), OsString::from_vec(vec![0xff]));
+        let encoded = encode_environment(&environment).unwrap();
+        let decoded = decode_environment(&encoded);
+        let decoded = decoded.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(decoded.collect::<BTreeMap<_, _>>(), environment);
+        environment.insert("E".into(), "a\0b".into());
+        assert!(encode_environment(&environment).is_err());
+    }
+}
