@@ -60,7 +60,7 @@ pub(super) fn database(db: &Connection) -> Result<Vec<Damage>, Fault> {
         }
         Err(fault) => return Err(fault),
     }
-    for table in ["loops", "remarks", "journal", "repairs"] {
+    for table in ["loops", "texts", "remarks", "journal", "repairs"] {
         let sql = format!(
             "SELECT coalesce(CAST(session_id AS TEXT), '') || ' (' || count(*) || ')' FROM {table} \
              WHERE session_id NOT IN (SELECT session_id FROM sessions) GROUP BY session_id"

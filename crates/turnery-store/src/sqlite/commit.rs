@@ -6,6 +6,7 @@ use super::{
     journal, lanes,
     loops::maybe,
     rows::Row,
+    sessions,
 };
 use crate::{
     Commit, Lane, StoreError,
@@ -35,10 +36,27 @@ const ADVANCE_AND_RELEASE: &str = "UPDATE sessions SET head_version = ?2, \
      tip_loop_id = coalesce(?5, tip_loop_id), title = coalesce(title, ?6), \
      owner_id = NULL, process = NULL, expires_at = NULL WHERE session_id = ?1";
 
-pub(super) fn commit(db: &mut Db, commit: &Commit, rows: &[Row]) -> Result<u64, Fault> {
-    let Commit { lane, .. } = commit;
+pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, Fault> {
+    let Commit { lane, records, .. } = commit;
     let clean = db.clean.get(&lane.session_id) == Some(&lane.fence);
-    let stored = write(&db.sql, |work| advance_by(work, commit, rows, clean))??;
+    // Before the transaction if they are small: nobody else can write during it.
+    let small = records.iter().map(|record| Row::small(record));
+    let small: Vec<Option<Row>> = small.collect::<Result<_, Fault>>()?;
+    let stored = write(&db.sql, |work| {
+        if small.iter().any(Option::is_none) {
+            // Texts can only be stored for a session that is there.
+            sessions::get(work, &lane.session_id)?;
+        }
+        let rows = small
+            .into_iter()
+            .zip(records)
+            .map(|(row, record)| match row {
+                Some(row) => Ok(row),
+                None => Row::large(work, record),
+            });
+        let rows: Vec<Row> = rows.collect::<Result<_, Fault>>()?;
+        advance_by(work, commit, &rows, clean)
+    })??;
     if stored.is_new
         && let Some(numbers) = db.numbers.get_mut(&lane.session_id)
     {
@@ -215,7 +233,11 @@ fn advance(db: &Connection, sql: &str, id: &SessionId, step: &Step<'_>) -> Resul
 
 /// A loop that its process left behind, as the next version of its session (S5).
 pub(super) fn recover(db: &Connection, version: u64, record: LoopRecord) -> Result<(), Fault> {
-    let row = Row::of(&record)?;
+    Row::check(&record)?;
+    let row = match Row::small(&record)? {
+        Some(row) => row,
+        None => Row::large(db, &record)?,
+    };
     insert(db, version, &record, &row)?;
     let title = record.on_chain.then(|| record.title()).flatten();
     let records = [Arc::new(record)];

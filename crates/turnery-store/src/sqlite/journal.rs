@@ -7,6 +7,7 @@ use super::{
     fault::Fault,
     lanes,
     loops::{text, undamaged_or},
+    texts,
 };
 use crate::{Damage, DamagedPart, Lane, cursor::time_text};
 use rusqlite::{Connection, Row, params, types::Value};
@@ -69,7 +70,7 @@ pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
                 // A loop whose journal is written again from its beginning.
                 drop_loop(work, session, loop_id)?;
             }
-            let body = serde_json::to_string(&append.events)?;
+            let body = texts::encode(work, session, &append.events)?;
             let at = time_text(first.at);
             let checksum = Checksum::default()
                 .text(session.as_str())
@@ -118,7 +119,7 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
     let mut rows = select.query((session.as_str(),))?;
     while let Some(row) = rows.next()? {
         // Evidence that does not read is worth no more than none; the session must still open.
-        let (loop_id, read) = match undamaged_or(read(session, row))? {
+        let (loop_id, read) = match undamaged_or(read(db, session, row))? {
             Ok(read) => read,
             Err(error) => {
                 tracing::warn!(%session, error, "failed to read the journal");
@@ -141,12 +142,17 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
 }
 
 /// The events of a row that is what was written.
-fn read(session: &SessionId, row: &Row<'_>) -> Result<(LoopId, Vec<Event>), Fault> {
+fn read(
+    db: &Connection,
+    session: &SessionId,
+    row: &Row<'_>,
+) -> Result<(LoopId, Vec<Event>), Fault> {
     let sum = Checksum::default().text(session.as_str());
     if sum.columns(row, 0..4)?.verify(row.get_ref(4)?) == Verdict::Differs {
         return Err(Fault::Row("its checksum does not match".to_owned()));
     }
-    Ok((text(row, 0)?.into(), parse(text(row, 3)?)?))
+    let body = texts::expand(db, session, text(row, 3)?)?;
+    Ok((text(row, 0)?.into(), parse(&body)?))
 }
 
 /// Copies the journal of a session to where repairs keep what they remove.
@@ -166,7 +172,7 @@ pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>,
     let mut select = db.prepare_cached(EVENTS)?;
     let mut rows = select.query((session.as_str(),))?;
     while let Some(row) = rows.next()? {
-        if let Err(reason) = undamaged_or(read(session, row))? {
+        if let Err(reason) = undamaged_or(read(db, session, row))? {
             let loop_id = LoopId::from(text(row, 0).unwrap_or("(unreadable)"));
             let part = DamagedPart::Journal { loop_id };
             let reason = format!("has an event that cannot be read: {reason}");
@@ -191,7 +197,7 @@ pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Faul
     let mut rows = select.query((session.as_str(),))?;
     let mut damaged = Vec::new();
     while let Some(row) = rows.next()? {
-        if undamaged_or(read(session, row))?.is_err() {
+        if undamaged_or(read(db, session, row))?.is_err() {
             damaged.push((row.get::<_, Value>(0)?, row.get::<_, Value>(1)?));
         }
     }

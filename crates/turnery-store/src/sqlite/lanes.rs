@@ -354,7 +354,7 @@ pub(super) fn release(db: &Connection, lane: &Lane) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Commit, NewSession, clock::Clock, sqlite::rows};
+    use crate::{Commit, NewSession, clock::Clock};
     use std::sync::atomic::{AtomicU64, Ordering};
 
     fn open_with_sessions(path: &std::path::Path, count: usize) -> (Db, Vec<SessionId>) {
@@ -381,7 +381,6 @@ mod tests {
         let opened = claim(db, id, &Owner::this_process(), now).unwrap();
         let loop_id = LoopId::from(format!("{id}.cfg.{number}"));
         let record = LoopRecord::begun(id.clone(), loop_id, "turnery".into(), now.wall);
-        let row = rows::Row::of(&record).unwrap();
         let commit = Commit {
             lane: opened.lane,
             expected_head: opened.info.head_version,
@@ -390,7 +389,7 @@ mod tests {
             title: None,
             release: true,
         };
-        commit::commit(db, &commit, &[row]).unwrap();
+        commit::commit(db, &commit).unwrap();
         opened.last_number
     }
 

@@ -5,6 +5,7 @@ use super::{
     fault::Fault,
     log, sessions,
     survey::{Survey, logged_parent},
+    texts::expand,
 };
 use crate::History;
 use chrono::DateTime;
@@ -69,7 +70,7 @@ fn read_all(
         }
         known.insert(text(row, 1)?.to_owned());
         if row.get::<_, u64>(0)? > after {
-            found.push(Arc::new(with_events(row, id, &mut whole)?));
+            found.push(Arc::new(with_events(db, row, id, &mut whole)?));
         }
     }
     Ok(Some(found))
@@ -80,7 +81,7 @@ pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<History, Fa
     let db = db.transaction()?;
     let mut whole = String::new();
     let chain = way_back(&db, id, |_, row| {
-        let record = record(row, id, &mut whole)?;
+        let record = record(&db, row, id, &mut whole)?;
         Ok(record.stands().then(|| Arc::new(record)))
     })?;
     if let Some(loops) = chain {
@@ -100,7 +101,7 @@ pub(super) fn chain(db: &Connection, id: &SessionId) -> Result<Option<Vec<i64>>,
     let mut is_run_again = false;
     way_back(db, id, |key, row| {
         let stays = !std::mem::replace(&mut is_run_again, text(row, 3)? == "rerun");
-        let stands = stays && (row.get(ON_CHAIN)? || record(row, id, &mut whole)?.stands());
+        let stands = stays && (row.get(ON_CHAIN)? || record(db, row, id, &mut whole)?.stands());
         Ok(stands.then_some(key))
     })
 }
@@ -227,11 +228,16 @@ fn keys(db: &Connection, id: &SessionId) -> Result<Vec<i64>, Fault> {
     Ok(keys)
 }
 
-fn with_events(row: &Row<'_>, id: &SessionId, whole: &mut String) -> Result<LoopRecord, Fault> {
-    let mut record = record(row, id, whole)?;
-    let (log, mut at) = (text(row, LOG)?, 0);
+fn with_events(
+    db: &Connection,
+    row: &Row<'_>,
+    id: &SessionId,
+    whole: &mut String,
+) -> Result<LoopRecord, Fault> {
+    let mut record = record(db, row, id, whole)?;
+    let (log, mut at) = (expand(db, id, text(row, LOG)?)?, 0);
     let mut events = Vec::new();
-    while let Some(event) = log::next(log, &mut at, &record, &[])? {
+    while let Some(event) = log::next(&log, &mut at, &record, &[])? {
         events.push(event);
     }
     record.events = events;
@@ -240,6 +246,7 @@ fn with_events(row: &Row<'_>, id: &SessionId, whole: &mut String) -> Result<Loop
 
 /// The record without its events. Its columns are put together to one text, which `whole` holds.
 pub(super) fn record(
+    db: &Connection,
     row: &Row<'_>,
     session: &SessionId,
     whole: &mut String,
@@ -263,14 +270,15 @@ pub(super) fn record(
         quoted(whole, "ended_at", ended_at)?;
     }
     bare(whole, "messages", "[]");
-    let rest = text(row, 8)?.strip_prefix('{').unwrap_or_default();
+    let rest = expand(db, session, text(row, 8)?)?;
+    let rest = rest.strip_prefix('{').unwrap_or_default();
     if rest == "}" {
         whole.pop();
     }
     whole.push_str(rest);
     let mut record: LoopRecord = serde_json::from_str(whole)?;
     // The greater part; it is not put together with the others.
-    record.messages = serde_json::from_str(text(row, 9)?)?;
+    record.messages = serde_json::from_str(&expand(db, session, text(row, 9)?)?)?;
     Ok(record)
 }
 

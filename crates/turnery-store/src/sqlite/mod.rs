@@ -26,6 +26,7 @@ mod rows;
 mod sessions;
 mod shown;
 mod survey;
+mod texts;
 mod tidy;
 mod worker;
 
@@ -210,10 +211,7 @@ impl Store for SqliteStore {
         }
         let settles = records.map(|record| (commit.lane.clone(), record.loop_id.clone()));
         self.writer.commit(settles.collect(), move |db| {
-            // Here and not before, since encoding a large answer would stall the caller's runtime.
-            let rows = commit.records.iter().map(|record| Row::of_checked(record));
-            let rows: Vec<Row> = rows.collect::<Result<_, StoreError>>()?;
-            let version = commit::commit(db, &commit, &rows)?;
+            let version = commit::commit(db, &commit)?;
             // Nobody would find a commit in a file that was taken away meanwhile.
             db.check_files()?;
             Ok(version)

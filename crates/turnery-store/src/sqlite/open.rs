@@ -13,11 +13,12 @@ const APPLICATION_ID: i64 = 0x7475_726e;
 
 /// The tables, and their version. Version 1 was never released.
 const SCHEMA: &str = include_str!("schema.sql");
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 /// Steps from each earlier version to the next.
 const FROM_2: &str = include_str!("from_2.sql");
 const FROM_3: &str = include_str!("from_3.sql");
+const FROM_4: &str = include_str!("from_4.sql");
 
 /// So large that most loops fit in one: a commit then writes few of them. Unit: bytes.
 const PAGE: u32 = 8192;
@@ -133,8 +134,9 @@ fn make(db: &mut Connection) -> Result<(), Fault> {
         // Somebody else was quicker.
         VERSION => return Ok(()),
         0 => work.execute_batch(SCHEMA)?,
-        2 => work.execute_batch(&[FROM_2, FROM_3].concat())?,
-        3 => work.execute_batch(FROM_3)?,
+        2 => work.execute_batch(&[FROM_2, FROM_3, FROM_4].concat())?,
+        3 => work.execute_batch(&[FROM_3, FROM_4].concat())?,
+        4 => work.execute_batch(FROM_4)?,
         older if (1..VERSION).contains(&older) => {
             return Err(Fault::Row(format!(
                 "this was written by a turnery from before its first release (version {older} of \

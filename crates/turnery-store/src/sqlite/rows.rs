@@ -1,7 +1,13 @@
 //! Rows: a loop record as the row that is stored.
 
-use super::{checksum::Checksum, fields::Without};
+use super::{
+    checksum::Checksum,
+    fault::Fault,
+    fields::Without,
+    texts::{encode_large, encode_small, into_text},
+};
 use crate::{StoreError, cursor::time_text};
+use rusqlite::Connection;
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use turnery_engine::{Event, EventKind, LlmMessage, LoopId, LoopRecord, Timestamp};
@@ -27,22 +33,25 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn of(record: &LoopRecord) -> Result<Self, StoreError> {
-        Self::check(record)?;
-        Self::of_checked(record)
-    }
-
     /// Refuses a record that a row cannot hold. Quick, however large the record is.
     pub(super) fn check(record: &LoopRecord) -> Result<(), StoreError> {
         fit(record).map_err(|what| refused(record, &what))
     }
 
-    /// Encodes a record that [`check`](Self::check) has accepted. Large records take long.
-    pub(super) fn of_checked(record: &LoopRecord) -> Result<Self, StoreError> {
-        Self::encode(record).map_err(|error| refused(record, &error))
+    /// Encodes a record that [`check`](Self::check) has accepted, with all its texts. `None` if the row is
+    /// too large for that.
+    pub(super) fn small(record: &LoopRecord) -> Result<Option<Self>, Fault> {
+        Self::encode(record, None)
     }
 
-    fn encode(record: &LoopRecord) -> Result<Self, serde_json::Error> {
+    /// Encodes a record that [`check`](Self::check) has accepted, and stores its long texts, which a large
+    /// row only refers to. Takes time in proportion to the record.
+    pub(super) fn large(db: &Connection, record: &LoopRecord) -> Result<Self, Fault> {
+        let row = Self::encode(record, Some(db))?;
+        row.ok_or_else(|| refused(record, &"it cannot be encoded").into())
+    }
+
+    fn encode(record: &LoopRecord, db: Option<&Connection>) -> Result<Option<Self>, Fault> {
         let mut text = Vec::with_capacity(4096);
         word(&mut text, &record.continuation_kind)?;
         let kind = text.len();
@@ -54,15 +63,21 @@ impl Row {
             text.extend_from_slice(time_text(ended_at).as_bytes());
         }
         let ended = text.len();
-        serde_json::to_writer(&mut text, &Without(APART, record))?;
-        let head = text.len();
-        serde_json::to_writer(&mut text, &record.messages)?;
-        let messages = text.len();
-        serde_json::to_writer(&mut text, &Log(record))?;
+        let mut column = Column { record, db, text };
+        if !column.append(&Without(APART, record))? {
+            return Ok(None);
+        }
+        let head = column.text.len();
+        if !column.append(&record.messages)? {
+            return Ok(None);
+        }
+        let messages = column.text.len();
+        if !column.append(&Log(record))? {
+            return Ok(None);
+        }
+        let text = into_text(column.text)?;
         let ends = [kind, status, started, ended, head, messages, text.len()];
-        // JSON is UTF-8.
-        let text = String::from_utf8(text).map_err(serde::ser::Error::custom)?;
-        Ok(Self { text, ends })
+        Ok(Some(Self { text, ends }))
     }
 
     /// `continuation_kind`, `status`, `started_at`, `ended_at`, `record`, `messages` and `log`.
@@ -90,6 +105,29 @@ impl Row {
             .optional(status)
             .integer(record.on_chain.into());
         rest.into_iter().fold(head, Checksum::optional).finish()
+    }
+}
+
+/// Where the JSON columns of a row are written.
+struct Column<'a> {
+    record: &'a LoopRecord,
+    /// Where long texts go; `None` if they go into the row.
+    db: Option<&'a Connection>,
+    text: Vec<u8>,
+}
+
+impl Column<'_> {
+    /// False if the row is too large to hold its texts.
+    fn append(&mut self, value: &impl Serialize) -> Result<bool, Fault> {
+        let refused = |error: &serde_json::Error| refused(self.record, error);
+        match self.db {
+            None => encode_small(&mut self.text, value).map_err(|error| refused(&error).into()),
+            Some(db) => match encode_large(db, &self.record.session_id, &mut self.text, value) {
+                Ok(()) => Ok(true),
+                Err(Fault::Json(error)) => Err(refused(&error).into()),
+                Err(fault) => Err(fault),
+            },
+        }
     }
 }
 

@@ -23,7 +23,8 @@ CREATE TABLE sessions (
     fence        INTEGER NOT NULL DEFAULT 0,
     owner_id     TEXT,                       -- NULL when nobody holds the lane
     process      TEXT,
-    expires_at   TEXT
+    expires_at   TEXT,
+    lost_number  INTEGER NOT NULL DEFAULT 0  -- greatest number of a loop that was shown and not stored
 ) STRICT, WITHOUT ROWID;
 
 -- The list in its order, with all that it is filtered by: a page is found without reading the table.
@@ -73,6 +74,22 @@ CREATE TABLE repairs (
 ) STRICT;
 
 CREATE INDEX repairs_of ON repairs (session_id);
+
+-- Texts of rows that would be larger than 64 KiB, from 8 KiB on, each once for its session. In the JSON of
+-- such a row there is a reference: a string '/text ' with the text's name.
+CREATE TABLE texts (
+    text       INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    name       TEXT NOT NULL,                -- SHA-256 of all its pieces
+    piece      INTEGER NOT NULL,             -- from 0
+    body       TEXT NOT NULL,                -- JSON of a string, without its quotes
+    UNIQUE (session_id, name, piece)
+) STRICT;
+
+CREATE VIEW long_texts AS
+SELECT session_id, name, '/text ' || name AS reference,
+       json_extract('["' || group_concat(body, '') || '"]', '$[0]') AS text
+FROM (SELECT * FROM texts ORDER BY session_id, name, piece) GROUP BY session_id, name;
 
 CREATE VIEW turns AS
 SELECT loops.session_id, loops.loop, turn.value ->> '$.turn_id.turn_index' AS turn,

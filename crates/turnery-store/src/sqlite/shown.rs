@@ -7,6 +7,7 @@ use super::{
     loops::{self, LOG, LOOP, text, undamaged_or},
     remarks, sessions,
     survey::{Survey, Tie},
+    texts::expand,
 };
 use crate::{
     Damage, DamagedPart, Page, StoreError,
@@ -144,7 +145,7 @@ fn open(
     let Some(row) = rows.next()? else {
         return Err(StoreError::NotFound(id.clone()).into());
     };
-    let mut record = match undamaged_or(loops::record(row, id, &mut String::new()))? {
+    let mut record = match undamaged_or(loops::record(db, row, id, &mut String::new()))? {
         Ok(record) => record,
         Err(reason) => {
             let loop_id = text(row, 1).unwrap_or("(unreadable)");
@@ -152,7 +153,17 @@ fn open(
             return Ok(None);
         }
     };
-    let mut log = text(row, LOG).unwrap_or("[]").to_owned();
+    let log = text(row, LOG).unwrap_or("[]");
+    let mut log = match undamaged_or(expand(db, id, log))? {
+        Ok(log) => log.into_owned(),
+        Err(reason) => {
+            name(
+                &record.loop_id,
+                format!("has events that cannot be read: {reason}"),
+            );
+            "[]".to_owned()
+        }
+    };
     // One that breaks off is not shown up to there: all that was said is in the messages.
     if loops::verify(row, id)? != Verdict::Matches
         && let (events, Some(reason)) = log::all(&log, &record)

@@ -7,6 +7,7 @@ use super::{
     log,
     loops::{self, CHECKSUM, LOG, LOOP, ON_CHAIN, PARENT, is_foreign, text},
     sessions,
+    texts::expand,
 };
 use crate::{Damage, DamagedPart, History};
 use rusqlite::{Connection, Row, types::ValueRef};
@@ -332,7 +333,7 @@ fn read(db: &Connection, id: &SessionId, key: i64) -> Result<(Surveyed, Option<S
     let mut select = db.prepare_cached(LOOP)?;
     let mut rows = select.query((key,))?;
     let read = match rows.next() {
-        Ok(Some(row)) => whole(id, key, row),
+        Ok(Some(row)) => whole(db, id, key, row),
         Ok(None) => Err(Fault::Row("it is not where its index says".to_owned())),
         Err(error) => Err(error.into()),
     };
@@ -367,7 +368,12 @@ fn head(db: &Connection, key: i64) -> Result<Surveyed, Fault> {
 }
 
 /// A row that can be read to its end, and what is wrong with its content.
-fn whole(id: &SessionId, key: i64, row: &Row<'_>) -> Result<(Surveyed, Option<String>), Fault> {
+fn whole(
+    db: &Connection,
+    id: &SessionId,
+    key: i64,
+    row: &Row<'_>,
+) -> Result<(Surveyed, Option<String>), Fault> {
     let verdict = loops::verify(row, id)?;
     let value = |column| row.get_ref(column).ok();
     let log = text(row, LOG).ok();
@@ -386,19 +392,27 @@ fn whole(id: &SessionId, key: i64, row: &Row<'_>) -> Result<(Surveyed, Option<St
     if surveyed.is_set_aside {
         return Ok((surveyed, None));
     }
-    let mut record = match loops::undamaged_or(loops::record(row, id, &mut String::new()))? {
+    let mut record = match loops::record(db, row, id, &mut String::new()) {
         Ok(record) => record,
-        Err(reason) => {
-            surveyed.is_newer = verdict == Verdict::Matches;
+        Err(fault) if fault.is_damage() => {
+            // A text of it may be lost, though the row is what was written.
+            surveyed.is_newer = verdict == Verdict::Matches && matches!(fault, Fault::Json(_));
+            let reason = fault.in_words();
             return Ok((surveyed, Some(format!("cannot be read: {reason}"))));
         }
+        Err(fault) => return Err(fault),
     };
-    let (events, failure) = match log {
-        Some(log) => log::all(log, &record),
-        None => (Vec::new(), Some("they are not text".to_owned())),
+    let log = log.map(|log| loops::undamaged_or(expand(db, id, log)));
+    let (events, failure, is_lost) = match log.transpose()? {
+        Some(Ok(log)) => {
+            let (events, failure) = log::all(&log, &record);
+            (events, failure, verdict != Verdict::Matches)
+        }
+        Some(Err(reason)) => (Vec::new(), Some(reason), true),
+        None => (Vec::new(), Some("they are not text".to_owned()), true),
     };
     record.events = events;
-    surveyed.is_log_broken = failure.is_some() && verdict != Verdict::Matches;
+    surveyed.is_log_broken = failure.is_some() && is_lost;
     let mut complaint = failure.map(|failure| format!("has events that cannot be read: {failure}"));
     if verdict == Verdict::Differs {
         surveyed.culprit = culprit(id, row, surveyed.logged_parent.as_ref())?;

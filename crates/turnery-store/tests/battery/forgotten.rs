@@ -21,9 +21,9 @@ async fn confide(store: &SqliteStore, id: &str) {
     };
     store.remark(&id.into(), vec![remark]).await.unwrap();
     let lane = store.claim(&id.into(), &owner("a")).await.unwrap().lane;
-    let long = format!("{MARKER} ").repeat(5000);
+    let long = |number: u32| format!("{MARKER} {number} ").repeat(5000);
     for number in 1..=6 {
-        let record = with_calls(record(id, number, MARKER), 2, &long);
+        let record = with_calls(record(id, number, MARKER), 2, &long(number));
         store.append(&lane, &record.loop_id, record.events.clone());
         // The journal is written before the commit removes it.
         store.renew(&lane).await.unwrap();
@@ -31,7 +31,7 @@ async fn confide(store: &SqliteStore, id: &str) {
         let stored = store.commit(commit(&lane, head, &Arc::new(record))).await;
         stored.unwrap();
     }
-    let left = record(id, 7, &long);
+    let left = record(id, 7, &long(7));
     store.append(&lane, &left.loop_id, left.events[..6].to_vec());
     store.release(&lane).await.unwrap();
 }

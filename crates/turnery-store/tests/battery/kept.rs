@@ -197,7 +197,8 @@ async fn the_version_before_is_brought_up_to_date() {
     drop(store);
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute_batch(
-        "DROP INDEX sessions_listed; DROP TABLE remarks; DROP TABLE repairs; ALTER TABLE loops DROP COLUMN checksum; \
+        "DROP VIEW long_texts; DROP TABLE texts; ALTER TABLE sessions DROP COLUMN lost_number; \
+         DROP INDEX sessions_listed; DROP TABLE remarks; DROP TABLE repairs; ALTER TABLE loops DROP COLUMN checksum; \
          ALTER TABLE loops DROP COLUMN set_aside; ALTER TABLE journal DROP COLUMN checksum; \
          ALTER TABLE sessions DROP COLUMN folder; \
          ALTER TABLE sessions DROP COLUMN thinking; ALTER TABLE sessions DROP COLUMN always; \

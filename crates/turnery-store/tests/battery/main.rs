@@ -25,6 +25,7 @@ mod samples;
 mod sessions;
 mod shown;
 mod sql;
+mod texts;
 mod torn;
 mod variants;
 
