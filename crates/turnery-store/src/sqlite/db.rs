@@ -45,16 +45,17 @@ impl Db {
     }
 
     /// Writes events to the journal and removes them from `appends`. They stay there for the next time if
-    /// the disk is full or another process keeps the database locked for longer than `patience`.
+    /// the disk is full or another process keeps the database locked for longer than `patience`. Logs
+    /// the error that it returns.
     pub(super) fn journal(
         &mut self,
         path: &Path,
         appends: &mut Vec<Append>,
         cut: &CutJournals,
         patience: Duration,
-    ) {
+    ) -> Result<(), StoreError> {
         if appends.is_empty() {
-            return;
+            return Ok(());
         }
         let written = self
             .wait_for_locks(patience)
@@ -62,17 +63,18 @@ impl Db {
             .and_then(|()| journal::write(self, appends));
         let Err(fault) = written else {
             appends.clear();
-            return;
+            return Ok(());
         };
         let may_pass = fault.may_pass();
-        let error = fault.at(path).to_string();
+        let error = fault.at(path);
         if may_pass {
-            tracing::warn!(error, "failed to journal; trying again later");
-            return;
+            tracing::warn!(%error, "failed to journal; trying again later");
+        } else {
+            for append in appends.drain(..) {
+                cut.cut(append.loop_id().clone(), &error.to_string());
+            }
         }
-        for append in appends.drain(..) {
-            cut.cut(append.loop_id().clone(), &error);
-        }
+        Err(error)
     }
 
     /// Makes statements wait at most so long for another process that writes.

@@ -6,7 +6,7 @@ use super::fault::Fault;
 use crate::StoreError;
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
     thread,
     time::{Duration, Instant},
 };
@@ -87,7 +87,8 @@ pub(super) struct Deadlines {
 
 #[derive(Default)]
 struct State {
-    tickets: Vec<Arc<dyn Deadline>>,
+    /// Held by the jobs alone: one that is dropped, as by a panic, is answered by that.
+    tickets: Vec<Weak<dyn Deadline>>,
     /// The thread looks again by itself.
     ticking: bool,
     closed: bool,
@@ -109,9 +110,9 @@ impl Deadlines {
         Ok(deadlines)
     }
 
-    pub(super) fn add(&self, ticket: Arc<dyn Deadline>) {
+    pub(super) fn add(&self, ticket: &Arc<dyn Deadline>) {
         let mut state = self.lock();
-        state.tickets.push(ticket);
+        state.tickets.push(Arc::downgrade(ticket));
         if !std::mem::replace(&mut state.ticking, true) {
             drop(state);
             self.more.notify_one();
@@ -136,6 +137,9 @@ impl Deadlines {
                 waited.unwrap_or_else(PoisonError::into_inner)
             };
             state.tickets.retain(|ticket| {
+                let Some(ticket) = ticket.upgrade() else {
+                    return false;
+                };
                 ticket.expire(&self.path);
                 !ticket.is_answered()
             });

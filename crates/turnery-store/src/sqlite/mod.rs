@@ -196,9 +196,7 @@ impl Store for SqliteStore {
         let Some(append) = journal::Append::new(lane, loop_id, events) else {
             return Box::pin(std::future::ready(Ok(())));
         };
-        self.writer.call(Flush::Later, Settles::new(), move |db| {
-            journal::write(db, std::slice::from_ref(&append))
-        })
+        self.writer.append_now(append)
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {

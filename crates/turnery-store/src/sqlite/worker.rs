@@ -46,7 +46,11 @@ type Work = Box<dyn FnOnce(Result<&mut Db, StoreError>) + Send>;
 pub(super) type Settles = Vec<(Lane, LoopId)>;
 
 enum Job {
-    Append(Append),
+    Append {
+        append: Append,
+        /// Who waits until it is written.
+        ticket: Option<Arc<Ticket<()>>>,
+    },
     Call {
         flush: Flush,
         settles: Settles,
@@ -114,7 +118,7 @@ impl Worker {
         let deadline: Arc<dyn Deadline> = Arc::<Ticket<T>>::clone(&ticket);
         let path = self.path.clone();
         let queued = self.running().and_then(|running| {
-            running.deadlines.add(Arc::clone(&deadline));
+            running.deadlines.add(&deadline);
             let work: Work = Box::new(move |db| {
                 ticket.answer(db.and_then(|db| work(db).map_err(|fault| fault.at(&path))));
             });
@@ -124,19 +128,48 @@ impl Worker {
                 deadline,
                 work,
             };
-            running.queue.push(job, true).map_err(|error| match error {
-                PushError::Full => StoreError::Broken(format!(
-                    "{} does not keep up: {CAPACITY} requests wait for it already; check its disk, and \
-                     whether another program keeps it locked, then try again",
-                    self.path.display()
-                )),
-                PushError::Closed => ended(&self.path),
-            })
+            self.push(running, job)
         });
         let path = self.path.clone();
         Box::pin(async move {
             queued?;
             answered.await.unwrap_or_else(|_| Err(ended(&path)))
+        })
+    }
+
+    /// Queues events for the journal, and answers when they are written. Fails if earlier events of the loop
+    /// are missing.
+    pub(super) fn append_now(&self, append: Append) -> BoxFuture<'static, Result<(), StoreError>> {
+        if !self.cut.admits(&append) {
+            return Box::pin(std::future::ready(Err(hole(&append))));
+        }
+        let loop_id = append.loop_id().clone();
+        let (answer, answered) = oneshot::channel();
+        let ticket = Ticket::new(PATIENCE, answer);
+        let queued = self.running().and_then(|running| {
+            let deadline: Arc<dyn Deadline> = Arc::<Ticket<()>>::clone(&ticket);
+            running.deadlines.add(&deadline);
+            let ticket = Some(ticket);
+            self.push(running, Job::Append { append, ticket })
+        });
+        if let Err(error) = &queued {
+            self.cut.cut(loop_id, &error.to_string());
+        }
+        let path = self.path.clone();
+        Box::pin(async move {
+            queued?;
+            answered.await.unwrap_or_else(|_| Err(ended(&path)))
+        })
+    }
+
+    fn push(&self, running: &Running, job: Job) -> Result<(), StoreError> {
+        running.queue.push(job, true).map_err(|error| match error {
+            PushError::Full => StoreError::Broken(format!(
+                "{} does not keep up: {CAPACITY} requests wait for it already; check its disk, and \
+                 whether another program keeps it locked, then try again",
+                self.path.display()
+            )),
+            PushError::Closed => ended(&self.path),
         })
     }
 
@@ -149,7 +182,8 @@ impl Worker {
         let loop_id = append.loop_id().clone();
         let queued = self.running().map_err(|error| error.to_string());
         let queued = queued.and_then(|running| {
-            let pushed = running.queue.push(Job::Append(append), false);
+            let ticket = None;
+            let pushed = running.queue.push(Job::Append { append, ticket }, false);
             pushed.map_err(|error| format!("the queue is {error:?}"))
         });
         if let Err(error) = queued {
@@ -196,6 +230,13 @@ impl Drop for Worker {
     }
 }
 
+fn hole(append: &Append) -> StoreError {
+    StoreError::Broken(format!(
+        "earlier events of loop {} are not in its journal; journal it again from its first event",
+        append.loop_id()
+    ))
+}
+
 fn ended(path: &Path) -> StoreError {
     StoreError::Broken(format!(
         "the store at {} has stopped after a fault; start again",
@@ -218,7 +259,7 @@ impl Drop for Abandon<'_> {
 pub(super) struct CutJournals(Mutex<HashSet<LoopId>>);
 
 impl CutJournals {
-    /// False if earlier events of the loop are missing. A loop that begins is always admitted.
+    /// False if earlier events of the loop are missing. A loop that begins again is always admitted.
     fn admits(&self, append: &Append) -> bool {
         let mut cut = self.lock();
         if append.begins() {
@@ -252,7 +293,7 @@ fn run(path: &Path, queue: &Arc<Queue<Job>>) {
         match (queue.take(idle), &mut opened) {
             (Taken::Closed, db) => {
                 if let Some(db) = db {
-                    db.journal(path, &mut appends, cut, JOURNAL_PATIENCE);
+                    journal(db, path, &mut appends, cut, JOURNAL_PATIENCE);
                     if db.tidy.is_due() {
                         db.clean_up(path, Occasion::End, || false);
                     }
@@ -262,7 +303,7 @@ fn run(path: &Path, queue: &Arc<Queue<Job>>) {
             }
             (Taken::Idle, None) => {}
             (Taken::Idle, Some(db)) => {
-                db.journal(path, &mut appends, cut, JOURNAL_PATIENCE);
+                journal(db, path, &mut appends, cut, JOURNAL_PATIENCE);
                 db.checkpoint();
                 let queue = Arc::clone(queue);
                 db.clean_up(path, Occasion::Idle, move || queue.has_jobs());
@@ -287,7 +328,12 @@ fn run(path: &Path, queue: &Arc<Queue<Job>>) {
 fn refuse(batch: VecDeque<Job>, error: &StoreError, cut: &CutJournals) {
     for job in batch {
         match job {
-            Job::Append(append) => cut.cut(append.loop_id().clone(), &error.to_string()),
+            Job::Append { append, ticket } => {
+                cut.cut(append.loop_id().clone(), &error.to_string());
+                if let Some(ticket) = ticket {
+                    ticket.answer(Err(error.clone()));
+                }
+            }
             Job::Call { work, .. } => work(Err(error.clone())),
         }
     }
@@ -302,13 +348,13 @@ fn work_off(
 ) {
     for job in batch {
         match job {
-            Job::Append(append) => {
-                if appends.len() >= UNWRITTEN {
-                    let loop_id = append.loop_id().clone();
-                    appends.retain(|append| *append.loop_id() != loop_id);
-                    cut.cut(loop_id, "too much is waiting to be written");
-                } else if cut.admits(&append) {
-                    appends.push(append);
+            Job::Append { append, ticket } => {
+                let kept = keep(append, appends, cut);
+                if let Some(ticket) = ticket {
+                    // With all that came before it, and in order: a journal must not have a gap.
+                    let written =
+                        kept.and_then(|()| db.journal(path, appends, cut, ticket.time_left()));
+                    ticket.answer(written);
                 }
             }
             Job::Call {
@@ -325,7 +371,7 @@ fn work_off(
                     appends.retain(|append| !append.is_of(lane, loop_id));
                     cut.settle(loop_id);
                 }
-                db.journal(path, appends, cut, deadline.time_left());
+                journal(db, path, appends, cut, deadline.time_left());
                 let ready = db
                     .wait_for_locks(deadline.time_left())
                     .and_then(|()| db.check_files())
@@ -341,8 +387,37 @@ fn work_off(
             }
         }
     }
-    db.journal(path, appends, cut, JOURNAL_PATIENCE);
+    journal(db, path, appends, cut, JOURNAL_PATIENCE);
     db.dirty = true;
+}
+
+/// Keeps events until they are written. Fails if earlier ones of the loop are missing.
+fn keep(append: Append, appends: &mut Vec<Append>, cut: &CutJournals) -> Result<(), StoreError> {
+    if append.begins() {
+        // A loop whose journal is written again from its beginning.
+        appends.retain(|earlier| earlier.loop_id() != append.loop_id());
+    }
+    if appends.len() >= UNWRITTEN {
+        appends.retain(|earlier| earlier.loop_id() != append.loop_id());
+        let loop_id = append.loop_id().clone();
+        cut.cut(loop_id, "too much is waiting to be written");
+    }
+    if !cut.admits(&append) {
+        return Err(hole(&append));
+    }
+    appends.push(append);
+    Ok(())
+}
+
+/// Writes what is kept, as far as that succeeds; the rest stays for the next time, and has been logged.
+fn journal(
+    db: &mut Db,
+    path: &Path,
+    appends: &mut Vec<Append>,
+    cut: &CutJournals,
+    patience: Duration,
+) {
+    let _ = db.journal(path, appends, cut, patience);
 }
 
 #[cfg(test)]

@@ -186,11 +186,74 @@ async fn journal_that_lost_an_event_ends_there() {
         tokio::task::yield_now().await;
     }
     append(2);
+    let event = event(&lane.session_id, &loop_id, 3);
+    let refused = store.append_now(&lane, &loop_id, vec![event]).await;
+    let told = text(refused.unwrap_err());
+    assert!(told.contains("from its first event"), "{told}");
     assert_eq!(journalled(&store).await, [0]);
     // Begins anew.
     append(0);
     append(1);
     assert_eq!(journalled(&store).await, [0, 1]);
+}
+
+/// What could not even be opened has lost events too.
+#[tokio::test]
+async fn append_after_a_cut_in_the_thread_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("folder");
+    fs::write(&inside, "no folder").unwrap();
+    let store = SqliteStore::open(inside.join("sessions.db"));
+    let lane = Lane {
+        session_id: "s1".into(),
+        owner_id: Owner::this_process().id,
+        fence: 1,
+    };
+    let loop_id = LoopId::from("s1.cfg.1");
+    let events = |seq| vec![event(&lane.session_id, &loop_id, seq)];
+    store.append(&lane, &loop_id, events(0));
+    let told = text(
+        store
+            .append_now(&lane, &loop_id, events(1))
+            .await
+            .unwrap_err(),
+    );
+    assert!(told.contains("cannot be stored in"), "{told}");
+    fs::remove_file(&inside).unwrap();
+    let (lane, loop_id) = claimed(&store).await;
+    let told = text(
+        store
+            .append_now(&lane, &loop_id, events(2))
+            .await
+            .unwrap_err(),
+    );
+    assert!(told.contains("from its first event"), "{told}");
+    assert_eq!(journalled(&store).await, [0; 0]);
+    let all = vec![
+        event(&lane.session_id, &loop_id, 0),
+        event(&lane.session_id, &loop_id, 1),
+    ];
+    assert_eq!(store.append_now(&lane, &loop_id, all).await, Ok(()));
+    assert_eq!(store.append_now(&lane, &loop_id, events(2)).await, Ok(()));
+    assert_eq!(journalled(&store).await, [0, 2]);
+}
+
+/// Answers come by the panic, not by the deadlines: those say something else.
+#[tokio::test]
+async fn panic_of_the_thread_answers_all_jobs() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(&folder);
+    let (hanging, release) = hang(&worker);
+    let broken = worker.call(Flush::Later, Settles::new(), |_| -> Result<(), Fault> {
+        panic!("a bug")
+    });
+    let behind = nothing(&worker);
+    release.send(()).unwrap();
+    hanging.await.unwrap();
+    for answer in [broken.await, behind.await] {
+        let told = text(answer.unwrap_err());
+        assert!(told.contains("has stopped after a fault"), "{told}");
+    }
 }
 
 #[tokio::test]
