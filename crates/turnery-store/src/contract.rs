@@ -295,8 +295,8 @@ pub struct Opened {
     pub lane: Lane,
     /// The session as it stands now; its `head_version` tells whether what the caller knows is stale.
     pub info: SessionInfo,
-    /// The greatest number of a loop of the session, stored or journalled; 0 without loops. Numbers may
-    /// have gaps, so this is no count.
+    /// The greatest number of a loop of the session that was ever stored or journalled; 0 without loops.
+    /// Numbers may have gaps, so this is no count.
     pub last_number: u64,
 }
 

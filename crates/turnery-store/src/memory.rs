@@ -8,7 +8,7 @@ use crate::{
     cursor::{Cursor, last_active, time_text},
     lease::{LeaseEnd, is_held, may_be_at_work},
     owner::describe,
-    recovery,
+    recovery::{self, last_number},
 };
 use futures_util::future::{BoxFuture, ready};
 use std::{
@@ -34,6 +34,8 @@ struct Held {
     /// With the versions that their commits made.
     loops: Vec<(u64, Arc<LoopRecord>)>,
     fence: u64,
+    /// The greatest number of a loop that left a journal and no record.
+    lost_number: u64,
     holder: Option<Holder>,
     journal: Vec<(LoopId, Vec<Event>)>,
 }
@@ -114,7 +116,7 @@ impl Held {
             process: end.stamp(&owner.process),
             expires_at: end.wall,
         });
-        let journalled = self.settle_journal();
+        self.settle_journal();
         let numbers = self.loops.iter().filter_map(|(_, it)| it.loop_id.number());
         Ok(Opened {
             lane: Lane {
@@ -123,23 +125,23 @@ impl Held {
                 fence: self.fence,
             },
             info: self.info.clone(),
-            last_number: numbers.max().unwrap_or_default().max(journalled),
+            last_number: numbers.max().unwrap_or_default().max(self.lost_number),
         })
     }
 
-    /// What is journalled becomes loops. Returns the greatest number of one.
-    fn settle_journal(&mut self) -> u64 {
+    /// What is journalled becomes loops.
+    fn settle_journal(&mut self) {
         let mut journal = std::mem::take(&mut self.journal);
         journal.sort_by_key(|(_, events)| events.iter().map(|event| event.at).min());
         let journals = journal.into_iter().map(|(_, events)| events).collect();
-        let (records, last_number) = recovery::recover(journals);
+        let (records, lost_number) = recovery::recover(journals);
+        self.lost_number = self.lost_number.max(lost_number);
         for record in records {
             if record.on_chain && self.info.title.is_none() {
                 self.info.title = record.title();
             }
             self.store(vec![Arc::new(record)], Some(0));
         }
-        last_number
     }
 
     fn recover(&mut self, now: Moment) {
@@ -202,6 +204,7 @@ impl Held {
                 let settled = |id: &LoopId| records.iter().any(|record| record.loop_id == *id);
                 self.journal.retain(|(id, _)| !settled(id));
                 if self.info.head_version != commit.expected_head {
+                    self.lost_number = self.lost_number.max(last_number(&records));
                     return Err(StoreError::HeadConflict {
                         expected: commit.expected_head,
                         actual: self.info.head_version,
@@ -327,6 +330,7 @@ impl Store for MemoryStore {
                 remarks: Vec::new(),
                 loops: Vec::new(),
                 fence: 0,
+                lost_number: 0,
                 holder: None,
                 journal: Vec::new(),
             };

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     Commit, Lane, StoreError,
     cursor::{last_active, time_text},
+    recovery::last_number,
 };
 use rusqlite::{Connection, params};
 use std::sync::Arc;
@@ -122,6 +123,7 @@ fn advance_by(
         }
     }
     if first.head_version != commit.expected_head {
+        lanes::note_lost(work, &lane.session_id, last_number(records))?;
         return Ok(Err(StoreError::HeadConflict {
             expected: commit.expected_head,
             actual: first.head_version,

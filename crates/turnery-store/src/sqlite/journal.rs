@@ -135,6 +135,7 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
     drop(rows);
     if is_damaged {
         keep(db, session)?;
+        note_lost(db, session)?;
     }
     let mut delete = db.prepare_cached("DELETE FROM journal WHERE session_id = ?1")?;
     delete.execute((session.as_str(),))?;
@@ -166,6 +167,18 @@ fn keep(db: &Connection, session: &SessionId) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Keeps the numbers of the loops in the journal of a session before damaged rows of it are removed.
+fn note_lost(db: &Connection, session: &SessionId) -> Result<(), Fault> {
+    let mut select = db.prepare_cached("SELECT loop_id FROM journal WHERE session_id = ?1")?;
+    let mut rows = select.query((session.as_str(),))?;
+    let mut last = 0;
+    while let Some(row) = rows.next()? {
+        let number = text(row, 0).ok().and_then(|id| LoopId::from(id).number());
+        last = last.max(number.unwrap_or_default());
+    }
+    lanes::note_lost(db, session, last)
+}
+
 /// What is wrong with the journal of a session: one entry for each loop.
 pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>, Fault> {
     let mut damage: Vec<Damage> = Vec::new();
@@ -190,6 +203,7 @@ pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Faul
         return Ok(0);
     }
     keep(db, session)?;
+    note_lost(db, session)?;
     let mut select = db.prepare_cached(EVENTS)?;
     let mut delete = db.prepare_cached(
         "DELETE FROM journal WHERE session_id = ?1 AND loop_id = ?2 AND seq = ?3",

@@ -36,7 +36,7 @@ pub(super) fn claim(
             owner_id: owner.id.clone(),
             fence,
         },
-        last_number: numbers.last.max(found.last_journalled),
+        last_number: numbers.last.max(found.lost_number),
         info: found.info,
     })
 }
@@ -57,21 +57,37 @@ pub(super) fn recover(db: &mut Db, id: &SessionId, now: Moment) -> Result<(), Fa
              expires_at = NULL WHERE session_id = ?1",
         )?;
         free.execute(params![id.as_str(), found.fence + 1])?;
-        settle_journal(work, &found.info).map(drop)
+        settle_journal(work, &found.info)
     })
 }
 
-/// What is journalled becomes loops. Returns the greatest number of one.
-fn settle_journal(work: &Connection, info: &SessionInfo) -> Result<u64, Fault> {
+/// What is journalled becomes loops.
+fn settle_journal(work: &Connection, info: &SessionInfo) -> Result<(), Fault> {
     let mut version = info.head_version;
-    let (records, last_number) = recovery::recover(journal::take(work, &info.id)?);
+    let (records, lost_number) = recovery::recover(journal::take(work, &info.id)?);
+    note_lost(work, &info.id, lost_number)?;
     for record in records {
         if !commit::is_stored(work, &info.id, &record.loop_id)? {
             version += 1;
             commit::recover(work, version, record)?;
         }
     }
-    Ok(last_number)
+    Ok(())
+}
+
+/// Keeps the number of a loop that was shown and is neither stored nor journalled any more: it is never
+/// used again (LOOP-10).
+pub(super) fn note_lost(db: &Connection, id: &SessionId, number: u64) -> Result<(), Fault> {
+    if number > 0 {
+        let mut update = db.prepare_cached(
+            "UPDATE sessions SET lost_number = ?2 WHERE session_id = ?1 AND lost_number < ?2",
+        )?;
+        update.execute(params![
+            id.as_str(),
+            i64::try_from(number).unwrap_or(i64::MAX)
+        ])?;
+    }
+    Ok(())
 }
 
 /// The next fence of a session that nobody else holds, and the session with what was left behind in it.
@@ -105,11 +121,8 @@ fn take(
     ])?;
     drop(take);
     if found.journalled {
-        let last_journalled = settle_journal(work, &found.info)?;
-        found = Found {
-            last_journalled,
-            ..look(work, id)?
-        };
+        settle_journal(work, &found.info)?;
+        found = look(work, id)?;
     }
     let numbers = match known.filter(|known| known.are_of(&found)) {
         Some(known) => known,
@@ -162,8 +175,7 @@ impl Numbers {
             .count
             .zip(added)
             .and_then(|(count, added)| count.checked_add(added));
-        let numbers = records.iter().filter_map(|record| record.loop_id.number());
-        self.last = numbers.fold(self.last, u64::max);
+        self.last = self.last.max(recovery::last_number(records));
     }
 }
 
@@ -172,8 +184,8 @@ struct Found {
     info: SessionInfo,
     /// `None` if it cannot be read.
     loop_count: Option<i64>,
-    /// The greatest number of a loop that was in the journal.
-    last_journalled: u64,
+    /// The greatest number of a loop that was shown and not stored; 0 if it cannot be read.
+    lost_number: u64,
     fence: u64,
     held: Option<Held>,
     journalled: bool,
@@ -202,12 +214,13 @@ const FENCE: usize = sessions::WIDTH + 1;
 const OWNER: usize = sessions::WIDTH + 2;
 const PROCESS: usize = sessions::WIDTH + 3;
 const EXPIRES_AT: usize = sessions::WIDTH + 4;
-const JOURNALLED: usize = sessions::WIDTH + 5;
+const LOST_NUMBER: usize = sessions::WIDTH + 5;
+const JOURNALLED: usize = sessions::WIDTH + 6;
 
 /// A session's row with its lane, and whether anything of it is in the journal.
 fn select_lane(db: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
     db.prepare_cached(&format!(
-        "SELECT {}, loop_count, fence, owner_id, process, expires_at, \
+        "SELECT {}, loop_count, fence, owner_id, process, expires_at, lost_number, \
          EXISTS (SELECT 1 FROM journal WHERE journal.session_id = ?1) \
          FROM sessions WHERE session_id = ?1",
         sessions::COLUMNS
@@ -222,7 +235,7 @@ fn look(db: &Connection, id: &SessionId) -> Result<Found, Fault> {
     Ok(Found {
         info: sessions::session(row),
         loop_count: row.get(LOOP_COUNT).ok(),
-        last_journalled: 0,
+        lost_number: row.get(LOST_NUMBER).unwrap_or_default(),
         fence: fence(row).unwrap_or_default(),
         held: held(row)?,
         journalled: row.get(JOURNALLED)?,
@@ -264,6 +277,12 @@ pub(super) fn complaints(db: &Connection, id: &SessionId) -> Result<Vec<Complain
         (
             "loop_count",
             row.get(LOOP_COUNT)
+                .map_err(Fault::from)
+                .and_then(not_negative),
+        ),
+        (
+            "lost_number",
+            row.get(LOST_NUMBER)
                 .map_err(Fault::from)
                 .and_then(not_negative),
         ),

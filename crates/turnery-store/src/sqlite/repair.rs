@@ -61,6 +61,9 @@ pub(super) fn repair(db: &mut Connection, id: &SessionId, now: Moment) -> Result
                 "{count} journalled events that cannot be read are set aside"
             )),
         }
+        if !work.changes.is_empty() {
+            work.raise_head()?;
+        }
         Ok(work.changes)
     })?;
     let mut left = check::database(db)?;
@@ -184,7 +187,9 @@ impl Work<'_> {
                 "created_at" => Value::Text(time_text(info.created_at)),
                 "updated_at" => Value::Text(time_text(info.updated_at)),
                 "cwd" | "model" | "mode" => Value::Text(String::new()),
-                "head_version" | "archived" | "loop_count" | "fence" => Value::Integer(0),
+                "head_version" | "archived" | "loop_count" | "fence" | "lost_number" => {
+                    Value::Integer(0)
+                }
                 "title" | "tip_loop_id" | "spawned_by" | "thinking" => Value::Null,
                 "owner_id" | "process" | "expires_at" => Value::Null,
                 _ => continue,
@@ -364,6 +369,23 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Makes a version that has no loop, so that whoever has the session open reads it again at the next
+    /// claim.
+    fn raise_head(&self) -> Result<(), Fault> {
+        let head = self.db.query_row(
+            "UPDATE sessions SET head_version = min(head_version, 9223372036854775806) + 1 \
+             WHERE session_id = ?1 RETURNING head_version",
+            (self.id.as_str(),),
+            |row| row.get(0),
+        )?;
+        self.keep_version(head)
+    }
+
+    /// Notes that no loop is stored for a version.
+    fn keep_version(&self, version: i64) -> Result<(), Fault> {
+        self.keep("version", "version", &Value::Integer(version))
+    }
+
     fn counts(&mut self, counts: &Counts) -> Result<(), Fault> {
         if counts.is_head_wrong() || counts.is_count_wrong() {
             self.db.execute(
@@ -376,7 +398,7 @@ impl Work<'_> {
         }
         for version in &counts.lost {
             let version = i64::try_from(*version).unwrap_or(i64::MAX);
-            self.keep("version", "version", &Value::Integer(version))?;
+            self.keep_version(version)?;
         }
         if !counts.lost.is_empty() {
             self.changes.push(format!(

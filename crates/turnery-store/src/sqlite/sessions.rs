@@ -213,28 +213,28 @@ pub(super) fn patch(
 ) -> Result<SessionInfo, Fault> {
     let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut info = get(&db, id)?;
-    // What the patch does not name is not written: it may hold more than could be read.
-    let roots = patch.roots.is_some();
-    let always = patch.always.is_some();
-    let updated_at = patch.updated_at.is_some();
-    patch.apply(&mut info);
     let mut update = db.prepare_cached(
-        "UPDATE sessions SET title = ?2, model = ?3, mode = ?4, roots = coalesce(?5, roots), \
-         updated_at = coalesce(?6, updated_at), thinking = ?7, always = coalesce(?8, always), \
-         archived = ?9 WHERE session_id = ?1",
+        "UPDATE sessions SET title = iif(?2, ?3, title), model = coalesce(?4, model), \
+         mode = coalesce(?5, mode), roots = coalesce(?6, roots), \
+         updated_at = coalesce(?7, updated_at), thinking = coalesce(?8, thinking), \
+         always = coalesce(?9, always), archived = coalesce(?10, archived) WHERE session_id = ?1",
     )?;
-    let roots = roots.then(|| serde_json::to_string(&info.roots));
-    let always = always.then(|| serde_json::to_string(&info.always));
+    let named = patch.clone();
+    patch.apply(&mut info);
+    let roots = named.roots.map(|_| serde_json::to_string(&info.roots));
+    let always = named.always.map(|_| serde_json::to_string(&info.always));
+    // What the patch does not name is not written: it may hold more than could be read.
     update.execute(params![
         id.as_str(),
-        info.title,
-        info.model,
-        info.mode,
+        named.title.is_some(),
+        named.title.flatten(),
+        named.model,
+        named.mode,
         roots.transpose()?,
-        updated_at.then(|| time_text(info.updated_at)),
-        info.thinking,
+        named.updated_at.map(time_text),
+        named.thinking,
         always.transpose()?,
-        info.archived
+        named.archived
     ])?;
     drop(update);
     db.commit()?;

@@ -3,7 +3,7 @@
 use crate::{damage::written, samples::*};
 use rusqlite::Connection;
 use std::{path::Path, sync::Arc};
-use turnery_store::{SqliteStore, Store};
+use turnery_store::{SessionPatch, SqliteStore, Store};
 
 /// What is damaged, and the columns that the check names.
 const CASES: &[(&str, &[&str])] = &[
@@ -19,6 +19,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("fence = -3", &["fence"]),
     ("fence = 9223372036854775807", &["fence"]),
     ("loop_count = -1", &["loop_count"]),
+    ("lost_number = -1", &["lost_number"]),
 ];
 
 /// A store whose first session was held on another machine long ago, with a loop in the journal.
@@ -57,6 +58,63 @@ async fn goes_on(store: &SqliteStore, context: &str) {
     store.release(&opened.lane).await.unwrap();
     let history = store.history(&"s1".into()).await.unwrap();
     assert_eq!(history.loops.len(), 8, "{context}");
+}
+
+/// An open session goes by the version when it decides whether to read again.
+#[tokio::test]
+async fn repair_is_noticed_at_the_next_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    written(&path).await;
+    let open = SqliteStore::open(path.clone());
+    let id = "s1".into();
+    let lane = open.claim(&id, &owner("a")).await.unwrap().lane;
+    open.release(&lane).await.unwrap();
+    let db = Connection::open(&path).unwrap();
+    let sql = "UPDATE loops SET parent_loop_id = 's1.cfg.x' WHERE loop_id = 's1.cfg.5'";
+    db.execute(sql, ()).unwrap();
+    let known = open.info(&id).await.unwrap().head_version;
+    let other = SqliteStore::open(path);
+    let repair = other.repair(&id).await.unwrap();
+    assert_eq!((repair.changes.len(), repair.left), (1, Vec::new()));
+    let opened = open.claim(&id, &owner("a")).await.unwrap();
+    assert!(opened.info.head_version > known);
+    // Nothing is left to mend, and no version is missing.
+    open.release(&opened.lane).await.unwrap();
+    assert_eq!(other.repair(&id).await.unwrap().changes, [""; 0]);
+    let again = open.claim(&id, &owner("a")).await.unwrap();
+    assert_eq!(again.info, opened.info);
+}
+
+/// What cannot be read stays for the repair to keep.
+#[tokio::test]
+async fn patch_leaves_what_it_does_not_name() {
+    let columns = ["title", "model", "mode", "thinking", "archived"];
+    for column in columns {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        written(&path).await;
+        let db = Connection::open(&path).unwrap();
+        let value = match column {
+            "archived" => "-7",
+            _ => "CAST(x'61ff' AS TEXT)",
+        };
+        let sql = format!("UPDATE sessions SET {column} = {value} WHERE session_id = 's1'");
+        db.execute(&sql, ()).unwrap();
+        let sql = format!("SELECT CAST({column} AS BLOB) FROM sessions WHERE session_id = 's1'");
+        let stored = || {
+            db.query_row(&sql, (), |row| row.get::<_, Vec<u8>>(0))
+                .unwrap()
+        };
+        let before = stored();
+        let store = SqliteStore::open(path);
+        let patch = SessionPatch {
+            roots: Some(vec!["/srv".into()]),
+            ..SessionPatch::default()
+        };
+        store.patch(&"s1".into(), patch).await.unwrap();
+        assert_eq!(stored(), before, "{column}");
+    }
 }
 
 #[tokio::test]

@@ -3,16 +3,16 @@
 use crate::{World, samples::*};
 use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::Arc};
-use turnery_engine::{Event, LoopRecord, SessionId};
+use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId};
 use turnery_store::{Commit, Lane, ListQuery, SessionPatch, StoreError};
 
 const SESSIONS: [&str; 2] = ["s1", "s2"];
 const OWNERS: [&str; 2] = ["a", "b"];
 
-/// An operation. Sessions and owners by place; a lane is the last one that the owner got.
 /// Seconds for which a holder in a process that runs here keeps its lane.
 const LEASE: u32 = 90;
 
+/// An operation. Sessions and owners by place; a lane is the last one that the owner got.
 #[derive(Clone, Debug)]
 enum Op {
     Create(usize),
@@ -76,8 +76,8 @@ struct Session {
     fence: u64,
     holder: Option<(&'static str, u32)>,
     journal: BTreeMap<u32, Vec<Event>>,
-    /// The greatest number that was in the journal at the last claim.
-    last_journalled: Option<u32>,
+    /// The greatest number of a loop whose commit was refused for its head.
+    lost: Option<u32>,
     loops: Vec<Arc<LoopRecord>>,
 }
 
@@ -88,21 +88,22 @@ struct Model {
     now: u32,
 }
 
-/// The loops without their parents: the operations store them in any order, and a store may guess what a
-/// loop follows whose parent was not stored before it.
-fn without_parents(loops: &[Arc<LoopRecord>]) -> Vec<LoopRecord> {
-    let of = |record: &Arc<LoopRecord>| LoopRecord {
-        parent_loop_id: None,
-        ..LoopRecord::clone(record)
-    };
-    loops.iter().map(of).collect()
-}
-
-fn content(session: &str, change: &Change) -> Arc<LoopRecord> {
+fn content(session: &str, change: &Change, parent: Option<LoopId>) -> Arc<LoopRecord> {
+    let record = record(session, change.number, change.question);
     Arc::new(LoopRecord {
         on_chain: change.on_chain,
-        ..record(session, change.number, change.question)
+        events: following(record.events, parent.as_ref()),
+        parent_loop_id: parent,
+        ..record
     })
+}
+
+/// The events of a loop that follows `parent`.
+fn following(mut events: Vec<Event>, parent: Option<&LoopId>) -> Vec<Event> {
+    if let EventKind::LoopStart { parent_loop_id, .. } = &mut events[0].kind {
+        *parent_loop_id = parent.cloned();
+    }
+    events
 }
 
 impl Session {
@@ -125,13 +126,8 @@ impl Session {
         }
         self.fence += 1;
         self.holder = Some((name, now + LEASE));
-        self.last_journalled = None;
         // The samples' times rise with their numbers, and so with the map's order.
         for (number, events) in std::mem::take(&mut self.journal) {
-            self.last_journalled = Some(number);
-            if events[0].seq != 0 {
-                continue;
-            }
             // Up to its question nothing is there to be kept; the engine's tests say what is made of it.
             let said = events.len() > 3;
             let record = turnery_engine::interrupted(&events).expect("it begins");
@@ -146,6 +142,15 @@ impl Session {
         true
     }
 
+    /// What a loop of this number follows: what it did if it is stored, else the tip.
+    fn parent(&self, id: &str, number: u32) -> Option<LoopId> {
+        let own = loop_id(id, number);
+        match self.loops.iter().find(|known| known.loop_id == own) {
+            Some(known) => known.parent_loop_id.clone(),
+            None => self.tip.map(|tip| loop_id(id, tip)),
+        }
+    }
+
     fn commit(
         &mut self,
         id: &str,
@@ -153,7 +158,7 @@ impl Session {
         fence: u64,
         change: &Change,
     ) -> Result<u64, StoreError> {
-        let record = content(id, change);
+        let record = content(id, change, self.parent(id, change.number));
         let earlier = self
             .loops
             .iter()
@@ -167,6 +172,7 @@ impl Session {
             None => {
                 self.journal.remove(&change.number);
                 if change.stale {
+                    self.lost = self.lost.max(Some(change.number));
                     return Err(StoreError::HeadConflict {
                         expected: self.head() + 1,
                         actual: self.head(),
@@ -195,8 +201,9 @@ impl Session {
             .iter()
             .any(|known| known.loop_id == loop_id(id, number));
         if !stored {
-            let events = events(id, number, "Why?")[..count].to_vec();
-            self.journal.insert(number, events);
+            let parent = self.parent(id, number);
+            let all = following(events(id, number, "Why?"), parent.as_ref());
+            self.journal.insert(number, all[..count].to_vec());
         }
     }
 }
@@ -261,7 +268,7 @@ impl Model {
                     assert_eq!(claimed.lane.fence, session.fence);
                     let stored = session.loops.iter().map(|it| it.loop_id.as_str());
                     let stored = stored.filter_map(|id| id.rsplit('.').next()?.parse().ok());
-                    let last = stored.chain(session.last_journalled).max();
+                    let last = stored.chain(session.lost).max();
                     assert_eq!(claimed.last_number, u64::from(last.unwrap_or(0)));
                     self.lanes.insert((s, o), session.fence);
                 } else {
@@ -292,7 +299,9 @@ impl Model {
             Op::Append(s, o, number, count) => {
                 let (lane, fence) = self.lane(s, o);
                 let id = SESSIONS[s];
-                let all = events(id, number, "Why?");
+                let parent = self.sessions.get(id);
+                let parent = parent.and_then(|session| session.parent(id, number));
+                let all = following(events(id, number, "Why?"), parent.as_ref());
                 store.append(&lane, &loop_id(id, number), all[..count].to_vec());
                 let session = self.sessions.get_mut(id);
                 if let Some(session) = session.filter(|session| session.holds(o, fence)) {
@@ -303,10 +312,16 @@ impl Model {
                 let (lane, fence) = self.lane(s, o);
                 let id = SESSIONS[s];
                 let head = self.sessions.get(id).map_or(0, Session::head);
+                let parent = self.sessions.get(id);
+                let parent = parent.and_then(|session| session.parent(id, change.number));
                 let committed = store.commit(Commit {
                     title: change.title.map(Into::into),
                     release: change.release,
-                    ..commit(&lane, head + u64::from(change.stale), &content(id, &change))
+                    ..commit(
+                        &lane,
+                        head + u64::from(change.stale),
+                        &content(id, &change, parent),
+                    )
                 });
                 let expected = match self.sessions.get_mut(id) {
                     Some(session) => session.commit(id, o, fence, &change),
@@ -345,7 +360,7 @@ impl Model {
             assert_eq!(info.head_version, session.head());
             assert_eq!(info.tip_loop_id, session.tip.map(|tip| loop_id(id, tip)));
             let loops = world.store.loops(&info.id, 0).await.expect("loops");
-            assert_eq!(without_parents(&loops), without_parents(&session.loops));
+            assert_eq!(loops, session.loops);
         }
     }
 }

@@ -284,7 +284,14 @@ pub(crate) async fn last_number_is_no_count(world: &World) {
     let middle = events("s1", 15, "Hello")[1..4].to_vec();
     world.store.append(&lane, &loop_id("s1", 15), middle);
     assert_eq!(last().await.1, 15);
-    assert_eq!(last().await.1, 12);
+    // Nothing is left of the last one, and its number is not used again.
+    let (lane, number) = last().await;
+    assert_eq!(number, 15);
+    // Shown, and refused.
+    let shown = record("s1", 20, "Hello").into();
+    let refused = world.store.commit(commit(&lane, 77, &shown)).await;
+    assert!(matches!(refused, Err(StoreError::HeadConflict { .. })));
+    assert_eq!(last().await.1, 20);
 }
 
 /// A session that was deleted and made again under its id has numbers of its own.
