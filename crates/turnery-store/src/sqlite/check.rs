@@ -3,9 +3,9 @@
 use super::{
     checksum::Verdict,
     fault::Fault,
-    journal, lanes, remarks,
+    journal, lanes, loops, remarks,
     sessions::{self, Complaint},
-    survey::Survey,
+    survey::{AllKeys, Survey},
 };
 use crate::{Damage, DamagedPart, StoreError};
 use rusqlite::Connection;
@@ -22,8 +22,11 @@ pub(super) fn check(db: &mut Connection, id: Option<&SessionId>) -> Result<Vec<D
         return session(&db, id);
     }
     let mut damage = database(&db)?;
+    // `None` if the pass does not reach the end of the table: then each session is looked for by itself.
+    let keys = loops::undamaged(AllKeys::read(&db))?;
     for id in &all(&db)? {
-        damage.append(&mut session(&db, id)?);
+        let keys = keys.as_ref().map(|keys| keys.of(id));
+        damage.append(&mut session_of(&db, id, keys)?);
     }
     Ok(damage)
 }
@@ -89,6 +92,11 @@ fn texts(db: &Connection, sql: &str) -> Result<Vec<String>, Fault> {
 
 /// Damage of one session.
 pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Vec<Damage>, Fault> {
+    session_of(db, id, None)
+}
+
+/// Damage of a session whose loops have these keys; `None` looks for them.
+fn session_of(db: &Connection, id: &SessionId, keys: Option<&[i64]>) -> Result<Vec<Damage>, Fault> {
     let of = |part, reason: String| Damage::new(id, part, reason);
     let mut damage = Vec::new();
     let found = (|| {
@@ -101,7 +109,10 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Vec<Damage>, Fa
                 )
             });
         damage.extend(complaints);
-        let survey = Survey::of(db, id)?;
+        let survey = match keys {
+            Some(keys) => Survey::of_rows(db, id, keys)?,
+            None => Survey::of(db, id)?,
+        };
         let counts = Counts::of(db, id, &survey)?;
         damage.extend(
             counts
@@ -219,5 +230,44 @@ impl Counts {
             )
         });
         [head, count, lost].into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::lanes::tests::{claim_and_commit, open_with_sessions};
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    };
+
+    /// Instructions of SQLite that a check of all sessions takes, of which each has a loop.
+    fn steps_of_a_check(session_count: usize) -> u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut db, ids) = open_with_sessions(&folder.path().join("sessions.db"), session_count);
+        for id in &ids {
+            claim_and_commit(&mut db, id, 1);
+        }
+        let steps = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&steps);
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        db.sql.progress_handler(1, Some(count)).unwrap();
+        assert_eq!(check(&mut db.sql, None).unwrap(), []);
+        steps.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn check_steps_grow_with_sessions_only() {
+        let (few, many, more) = (
+            steps_of_a_check(20),
+            steps_of_a_check(100),
+            steps_of_a_check(180),
+        );
+        let (first, second) = (many - few, more - many);
+        assert!(second < first + first / 10, "{first} steps, then {second}");
     }
 }

@@ -371,12 +371,15 @@ pub(super) fn release(db: &Connection, lane: &Lane) -> Result<(), Fault> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::{Commit, NewSession, clock::Clock};
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    fn open_with_sessions(path: &std::path::Path, count: usize) -> (Db, Vec<SessionId>) {
+    pub(in super::super) fn open_with_sessions(
+        path: &std::path::Path,
+        count: usize,
+    ) -> (Db, Vec<SessionId>) {
         let mut db = Db::open(path).unwrap();
         let ids: Vec<SessionId> = (0..count).map(|n| format!("s{n}").into()).collect();
         for id in &ids {
@@ -395,7 +398,7 @@ mod tests {
         (db, ids)
     }
 
-    fn claim_and_commit(db: &mut Db, id: &SessionId, number: u64) -> u64 {
+    pub(in super::super) fn claim_and_commit(db: &mut Db, id: &SessionId, number: u64) -> u64 {
         let now = Clock::system().moment();
         let opened = claim(db, id, &Owner::this_process(), now).unwrap();
         let loop_id = LoopId::from(format!("{id}.cfg.{number}"));

@@ -18,6 +18,9 @@ use turnery_engine::{ContinuationKind, LoopId, LoopRecord, SessionId, context};
 /// The index may be damaged too: it is not used.
 const KEYS: &str = "SELECT loop FROM loops NOT INDEXED WHERE session_id = ?1 ORDER BY loop";
 
+/// The same for all sessions.
+const ALL_KEYS: &str = "SELECT session_id, loop FROM loops NOT INDEXED ORDER BY loop";
+
 /// The columns that come before the long ones, for a row whose end cannot be reached.
 const HEAD: &str = "SELECT version, loop_id, parent_loop_id FROM loops WHERE loop = ?1";
 
@@ -27,6 +30,28 @@ pub(super) struct Survey {
     /// The loop that the next prompt follows; it may itself be unreadable.
     pub(super) tip: Option<usize>,
     pub(super) damage: Vec<Damage>,
+}
+
+/// Keys of the loops of all sessions, found in one pass over the table.
+pub(super) struct AllKeys(HashMap<SessionId, Vec<i64>>);
+
+impl AllKeys {
+    pub(super) fn read(db: &Connection) -> Result<Self, Fault> {
+        let mut keys: HashMap<SessionId, Vec<i64>> = HashMap::new();
+        let mut select = db.prepare_cached(ALL_KEYS)?;
+        let mut rows = select.query(())?;
+        while let Some(row) = rows.next()? {
+            // What is not text is of no session.
+            if let Ok(id) = text(row, 0) {
+                keys.entry(id.into()).or_default().push(row.get(1)?);
+            }
+        }
+        Ok(Self(keys))
+    }
+
+    pub(super) fn of(&self, id: &SessionId) -> &[i64] {
+        self.0.get(id).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// One row.
@@ -72,16 +97,22 @@ pub(super) struct Tie {
 
 impl Survey {
     pub(super) fn of(db: &Connection, id: &SessionId) -> Result<Self, Fault> {
+        let mut select = db.prepare_cached(KEYS)?;
+        let keys = select.query_map((id.as_str(),), |row| row.get(0))?;
+        let keys: Vec<i64> = keys.collect::<Result<_, _>>()?;
+        Self::of_rows(db, id, &keys)
+    }
+
+    /// Surveys a session whose loops have these keys.
+    pub(super) fn of_rows(db: &Connection, id: &SessionId, keys: &[i64]) -> Result<Self, Fault> {
         let tip = sessions::get(db, id)?.tip_loop_id;
         let mut survey = Self {
             rows: Vec::new(),
             tip: None,
             damage: Vec::new(),
         };
-        let mut select = db.prepare_cached(KEYS)?;
-        let keys = select.query_map((id.as_str(),), |row| row.get::<_, i64>(0))?;
         for key in keys {
-            let (row, complaint) = read(db, id, key?)?;
+            let (row, complaint) = read(db, id, *key)?;
             if let Some(reason) = complaint {
                 let loop_id = row.loop_id.clone();
                 let part = DamagedPart::Loop { loop_id };
