@@ -15,7 +15,7 @@ use super::{
     flush::Flush,
     journal::Append,
     queue::{CAPACITY, PushError, Queue, Taken},
-    tidy::Occasion,
+    tidy::{Occasion, TIME_AT_END},
 };
 use crate::{COMMIT_PATIENCE, Lane, StoreError};
 use futures_util::future::BoxFuture;
@@ -24,7 +24,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::sync::oneshot;
 use turnery_engine::LoopId;
@@ -295,7 +295,8 @@ fn run(path: &Path, queue: &Arc<Queue<Job>>) {
                 if let Some(db) = db {
                     journal(db, path, &mut appends, cut, JOURNAL_PATIENCE);
                     if db.tidy.is_due() {
-                        db.clean_up(path, Occasion::End, || false);
+                        let end = Instant::now() + TIME_AT_END;
+                        db.clean_up(path, Occasion::End, move || Instant::now() >= end);
                     }
                     db.log.pay();
                 }
