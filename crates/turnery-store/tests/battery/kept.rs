@@ -3,7 +3,7 @@
 use crate::{World, battery, samples::*};
 use turnery_engine::{Content, LlmMessage, Message};
 use turnery_store::{
-    Always, Archived, ListQuery, NewSession, Remark, SessionPatch, SqliteStore, Store, StoreError,
+    Always, Archived, ListQuery, NewSession, Remark, SessionPatch, StoreError,
     export::{export, import},
 };
 
@@ -184,42 +184,4 @@ async fn what_is_put_away_is_listed_when_asked_for(world: &World) {
     assert!(!back.archived);
     assert_eq!(listed(Archived::Exclude).await, ["s2", "s1"]);
     assert_eq!(listed(Archived::Only).await, [] as [String; 0]);
-}
-
-/// A file of the version before is read, and holds what is new from then on.
-#[tokio::test]
-async fn the_version_before_is_brought_up_to_date() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
-    let store = SqliteStore::open(path.clone());
-    store.create(new_session("s1")).await.unwrap();
-    let before = store.info(&"s1".into()).await.unwrap();
-    drop(store);
-    let db = rusqlite::Connection::open(&path).unwrap();
-    db.execute_batch(
-        "DROP VIEW long_texts; DROP TABLE texts; ALTER TABLE sessions DROP COLUMN lost_number; \
-         DROP INDEX sessions_listed; DROP TABLE remarks; DROP TABLE repairs; ALTER TABLE loops DROP COLUMN checksum; \
-         ALTER TABLE loops DROP COLUMN set_aside; ALTER TABLE journal DROP COLUMN checksum; \
-         ALTER TABLE sessions DROP COLUMN folder; \
-         ALTER TABLE sessions DROP COLUMN thinking; ALTER TABLE sessions DROP COLUMN always; \
-         ALTER TABLE sessions DROP COLUMN archived; \
-         PRAGMA user_version = 2",
-    )
-    .unwrap();
-    drop(db);
-
-    let store = SqliteStore::open(path);
-    let id = "s1".into();
-    assert_eq!(store.info(&id).await, Ok(before.clone()));
-    let query = ListQuery {
-        cwd: Some(before.cwd),
-        ..ListQuery::default()
-    };
-    assert_eq!(store.list(query).await.unwrap().sessions.len(), 1);
-    let always = Always::Reject("edit".to_owned());
-    let after = store.patch(&id, said(always.clone())).await.unwrap();
-    assert_eq!(after.always, [always]);
-    let kept = vec![remark(1, "m1", "/help")];
-    store.remark(&id, kept.clone()).await.unwrap();
-    assert_eq!(store.remarks(&id).await, Ok(kept));
 }

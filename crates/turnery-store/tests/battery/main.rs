@@ -17,6 +17,7 @@ mod laws;
 mod lineage;
 mod listing;
 mod locked;
+mod migration;
 mod moved;
 mod newer;
 mod processes;
