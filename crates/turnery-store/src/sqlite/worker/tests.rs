@@ -162,6 +162,24 @@ async fn journal_outlives_a_lock_and_a_full_disk() {
     assert_eq!(journalled(&store).await, [0, 1]);
 }
 
+/// SQLite waits for a lock as long as the job may: the model has been paid for what a commit stores.
+#[tokio::test]
+async fn commit_waits_a_minute_for_a_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(&folder);
+    let patience = |db: &mut Db| {
+        let waits = db
+            .sql
+            .pragma_query_value(None, "busy_timeout", |row| row.get(0));
+        Ok(Duration::from_millis(waits?))
+    };
+    let commit = worker.commit(Settles::new(), patience).await.unwrap();
+    assert!(commit > PATIENCE && commit <= COMMIT_PATIENCE, "{commit:?}");
+    let other = worker.call(Flush::Now, Settles::new(), patience);
+    let other = other.await.unwrap();
+    assert!(other <= PATIENCE, "{other:?}");
+}
+
 #[tokio::test]
 async fn journal_that_lost_an_event_ends_there() {
     let folder = tempfile::tempdir().unwrap();
