@@ -265,6 +265,9 @@ pub(crate) fn exactly(result: &PromptResult) -> Meta {
     if !loops.is_empty() {
         told["loopIds"] = json!(loops);
     }
+    if !result.is_stored {
+        told["stored"] = json!(false);
+    }
     let issues: Vec<_> = result.issues().collect();
     if !issues.is_empty() {
         told["issues"] = json!(issues);

@@ -7,7 +7,7 @@ mod replay;
 use crate::{
     Bill, Ports, Projects, Session, SessionOptions, Settings, TraceSink, UsageReport, ask_user,
     observe::observing,
-    session::{History, Known, MAILBOX, Task, Tools, offered},
+    session::{BackgroundWork, History, Known, MAILBOX, Task, Tools, offered},
     sink::Tap,
     trace_sink::Tracing,
 };
@@ -477,6 +477,8 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         words: VecDeque::new(),
         lost: 0,
         retries: true,
+        setting: None,
+        background: BackgroundWork::default(),
         closing: Vec::new(),
         shown_as: known.unwrap_or_else(|| Known::of(&info)),
         depth,

@@ -1,5 +1,6 @@
 //! Session: the handle of an open session. Cheap to clone; all clones reach the same task.
 
+mod background;
 mod committing;
 mod evaluating;
 mod gate;
@@ -22,6 +23,7 @@ mod watch;
 pub use options::{PromptOptions, SessionOptions};
 pub use result::{ContinueError, Heard, PromptError, PromptResult, Ticket, ToolExecution};
 
+pub(crate) use background::BackgroundWork;
 pub(crate) use history::History;
 pub(crate) use known::Known;
 pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};

@@ -258,6 +258,16 @@ fn the_exact_outcome_is_in_meta() {
     assert_eq!(json!(typed), response);
 }
 
+// proves: CANCEL-3
+#[test]
+fn cancelled_prompt_says_that_it_is_not_stored() {
+    let mut result = result(stopped(TurnStop::Cancelled), None);
+    result.is_stored = false;
+    let response = json!(to_wire(&result, false).unwrap());
+    assert_eq!(response["stopReason"], "cancelled");
+    assert_eq!(response["_meta"]["turnery"]["stored"], json!(false));
+}
+
 /// What it cost is told with its children beside it, and the loops by name.
 // proves: I7, LASH-103, LASH-104
 #[test]

@@ -1,7 +1,7 @@
 //! Commits loops, and tries again when the store fails for a reason that may pass.
 
 use futures_util::future::join_all;
-use std::{future::Future, pin::pin, time::Duration};
+use std::{sync::Arc, time::Duration};
 use turnery_store::{Commit, Store, StoreError};
 
 /// Waits between the attempts. A store that is locked takes its own time in each of them.
@@ -13,15 +13,10 @@ const WAITS: [Duration; 5] = [
     Duration::from_secs(4),
 ];
 
-/// Commits; while the store is full or locked, tries again until `hurry` is ready, at most for as long
-/// as [`WAITS`] says. A commit that was made after all is not made twice (S2). After the first failure
-/// the loops are journalled, so that a crash before the next attempt loses nothing that was shown (S5).
-pub(super) async fn commit(
-    store: &dyn Store,
-    commit: Commit,
-    hurry: impl Future<Output = ()>,
-) -> Result<u64, StoreError> {
-    let mut hurry = pin!(hurry);
+/// Commits; while the store is full or locked, tries again for as long as [`WAITS`] says. A commit that was
+/// made after all is not made twice (S2). After the first failure the loops are journalled, so that a
+/// crash before the next attempt loses nothing that was shown (S5).
+pub(super) async fn commit(store: Arc<dyn Store>, commit: Commit) -> Result<u64, StoreError> {
     let mut waits = WAITS.iter();
     let mut attempts = 0;
     loop {
@@ -32,22 +27,11 @@ pub(super) async fn commit(
         };
         tracing::warn!(attempts, "failed to store an answer: {why}");
         if attempts == 1 {
-            tokio::select! {
-                biased;
-                () = journal(store, &commit) => {}
-                () = &mut hurry => return Err(StoreError::Broken(why)),
-            }
+            journal(&*store, &commit).await;
         }
-        let goes_on = match waits.next() {
-            Some(wait) => tokio::select! {
-                biased;
-                () = &mut hurry => false,
-                () = tokio::time::sleep(*wait) => true,
-            },
-            None => false,
-        };
-        if !goes_on {
-            return Err(StoreError::Broken(why));
+        match waits.next() {
+            Some(wait) => tokio::time::sleep(*wait).await,
+            None => return Err(StoreError::Broken(why)),
         }
     }
 }

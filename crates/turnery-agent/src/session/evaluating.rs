@@ -6,11 +6,12 @@ mod showing;
 
 use super::{
     CANDIDATES, PromptError, PromptOptions, PromptResult, Session, StartError, Task, Ticket,
+    background::OverdueCommit,
     committing,
     leaf::{RunningModel, Said},
     mail::{Tries, Work},
     plan::Plan,
-    prompting::{Scope, refused},
+    prompting::{Scope, not_stored, refused},
     task::PromptEnd,
     watch::{Attended, Watch},
 };
@@ -153,21 +154,41 @@ impl Task {
             title: title.clone(),
             release: !switches,
         };
-        let store = Arc::clone(&self.store);
-        let (cancel, cancel_all) = contest.cancel.clone();
-        let hurry = async move {
-            tokio::select! {
-                () = cancel.cancelled() => {}
-                () = cancel_all.cancelled() => {}
+        let outcome = records[winner].outcome.clone();
+        let mut result = PromptResult::new(
+            outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError)),
+            records[winner].detail.clone(),
+        );
+        let committing = committing::commit(Arc::clone(&self.store), commit).boxed();
+        let committed = match watch.wait_for_store(self, committing).await {
+            Ok(committed) => committed,
+            Err(committing) => {
+                let commit = OverdueCommit {
+                    store: Arc::clone(&self.store),
+                    lane: watch.lane.clone(),
+                    records: records.clone(),
+                    journalling: None,
+                    committing,
+                };
+                self.background.start(commit.finish());
+                watch.let_go();
+                result.usage = records.iter().map(|record| record.usage).fold(
+                    result.usage,
+                    |mut sum, usage| {
+                        sum += usage;
+                        sum
+                    },
+                );
+                result.loops = records;
+                return Ok(not_stored(result));
             }
         };
-        let committed = committing::commit(&*store, commit, hurry);
-        let committed = watch.see_through(self, committed).await;
         for offer in offers {
             let _ = offer.stored.send(committed.clone());
         }
+        // Each has its answer, so none of them waits any more.
         let mut entrants = Vec::new();
-        while let Some((entrant, ended)) = watch.see_through(self, running.next()).await {
+        while let Some((entrant, ended)) = running.next().await {
             ended?;
             entrants.push(entrant);
         }
@@ -183,11 +204,6 @@ impl Task {
         let title_is_new = title.is_some();
         self.follow(&records[winner], head, entrants, title);
         self.show(&records, winner, title_is_new, watch).await;
-        let outcome = records[winner].outcome.clone();
-        let mut result = PromptResult::new(
-            outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError)),
-            records[winner].detail.clone(),
-        );
         for (record, messages) in records.into_iter().zip(views) {
             result.usage += record.usage;
             result.loops.push(Arc::clone(&record));
@@ -222,7 +238,7 @@ impl Task {
             let entrant = Entrant {
                 loop_id: loop_id.clone(),
                 task: self.for_candidate(model, *thinking, store),
-                watch: Watch::new(watch.lane.clone(), cancel, cancel_all),
+                watch: watch.of_candidate(cancel, cancel_all),
                 scope: scope.with_model(model),
             };
             entrant.run(plan.clone()).boxed()

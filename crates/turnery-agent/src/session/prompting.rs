@@ -133,12 +133,17 @@ impl Task {
             may_switch: true,
             number: 0,
         };
-        let opened = self.claim().await?;
+        let mut watch = Watch::new(self.info.id.clone(), options.cancel.clone(), cancel_all);
+        let Some(opened) = self.claim(&mut watch).await? else {
+            return Ok(PromptResult {
+                is_stored: false,
+                ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled), None)
+            });
+        };
         let mut scope = Scope {
             number: first_free(&opened, self.lost),
             ..scope
         };
-        let mut watch = Watch::new(opened.lane, options.cancel.clone(), cancel_all);
         let planned = match self.with_servers(work, &scope, &mut watch).await {
             Ok(work) => self.plan(work).await,
             Err(error) => Err(error),
@@ -153,7 +158,7 @@ impl Task {
             }
             (Err(error), _) => Err(error),
         };
-        if end.is_err() {
+        if end.as_ref().map_or(true, |result| !result.is_stored) {
             self.lost = scope.number;
         }
         watch.release(&self.store).await;
@@ -185,6 +190,9 @@ impl Task {
             result.detail = ended.detail;
             result.usage += ended.usage;
             result.loops.push(Arc::clone(&ended.record));
+            if !ended.is_stored {
+                return Ok(not_stored(result));
+            }
             let messages = self.history.messages();
             self.tell_of(ended.record, messages, scope, watch).await;
             plan = match self.next_frame(&result, opened_by) {
@@ -268,6 +276,19 @@ fn first_free(opened: &Opened, lost: u64) -> u64 {
     match faulty!(CountLoops) {
         true => opened.info.head_version.max(lost),
         false => opened.last_number.max(lost),
+    }
+}
+
+/// Result of a prompt whose last loop is stored in the background. A frame that it opened was not run.
+pub(super) fn not_stored(result: PromptResult) -> PromptResult {
+    let outcome = match result.outcome {
+        Outcome::FrameSwitch { .. } => Outcome::Stopped(TurnStop::Cancelled),
+        outcome @ (Outcome::Finished(_) | Outcome::Stopped(_)) => outcome,
+    };
+    PromptResult {
+        outcome,
+        is_stored: false,
+        ..result
     }
 }
 

@@ -22,6 +22,9 @@ pub struct PromptResult {
     /// Its loops, in order, as they were stored: one, and one more for each frame (LASH-13). None if a
     /// hook did not let it begin.
     pub loops: Vec<Arc<LoopRecord>>,
+    /// False if the prompt was cancelled and its store does not answer: the last of the loops is stored in
+    /// the background, or lost. The session's next prompt waits for that.
+    pub is_stored: bool,
 }
 
 /// One call of a tool, from what was asked for to what came of it.
@@ -48,6 +51,7 @@ impl PromptResult {
             detail,
             usage: Usage::default(),
             loops: Vec::new(),
+            is_stored: true,
         }
     }
 

@@ -19,7 +19,7 @@ use super::{
     task::Task,
     watch::Watch,
 };
-use crate::{CancellationToken, Compacted, PromptError, hooks, sink::Shown};
+use crate::{Compacted, PromptError, hooks, sink::Shown};
 use futures_util::future::BoxFuture;
 use std::{
     collections::VecDeque,
@@ -65,8 +65,10 @@ pub(crate) struct Run<'t> {
     /// Events to be journalled after those.
     unwritten: Vec<Event>,
     cancel_heard: bool,
-    /// Cancelled with the prompt: a commit that fails is not tried again then.
-    hurry: CancellationToken,
+    /// Ready when the cancelled prompt waits for its commit no longer.
+    patience: Option<BoxFuture<'static, ()>>,
+    /// Whether the commit goes on in the background.
+    is_overdue: bool,
     grace: Option<Pin<Box<Sleep>>>,
     deadline: Option<Pin<Box<Sleep>>>,
     /// Since when a person has been asked: that time does not count.
@@ -97,6 +99,8 @@ pub(crate) struct Ended {
     pub(crate) detail: Option<Detail>,
     pub(crate) usage: Usage,
     pub(crate) record: Arc<LoopRecord>,
+    /// False if the commit goes on in the background.
+    pub(crate) is_stored: bool,
 }
 
 /// What happened next.
@@ -108,6 +112,7 @@ enum Happened {
     Mail(Mail),
     LaneLost,
     Committed(Result<u64, StoreError>),
+    CommitOverdue,
     Step(Step),
     /// A sink.
     Broken(String),
@@ -208,7 +213,8 @@ impl<'t> Run<'t> {
             journalling: None,
             unwritten: Vec::new(),
             cancel_heard: false,
-            hurry: CancellationToken::new(),
+            patience: None,
+            is_overdue: false,
             grace: None,
             asked_since: None,
             committing: None,
@@ -247,7 +253,7 @@ impl<'t> Run<'t> {
             let finish = match poll_fn(|cx| self.poll_next(cx)).await {
                 Happened::Step(Step::Finish(finish)) => finish,
                 Happened::Mail(mail) => {
-                    self.task.mail(mail).await;
+                    self.task.mail(mail);
                     self.hear();
                     continue;
                 }
@@ -263,7 +269,7 @@ impl<'t> Run<'t> {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
         if !self.cancel_heard && self.watch.poll_cancelled(cx) {
             self.cancel_heard = true;
-            self.hurry.cancel();
+            self.limit_commit();
             return Poll::Ready(Happened::Cancelled);
         }
         if let Some(grace) = &mut self.grace
@@ -302,7 +308,14 @@ impl<'t> Run<'t> {
             && let Poll::Ready(committed) = committing.as_mut().poll(cx)
         {
             self.committing = None;
+            self.patience = None;
             return Poll::Ready(Happened::Committed(committed));
+        }
+        if let Some(patience) = &mut self.patience
+            && patience.as_mut().poll(cx).is_ready()
+        {
+            self.patience = None;
+            return Poll::Ready(Happened::CommitOverdue);
         }
         let mut shown = Shown {
             outbox: &mut *self.task.ports.outbox,
@@ -388,6 +401,7 @@ impl<'t> Run<'t> {
             Happened::Mail(_) => {}
             Happened::LaneLost => self.feed(Input::LaneLost),
             Happened::Committed(committed) => self.committed(committed),
+            Happened::CommitOverdue => self.leave_commit(),
             Happened::Step(step) => self.step(step),
             Happened::Broken(text) => self.feed(Input::Noticed(text)),
             Happened::Hooked(said) => {
@@ -485,11 +499,15 @@ impl<'t> Run<'t> {
             ) => {
                 // A filter may have dropped or changed what is not found among the messages.
                 self.told.iter_mut().for_each(Word::hear);
+                if self.is_overdue {
+                    self.forget();
+                }
                 Ok(Ended {
                     outcome,
                     detail,
                     usage,
                     record,
+                    is_stored: !self.is_overdue,
                 })
             }
             (Finish::Done { .. }, None) => Err(Self::unrecorded().into()),

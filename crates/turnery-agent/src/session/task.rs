@@ -1,21 +1,22 @@
 //! The session task: the one owner of a session's state. Prompts run one after the other.
 
 use super::{
-    History, Mail, Prompt, PromptError, PromptOptions, PromptResult, SessionOptions, Set, SetError,
-    known::Known, mail::Word, tools::Tools,
+    BackgroundWork, History, Mail, Prompt, PromptError, PromptOptions, PromptResult,
+    SessionOptions, Set, SetError, known::Known, mail::Word, tools::Tools, watch::Watch,
 };
 use crate::{Item, Ports, Settings, observe::Observing, sink::Tap, trace_sink::Tracing};
+use futures_util::future::BoxFuture;
 use std::{
     collections::VecDeque,
     future::poll_fn,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 use tokio::sync::{mpsc, oneshot, watch};
-use turnery_engine::{CommitFault, FrameId, MessageId};
-use turnery_models::{Catalogue, Model, ModelInfo, ModelName};
+use turnery_engine::{CommitFault, FrameId, LoopRecord, MessageId};
+use turnery_models::{Catalogue, Model, ModelInfo, ModelName, Thinking};
 use turnery_store::{Opened, Owner, SessionInfo, SessionPatch, Store, StoreError};
-use turnery_tools::{Policy, Toolbox, Workspace};
+use turnery_tools::{Mode, Policy, Toolbox, Workspace};
 
 /// The state of one open session.
 pub(crate) struct Task {
@@ -59,6 +60,10 @@ pub(crate) struct Task {
     pub(crate) lost: u64,
     /// Whether a commit that failed is tried again; a candidate's is that of its group.
     pub(crate) retries: bool,
+    /// The setting that is being stored.
+    pub(crate) setting: Option<Setting>,
+    /// What the store has not done yet of earlier prompts.
+    pub(crate) background: BackgroundWork,
     /// Set once the session is to end: who wants to know.
     pub(crate) closing: Vec<oneshot::Sender<()>>,
 }
@@ -91,8 +96,8 @@ impl Task {
             if !faulty!(KeepRoomWhenIdle) {
                 self.ports.outbox.release_room();
             }
-            match self.mailbox.recv().await {
-                Some(mail) => self.mail(mail).await,
+            match self.next_mail().await {
+                Some(mail) => self.mail(mail),
                 None => break,
             }
         }
@@ -116,73 +121,105 @@ impl Task {
     }
 
     /// Take in one piece of mail, between prompts or in the middle of one.
-    pub(crate) async fn mail(&mut self, mail: Mail) {
+    pub(crate) fn mail(&mut self, mail: Mail) {
         match mail {
             Mail::Prompt(prompt) => self.waiting.push_back(*prompt),
             Mail::Word(word) => self.words.push_back(word),
-            Mail::Set { what, reply } => {
-                let _ = reply.send(self.set(what).await);
-            }
+            Mail::Set { what, reply } => self.set(what, reply),
             Mail::Close(reply) => self.closing.push(reply),
         }
     }
 
-    /// Change a setting: stored first, so that one which could not be stored is not in force. What the
-    /// store says of the session besides is left alone: another handle may have been at work in it,
+    /// Begins to change a setting: stored first, so that one which could not be stored is not in force. What
+    /// the store says of the session besides is left alone: another handle may have been at work in it,
     /// and only a claim may learn of that.
-    async fn set(&mut self, what: Set) -> Result<(), SetError> {
-        match what {
-            Set::Mode(mode) => {
-                let patch = SessionPatch {
-                    mode: Some(mode.as_str().to_owned()),
-                    ..SessionPatch::default()
-                };
-                self.store.patch(&self.info.id, patch).await?;
+    fn set(&mut self, what: Set, reply: oneshot::Sender<Result<(), SetError>>) {
+        let change = match self.change(what) {
+            Ok(change) => change,
+            Err(error) => {
+                let _ = reply.send(Err(error));
+                return;
+            }
+        };
+        let mut patch = SessionPatch::default();
+        match &change {
+            Change::Mode(mode) => patch.mode = Some(mode.as_str().to_owned()),
+            Change::Model(model) => patch.model = Some(model.info().name.to_string()),
+            Change::Title(title) => patch.title = Some(Some(title.clone())),
+            Change::Thinking(thinking) => patch.thinking = Some(thinking.as_str().to_owned()),
+        }
+        let (store, id) = (Arc::clone(&self.store), self.info.id.clone());
+        self.setting = Some(Setting {
+            change,
+            stored: Box::pin(async move { store.patch(&id, patch).await.map(drop) }),
+            reply,
+        });
+    }
+
+    fn change(&self, what: Set) -> Result<Change, SetError> {
+        Ok(match what {
+            Set::Mode(mode) => Change::Mode(mode),
+            Set::Model(name) => Change::Model(self.models.model(&name)?),
+            Set::Title(title) => Change::Title(title),
+            Set::Thinking(thinking) => Change::Thinking(thinking),
+        })
+    }
+
+    /// Ready when no setting is being stored.
+    fn poll_setting(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(setting) = &mut self.setting {
+            let stored = ready!(setting.stored.as_mut().poll(cx));
+            if let Some(Setting { change, reply, .. }) = self.setting.take() {
+                if stored.is_ok() {
+                    self.apply(change);
+                }
+                let _ = reply.send(stored.map_err(SetError::from));
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Puts a stored setting in force.
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Mode(mode) => {
                 self.policy.mode = mode;
                 self.options.send_modify(|options| options.mode = mode);
             }
-            Set::Model(name) => {
-                let model = self.models.model(&name)?;
-                let patch = SessionPatch {
-                    model: Some(name.to_string()),
-                    ..SessionPatch::default()
-                };
-                self.store.patch(&self.info.id, patch).await?;
+            Change::Model(model) => {
                 self.model = model;
                 let models = offered(&self.models, &*self.model, &self.settings.model);
                 self.options.send_modify(|options| {
-                    options.model = name.to_string();
+                    options.model = self.model.info().name.to_string();
                     options.models = models;
                 });
             }
-            Set::Title(title) => {
-                let patch = SessionPatch {
-                    title: Some(Some(title.clone())),
-                    ..SessionPatch::default()
-                };
-                self.store.patch(&self.info.id, patch).await?;
-                self.info.title = Some(title);
-            }
-            Set::Thinking(thinking) => {
-                let patch = SessionPatch {
-                    thinking: Some(thinking.as_str().to_owned()),
-                    ..SessionPatch::default()
-                };
-                self.store.patch(&self.info.id, patch).await?;
+            Change::Title(title) => self.info.title = Some(title),
+            Change::Thinking(thinking) => {
                 self.settings.thinking = thinking;
                 self.options
                     .send_modify(|options| options.thinking = thinking);
             }
         }
-        Ok(())
     }
 
-    /// The next mail, in mid-prompt. Never the end of it: then nobody has anything more to say.
+    /// The next mail, in mid-prompt; none while a setting is being stored, since mail is taken in in its
+    /// order. Never the end of it: then nobody has anything more to say.
     pub(crate) fn poll_mail(&mut self, cx: &mut Context<'_>) -> Poll<Option<Mail>> {
+        ready!(self.poll_setting(cx));
         match self.mailbox.is_closed() {
             true => Poll::Pending,
             false => self.mailbox.poll_recv(cx),
         }
+    }
+
+    /// The next mail between prompts; `None` once every handle is gone.
+    async fn next_mail(&mut self) -> Option<Mail> {
+        poll_fn(|cx| {
+            ready!(self.poll_setting(cx));
+            self.mailbox.poll_recv(cx)
+        })
+        .await
     }
 
     /// Show that a prompt is over, to an outbox that wants to know. Settings are changed meanwhile: a
@@ -197,40 +234,91 @@ impl Task {
         })
         .await
         {
-            self.mail(mail).await;
+            self.mail(mail);
         }
         self.ports.outbox.push(Item::Ended(end));
     }
 
-    /// Take the lane, and catch up if somebody else has been at work in the session.
-    pub(crate) async fn claim(&mut self) -> Result<Opened, PromptError> {
-        let opened =
-            self.store
-                .claim(&self.info.id, &self.owner)
-                .await
-                .map_err(|error| match error {
-                    StoreError::Busy { holder, .. } => PromptError::Busy { holder },
-                    other => PromptError::Lost(CommitFault::Store(other.to_string())),
-                })?;
-        let stale = opened.info.head_version != self.info.head_version
-            || opened.info.tip_loop_id != self.info.tip_loop_id;
-        if stale
-            && !faulty!(NoCatchingUp)
-            && let Err(error) = self.reload(&opened.info).await
-        {
-            let _ = self.store.release(&opened.lane).await;
-            return Err(PromptError::Lost(CommitFault::Store(error.to_string())));
+    /// Takes the lane once the store is done with earlier prompts, and catches up if somebody else has been
+    /// at work in the session. `None` if the prompt was cancelled and the store does not answer.
+    pub(crate) async fn claim(&mut self, watch: &mut Watch) -> Result<Option<Opened>, PromptError> {
+        let earlier = self.background.take();
+        let claim = Claim {
+            store: Arc::clone(&self.store),
+            owner: self.owner.clone(),
+            known: self.info.clone(),
+        };
+        let store = Arc::clone(&self.store);
+        let claim: BoxFuture<'static, _> = Box::pin(async move {
+            earlier.await;
+            claim.make().await
+        });
+        let (opened, chain) = match watch.wait_for_store(self, claim).await {
+            Ok(claimed) => claimed?,
+            Err(claim) => {
+                self.background.start(async move {
+                    if let Ok((opened, _)) = claim.await {
+                        let _ = store.release(&opened.lane).await;
+                    }
+                });
+                return Ok(None);
+            }
+        };
+        if let Some(chain) = chain {
+            self.history = History::of(&chain);
+            self.frame_id = chain.last().and_then(|last| last.frame_id.clone());
         }
         // Only now: whoever could not catch up has to try again at the next prompt.
         self.info = opened.info.clone();
-        Ok(opened)
+        watch.hold(opened.lane.clone());
+        Ok(Some(opened))
     }
+}
 
-    async fn reload(&mut self, info: &SessionInfo) -> Result<(), StoreError> {
-        let chain = self.store.history(&info.id).await?.loops;
-        self.history = History::of(&chain);
-        self.frame_id = chain.last().and_then(|last| last.frame_id.clone());
-        Ok(())
+/// A setting that is in force once it is stored.
+pub(crate) struct Setting {
+    change: Change,
+    stored: BoxFuture<'static, Result<(), StoreError>>,
+    reply: oneshot::Sender<Result<(), SetError>>,
+}
+
+/// A setting's new value.
+enum Change {
+    Mode(Mode),
+    Model(Arc<dyn Model>),
+    Title(String),
+    Thinking(Thinking),
+}
+
+/// A claim that is about to be made.
+struct Claim {
+    store: Arc<dyn Store>,
+    owner: Owner,
+    /// The session as the last claim found it.
+    known: SessionInfo,
+}
+
+impl Claim {
+    /// Claims the session, and reads its history if it is not the one that is known.
+    async fn make(self) -> Result<(Opened, Option<Vec<Arc<LoopRecord>>>), PromptError> {
+        let lost = |error: StoreError| PromptError::Lost(CommitFault::Store(error.to_string()));
+        let claimed = self.store.claim(&self.known.id, &self.owner).await;
+        let opened = claimed.map_err(|error| match error {
+            StoreError::Busy { holder, .. } => PromptError::Busy { holder },
+            other => lost(other),
+        })?;
+        let stale = opened.info.head_version != self.known.head_version
+            || opened.info.tip_loop_id != self.known.tip_loop_id;
+        if !stale || faulty!(NoCatchingUp) {
+            return Ok((opened, None));
+        }
+        match self.store.history(&opened.info.id).await {
+            Ok(history) => Ok((opened, Some(history.loops))),
+            Err(error) => {
+                let _ = self.store.release(&opened.lane).await;
+                Err(lost(error))
+            }
+        }
     }
 }
 

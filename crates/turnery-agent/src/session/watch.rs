@@ -1,7 +1,7 @@
 //! Watch: what goes on through a whole prompt, whatever its loops do: somebody may cancel, and the lane
 //! has to be renewed.
 
-use super::{Task, mail::Mail};
+use super::{Task, background::store_patience, mail::Mail};
 use crate::CancellationToken;
 use futures_util::future::BoxFuture;
 use std::{
@@ -12,10 +12,11 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, Sleep, sleep_until};
+use turnery_engine::SessionId;
 use turnery_store::{Lane, Store, StoreError};
 
 /// How often the lane is renewed; it is held for three times as long.
-const RENEW: Duration = Duration::from_secs(10);
+pub(super) const RENEW: Duration = Duration::from_secs(10);
 
 /// The watch over one prompt.
 pub(crate) struct Watch {
@@ -37,15 +38,19 @@ pub(crate) enum Attended<T> {
 }
 
 impl Watch {
-    /// Watch over a prompt that either token cancels.
+    /// Watch over a prompt that either token cancels. It has no lane before [`hold`](Self::hold).
     pub(crate) fn new(
-        lane: Lane,
+        session_id: SessionId,
         cancel: CancellationToken,
         cancel_all: CancellationToken,
     ) -> Self {
         Self {
-            lane,
-            holds: true,
+            lane: Lane {
+                session_id,
+                owner_id: String::new(),
+                fence: 0,
+            },
+            holds: false,
             cancelled: Some(Box::pin(async move {
                 tokio::select! {
                     () = cancel.cancelled() => {}
@@ -55,6 +60,24 @@ impl Watch {
             renew: Box::pin(sleep_until(Instant::now() + RENEW)),
             renewing: None,
         }
+    }
+
+    /// The watch over a candidate of the same prompt, under the same lane.
+    pub(crate) fn of_candidate(
+        &self,
+        cancel: CancellationToken,
+        cancel_all: CancellationToken,
+    ) -> Self {
+        let mut watch = Self::new(self.lane.session_id.clone(), cancel, cancel_all);
+        watch.hold(self.lane.clone());
+        watch
+    }
+
+    /// Keeps `lane` from now on.
+    pub(crate) fn hold(&mut self, lane: Lane) {
+        self.lane = lane;
+        self.holds = true;
+        self.renew.as_mut().reset(Instant::now() + RENEW);
     }
 
     /// True once the prompt has been cancelled.
@@ -104,25 +127,39 @@ impl Watch {
         }
     }
 
-    /// Wait for the end of `work`, whatever happens meanwhile: the task goes on serving, and the lane is
-    /// kept. That it was lost shows in what comes of the work.
-    pub(crate) async fn see_through<T>(
+    /// Waits for `work` of the store while the task goes on serving and the lane is kept; that it was lost
+    /// shows in the result of the work. A cancelled prompt waits for a store that does not answer no
+    /// longer than [`store_patience`]: then the error is the work, which is to go on in the background.
+    pub(crate) async fn wait_for_store<T, W: Future<Output = T> + Unpin>(
         &mut self,
         task: &mut Task,
-        work: impl Future<Output = T>,
-    ) -> T {
-        let mut work = pin!(work);
+        mut work: W,
+    ) -> Result<T, W> {
+        enum Next<T> {
+            Done(T),
+            Mail(Mail),
+            Overdue,
+        }
+        let mut patience = None;
         loop {
             let next = poll_fn(|cx| {
                 if let Poll::Ready(Some(mail)) = task.poll_mail(cx) {
-                    return Poll::Ready(Err(mail));
+                    return Poll::Ready(Next::Mail(mail));
                 }
                 let _ = self.poll_lane(cx, &task.store);
-                work.as_mut().poll(cx).map(Ok)
+                if let Poll::Ready(done) = Pin::new(&mut work).poll(cx) {
+                    return Poll::Ready(Next::Done(done));
+                }
+                if !self.poll_cancelled(cx) {
+                    return Poll::Pending;
+                }
+                let patience = patience.get_or_insert_with(store_patience);
+                patience.as_mut().poll(cx).map(|()| Next::Overdue)
             });
             match next.await {
-                Ok(done) => return done,
-                Err(mail) => task.mail(mail).await,
+                Next::Done(done) => return Ok(done),
+                Next::Mail(mail) => task.mail(mail),
+                Next::Overdue => return Err(work),
             }
         }
     }
@@ -160,7 +197,7 @@ impl Watch {
             });
             match next.await {
                 Next::End(end) => return end,
-                Next::Mail(mail) => task.mail(mail).await,
+                Next::Mail(mail) => task.mail(mail),
             }
         }
     }

@@ -32,6 +32,10 @@ pub(crate) struct FailingStore {
     pub(crate) journal: AtomicU64,
     /// How long each commit takes. Unit: seconds.
     pub(crate) commit_takes: AtomicU64,
+    /// How long each claim and patch takes. Unit: seconds.
+    pub(crate) writes_take: AtomicU64,
+    /// How long each journal write takes that is waited for. Unit: seconds.
+    pub(crate) journal_takes: AtomicU64,
     /// Lanes renewed so far.
     pub(crate) renewed: AtomicU64,
 }
@@ -51,9 +55,20 @@ impl FailingStore {
             append: AtomicBool::new(false),
             journal: AtomicU64::new(0),
             commit_takes: AtomicU64::new(0),
+            writes_take: AtomicU64::new(0),
+            journal_takes: AtomicU64::new(0),
             renewed: AtomicU64::new(0),
         })
     }
+}
+
+/// Does a write after the time that it takes.
+fn write<'s, T: 's>(takes: &AtomicU64, write: BoxFuture<'s, T>) -> BoxFuture<'s, T> {
+    let takes = Duration::from_secs(takes.load(Ordering::SeqCst));
+    Box::pin(async move {
+        tokio::time::sleep(takes).await;
+        write.await
+    })
 }
 
 fn fails<T: Send + 'static>(
@@ -124,7 +139,11 @@ impl Store for FailingStore {
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
-        self.inner.claim(id, owner)
+        let (id, owner) = (id.clone(), owner.clone());
+        write(
+            &self.writes_take,
+            Box::pin(async move { self.inner.claim(&id, &owner).await }),
+        )
     }
 
     fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -157,7 +176,10 @@ impl Store for FailingStore {
         }
         match self.append.load(Ordering::SeqCst) {
             true => Box::pin(std::future::ready(Ok(()))),
-            false => self.inner.append_now(lane, loop_id, events),
+            false => write(
+                &self.journal_takes,
+                self.inner.append_now(lane, loop_id, events),
+            ),
         }
     }
 
@@ -178,7 +200,7 @@ impl Store for FailingStore {
         id: &SessionId,
         patch: SessionPatch,
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
-        fails(&self.patch).unwrap_or_else(|| self.inner.patch(id, patch))
+        fails(&self.patch).unwrap_or_else(|| write(&self.writes_take, self.inner.patch(id, patch)))
     }
 
     fn remark(&self, id: &SessionId, said: Vec<Remark>) -> BoxFuture<'_, Result<(), StoreError>> {

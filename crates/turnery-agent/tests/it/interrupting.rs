@@ -3,7 +3,7 @@
 use crate::{
     evaluating::evaluate,
     failing_store::{FOR_GOOD, FailingStore},
-    world::{Act, Puppet, ROOM, Seen, World, say, start},
+    world::{Act, Puppet, ROOM, Seen, World, say},
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 use std::{
@@ -12,10 +12,9 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
-    time::Duration,
 };
 use tokio::sync::mpsc;
-use turnery_agent::{CancellationToken, Pick, Ports, PromptError, Silent, SubAgents};
+use turnery_agent::{Pick, Ports, PromptError, Silent, SubAgents};
 use turnery_engine::{CommitFault, Event, EventKind, LoopStatus, oracle};
 use turnery_store::{Clock, ListQuery, MemoryStore, Owner};
 use turnery_tools::Toolbox;
@@ -162,25 +161,6 @@ async fn failing_store_is_tried_again() {
     say(&session, "go").result().await.unwrap();
     assert_eq!(store.failed.load(Ordering::SeqCst), 3);
     assert_eq!(world.store.loops(session.id(), 0).await.unwrap().len(), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn cancel_ends_the_attempts_to_store() {
-    let store = FailingStore::new();
-    let world = World::over(store.clone(), &[WORD]);
-    let (session, _seen) = world.session(ROOM).await;
-    store.commit.store(FOR_GOOD, Ordering::SeqCst);
-    let cancel = CancellationToken::new();
-    let ticket = start(&session, "go", cancel.clone());
-    // Virtual time: the first attempt is over, the second one is not due.
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    cancel.cancel();
-    let lost = ticket.result().await;
-    assert!(
-        matches!(lost, Err(PromptError::Lost(CommitFault::Store(_)))),
-        "{lost:?}"
-    );
-    assert_eq!(store.failed.load(Ordering::SeqCst), 1);
 }
 
 /// It was paid for and shown: the next prompt brings it back.

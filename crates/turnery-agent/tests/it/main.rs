@@ -21,6 +21,7 @@ mod lending;
 mod nesting;
 mod observing;
 mod opening;
+mod overdue;
 mod prompting;
 mod records;
 mod seeded;

@@ -46,7 +46,7 @@ pub(crate) fn of(result: &PromptResult) -> Ending {
         outcome,
         stop_reason,
         code,
-        message: (code != 0).then(|| message(result)),
+        message: (code != 0 || !result.is_stored).then(|| message(result)),
     }
 }
 
@@ -75,12 +75,16 @@ fn word(result: &PromptResult) -> &'static str {
 
 /// What to tell a person of an end that is none of its own.
 fn message(result: &PromptResult) -> String {
-    match &result.outcome {
+    let mut message = match &result.outcome {
         Outcome::Stopped(stop) => stop.sentence(result.detail.as_ref()).into_owned(),
-        Outcome::Finished(_) | Outcome::FrameSwitch { .. } => {
-            "the prompt ended early (frame switch)".to_owned()
-        }
+        Outcome::Finished(_) => "cancelled too late".to_owned(),
+        Outcome::FrameSwitch { .. } => "the prompt ended early (frame switch)".to_owned(),
+    };
+    if !result.is_stored {
+        message +=
+            "; the store of sessions did not answer in time, so the answer may not be stored";
     }
+    message
 }
 
 #[cfg(test)]
@@ -160,6 +164,15 @@ mod tests {
             assert_eq!(ending.code, code, "row {row}");
             assert_eq!(ending.message.as_deref(), message, "row {row}");
         }
+    }
+
+    #[test]
+    fn prompt_that_is_not_stored_says_so() {
+        let mut result = PromptResult::new(Outcome::Stopped(TurnStop::Cancelled), None);
+        result.is_stored = false;
+        let ending = of(&result);
+        assert_eq!(ending.code, CANCELLED);
+        assert!(ending.message.unwrap().contains("may not be stored"));
     }
 
     /// Row 16: nothing was stored, so there is no outcome.

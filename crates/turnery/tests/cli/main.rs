@@ -9,6 +9,7 @@ mod costs;
 mod editor;
 mod ending;
 mod examples;
+mod hanging_disk;
 mod home;
 mod hooks;
 mod key_page;

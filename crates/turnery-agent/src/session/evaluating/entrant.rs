@@ -2,7 +2,7 @@
 //! store of the session.
 
 use super::super::{
-    PromptError, Task, Tools, plan::Plan, prompting::Scope, run::Run, watch::Watch,
+    BackgroundWork, PromptError, Task, Tools, plan::Plan, prompting::Scope, run::Run, watch::Watch,
 };
 use crate::{Ports, Silent, ask_user, observe::observing, sink::Tap};
 use futures_util::future::BoxFuture;
@@ -82,6 +82,8 @@ impl Task {
             words: VecDeque::new(),
             lost: 0,
             retries: false,
+            setting: None,
+            background: BackgroundWork::default(),
             closing: Vec::new(),
         }
     }

@@ -91,7 +91,7 @@ impl Task {
                 Poll::Pending
             });
             match next.await {
-                Next::Mail(mail) => self.mail(mail).await,
+                Next::Mail(mail) => self.mail(mail),
                 Next::Room => {
                     self.shown().push(item);
                     return;

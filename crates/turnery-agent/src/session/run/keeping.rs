@@ -1,10 +1,16 @@
 //! Keeping: what a loop leaves behind: its history, its record, its journal and its commit.
 
 use super::{JOURNAL, Run};
-use crate::session::{committing::commit, steps::Step};
+use crate::session::{
+    background::{NOT_STORED, OverdueCommit, store_patience},
+    committing::commit,
+    steps::Step,
+};
 use std::{mem, sync::Arc};
 use tokio::time::{Instant, sleep_until};
-use turnery_engine::{CommitFault, Event, EventKind, Input, LoopRecord, Message, Outcome};
+use turnery_engine::{
+    CommitFault, Event, EventKind, Finish, Input, LoopRecord, Message, Outcome, TurnStop,
+};
 use turnery_store::{Commit, StoreError};
 
 impl Run<'_> {
@@ -137,11 +143,58 @@ impl Run<'_> {
             tip: 0,
         };
         let store = Arc::clone(&self.task.store);
-        let hurry = self.hurry.clone();
         self.committing = Some(match self.task.retries {
-            true => Box::pin(async move { commit(&*store, data, hurry.cancelled()).await }),
+            true => Box::pin(commit(store, data)),
             false => Box::pin(async move { store.commit(data).await }),
         });
+        self.limit_commit();
+    }
+
+    /// Limits the time in which a cancelled prompt waits for its commit. A candidate's commit is its group's,
+    /// which is limited by itself; it does not wait for its journal either, which the store writes first.
+    pub(super) fn limit_commit(&mut self) {
+        if !self.cancel_heard || self.committing.is_none() {
+            return;
+        }
+        if self.task.retries {
+            self.patience.get_or_insert_with(store_patience);
+        } else {
+            self.journalling = None;
+        }
+    }
+
+    /// Ends the loop while its commit goes on in the background. In the place of its `LoopEnd`, which would
+    /// say that it is stored (R4), stands a notice.
+    pub(super) fn leave_commit(&mut self) {
+        let (Some(committing), Some(record)) = (self.committing.take(), self.record.clone()) else {
+            return;
+        };
+        let Some(end) = record.events.last() else {
+            return;
+        };
+        let commit = OverdueCommit {
+            store: Arc::clone(&self.task.store),
+            lane: self.watch.lane.clone(),
+            records: vec![Arc::clone(&record)],
+            journalling: self.journalling.take(),
+            committing,
+        };
+        self.task.background.start(commit.finish());
+        self.watch.let_go();
+        self.is_overdue = true;
+        self.steps.push(Step::Show(Event {
+            turn_index: None,
+            kind: EventKind::Issue {
+                text: NOT_STORED.to_owned(),
+            },
+            ..end.clone()
+        }));
+        let outcome = record.outcome.clone();
+        self.steps.push(Step::Finish(Finish::Done {
+            outcome: outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError)),
+            detail: record.detail.clone(),
+            usage: record.usage,
+        }));
     }
 
     /// Whether another loop of the same prompt follows.

@@ -1,0 +1,192 @@
+//! The whole program on a disk that hangs for good, in the middle of a commit: other sessions, requests that
+//! need no disk, cancels and the end of the process do not wait for it.
+
+use crate::{
+    editor::{Editor, Left, Started},
+    home::{Home, signal},
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::{
+    fs::{self, File},
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+use tokio::{process::Command, time::sleep};
+
+/// Only a hang takes longer. That nothing waits for the disk shows otherwise: it hangs until the test ends.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// A disk that hangs while the file `switch` exists.
+struct Disk {
+    switch: PathBuf,
+    library: PathBuf,
+}
+
+impl Disk {
+    /// Compiles what makes writes hang, with the C compiler that also links Rust programs.
+    async fn new(home: &Home) -> Self {
+        let source = home.write("hanging_disk.c", include_str!("hanging_disk.c"));
+        let library = source.with_extension("so");
+        let mut compiler = Command::new(std::env::var_os("CC").unwrap_or("cc".into()));
+        compiler.args(["-shared", "-fPIC", "-O1", "-o"]);
+        let compiled = compiler.arg(&library).arg(&source).arg("-ldl").status();
+        let compiled = compiled.await.expect("a C compiler: install cc, or set CC");
+        assert!(compiled.success(), "hanging_disk.c does not compile");
+        Self {
+            switch: source.with_extension("hangs"),
+            library,
+        }
+    }
+
+    fn open(&self, home: &Home, model: &str) -> Editor {
+        let variables = [
+            ("LD_PRELOAD", self.library.to_str().expect("UTF-8")),
+            ("HANG_WHILE", self.switch.to_str().expect("UTF-8")),
+        ];
+        let args = ["acp", "--model", model, "--mode", "auto"];
+        Editor::open(home, &args, &variables)
+    }
+
+    /// From now on every write hangs.
+    fn hang(&self) {
+        File::create(&self.switch).expect("made");
+    }
+
+    /// Waits until a write hangs.
+    async fn until_it_hangs(&self) {
+        let seen = self.switch.with_extension("hangs.seen");
+        let hangs = async {
+            while !seen.exists() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let hangs = tokio::time::timeout(BOUND, hangs).await;
+        hangs.expect("a write hangs: the library is loaded");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.switch);
+    }
+}
+
+fn prompt(session: &str, text: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
+}
+
+async fn until_shown(editor: &mut Editor, session: &str, text: &str) {
+    let shown = |message: &Value| {
+        let params = &message["params"];
+        params["sessionId"] == session && params["update"].to_string().contains(text)
+    };
+    editor.wait(shown).await;
+}
+
+async fn cancel(editor: &mut Editor, session: &str) {
+    let params = json!({"sessionId": session});
+    let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params});
+    editor.send(cancel).await;
+}
+
+/// The answer to a cancelled prompt: given long before the store gives up.
+async fn cancelled(editor: &mut Editor, session: &str, id: u64) -> Duration {
+    let since = Instant::now();
+    cancel(editor, session).await;
+    let answer = editor.wait(|message| message["id"] == id).await;
+    let took = since.elapsed();
+    assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
+    assert_eq!(answer["result"]["_meta"]["turnery"]["stored"], json!(false));
+    took
+}
+
+/// Three sessions: one whose commit hangs, one in the middle of a command, and one whose model streams.
+async fn leave(with: Option<Signal>) {
+    let home = Home::new();
+    let disk = Disk::new(&home).await;
+    let command = "mkfifo never; sh -c 'read -r _ < never & echo $! > grandchild; wait' & \
+         echo $! > child; echo $$ > leader; until test -s grandchild; do :; done; echo rea''dy; wait";
+    let streams = json!([{"text": "streaming"}, {"wait_for_cancel": true}]);
+    let runs = json!([{"tool_call": {"name": "shell", "args": {"command": command}}}]);
+    let model = home.scripted(json!([
+        {"when": {"last_user_contains": "stream"}, "steps": streams},
+        {"when": {"last_user_contains": "run"}, "steps": runs},
+    ]));
+    let mut editor = disk.open(&home, &model);
+    editor.initialize().await;
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        sessions.push(editor.new_session(&home.project()).await);
+    }
+    let [first, second, third] = &sessions[..] else {
+        unreachable!("three sessions");
+    };
+    for (id, session) in [(11, first), (12, second)] {
+        editor
+            .ask(id, "session/prompt", prompt(session, "stream"))
+            .await;
+        until_shown(&mut editor, session, "streaming").await;
+    }
+    editor.ask(13, "session/prompt", prompt(third, "run")).await;
+    until_shown(&mut editor, third, "ready").await;
+    let started = ["leader", "child", "grandchild"];
+    let started = started.map(|name| Started::read(&home.project().join(name)));
+
+    disk.hang();
+    let since = Instant::now();
+    cancel(&mut editor, first).await;
+    disk.until_it_hangs().await;
+    // It was answered, or will be, although its own commit hangs.
+    let own = editor.wait(|message| message["id"] == 11).await;
+    let own_took = since.elapsed();
+    assert_eq!(own["result"]["stopReason"], "cancelled", "{own}");
+    assert_eq!(own["result"]["_meta"]["turnery"]["stored"], json!(false));
+    let since = Instant::now();
+    let listed = editor.request(14, "session/list", json!({})).await;
+    let list_took = since.elapsed();
+    assert_eq!(
+        listed["result"]["sessions"].as_array().map(Vec::len),
+        Some(3),
+        "{listed}"
+    );
+    let other_took = cancelled(&mut editor, second, 12).await;
+
+    let left: Left = match with {
+        Some(sent) => {
+            signal(&editor.child, sent);
+            editor.ended().await
+        }
+        None => editor.leave().await,
+    };
+    assert!(disk.switch.exists(), "it hangs to the end");
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert_eq!(
+        left.answer(13)["result"]["stopReason"],
+        "cancelled",
+        "{left:?}"
+    );
+    for process in started {
+        process.gone();
+    }
+    for took in [own_took, list_took, other_took, left.took] {
+        assert!(took < BOUND, "{took:?}");
+    }
+    println!(
+        "while a commit hung: own cancel {own_took:?}, list {list_took:?}, cancel of another session \
+         {other_took:?}, exit {:?}",
+        left.took
+    );
+}
+
+// proves: TR-6, TR-7, CANCEL-2, CANCEL-3, THEME-1
+#[tokio::test]
+async fn hanging_disk_stops_neither_cancel_nor_exit() {
+    leave(None).await;
+}
+
+// proves: TR-6, CANCEL-2
+#[tokio::test]
+async fn hanging_disk_stops_no_signal() {
+    leave(Some(Signal::TERM)).await;
+}
