@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use turnery_engine::{LoopRecord, SessionId, compaction::text_tokens};
 use turnery_models::{Catalogue, Model, Thinking};
 use turnery_store::{
-    ListPage, ListQuery, NewSession, Owner, SessionInfo, SessionPatch, Store, StoreError,
+    Damage, ListPage, ListQuery, NewSession, Owner, SessionInfo, SessionPatch, Store, StoreError,
 };
 use turnery_tools::{
     McpServer, Mode, PathRefused, Policy, Servers, Toolbox, Workspace, mcp::Launch,
@@ -205,7 +205,7 @@ impl Agent {
         replay: bool,
         ports: impl FnOnce(&SessionId) -> Ports + Send,
     ) -> Result<Session, OpenError> {
-        self.recover(id).await;
+        let journal_damage = self.recover(id).await;
         let info = self.store.info(id).await?;
         let (roots, mut settings) = self.settings(&request)?;
         if let Some(thinking) = info.thinking.as_deref() {
@@ -258,8 +258,12 @@ impl Agent {
             self.store.patch(id, patch).await?
         };
         let history = match replay {
-            true => replay::show(&*self.store, id, &mut *ports.outbox).await?,
-            false => self.store.history(id).await?,
+            true => replay::show(&*self.store, id, journal_damage, &mut *ports.outbox).await?,
+            false => {
+                let mut history = self.store.history(id).await?;
+                history.damage.extend(journal_damage);
+                history
+            }
         };
         if let Some(system) = damaged::tell_model(&settings.system, &history.damage) {
             settings.system = system.into();
@@ -269,13 +273,15 @@ impl Agent {
         Ok(self.spawn(info, mode, &history.loops, settings, model, given))
     }
 
-    /// Brings back what a process that is gone has left of a prompt. A session whose store cannot be
-    /// written is opened without.
-    async fn recover(&self, id: &SessionId) {
-        match self.store.recover(id).await {
-            Ok(()) | Err(StoreError::NotFound(_)) => {}
-            Err(error) => tracing::warn!("the interrupted prompt of {id} is not shown: {error}"),
-        }
+    /// Brings back what a process that is gone has left of a prompt; returns what could not be read of it. A
+    /// session whose store cannot be written is opened without.
+    async fn recover(&self, id: &SessionId) -> Vec<Damage> {
+        self.store.recover(id).await.unwrap_or_else(|error| {
+            if !matches!(error, StoreError::NotFound(_)) {
+                tracing::warn!("the interrupted prompt of {id} is not shown: {error}");
+            }
+            Vec::new()
+        })
     }
 
     /// The servers of a session: those of its client, and those of its settings that these do not hide.

@@ -47,7 +47,7 @@ pub use record::{
     Attempt, ChildLoopRef, ChildUsage, ConfigSnapshot, ContinuationKind, Frame, LoopRecord,
     LoopStatus, ParallelGroup, Turn, TurnTrigger,
 };
-pub use recorder::{Recorder, interrupted};
+pub use recorder::{Recorder, interrupted, interrupted_loops};
 pub use response::{
     AnswerLimits, AnswerOverrun, AnswerSize, FaultKind, ModelDelta, ModelFault, ModelStop, Named,
     Response, ResponseError, ResponseKind, Source, ToolResult, extract_from_content, extract_text,

@@ -10,7 +10,7 @@ mod interrupted;
 
 #[cfg(test)]
 pub(crate) use interrupted::call_visits;
-pub use interrupted::interrupted;
+pub use interrupted::{interrupted, interrupted_loops};
 
 /// Folds the events of one loop into its record.
 #[derive(Clone, Debug, Default)]

@@ -49,13 +49,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Claim the lane: the right to commit. Under the new lane, journals that a dead holder left
     /// become loops with status Aborted (S5): on the chain and the new tip, marked as interrupted, if
-    /// anything was said in them; off the chain if not, or if they were candidates of a group. Reclaims
-    /// at once from a holder whose process is gone, else only after its time has run out.
+    /// anything was said in them; off the chain if not. Of the candidates of a group one is on the chain.
+    /// Reclaims at once from a holder whose process is gone, else only after its time has run out.
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>>;
 
     /// Turns journals that a dead holder left into loops, as a claim does, and holds nothing
     /// afterwards: for callers that only read. Does nothing while the holder may be at work. Idempotent.
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Returns what could not be read of the journals; it is not found again later.
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>>;
 
     /// Hold the lane for another period.
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>>;

@@ -61,7 +61,7 @@ pub enum ImportError {
 /// The session as a document, with what a process that is gone has left of a prompt.
 pub async fn export(store: &dyn Store, id: &SessionId) -> Result<Document, StoreError> {
     match store.recover(id).await {
-        Ok(()) | Err(StoreError::NotFound(_)) => {}
+        Ok(_) | Err(StoreError::NotFound(_)) => {}
         Err(error) => tracing::warn!("the interrupted prompt of {id} is left out: {error}"),
     }
     let mut session = store.info(id).await?;

@@ -133,8 +133,8 @@ impl Held {
     fn settle_journal(&mut self) {
         let mut journal = std::mem::take(&mut self.journal);
         journal.sort_by_key(|(_, events)| events.iter().map(|event| event.at).min());
-        let journals = journal.into_iter().map(|(_, events)| events).collect();
-        let (records, lost_number) = recovery::recover(journals);
+        let journals: Vec<_> = journal.into_iter().map(|(_, events)| events).collect();
+        let (records, lost_number) = recovery::recover(&journals);
         self.lost_number = self.lost_number.max(lost_number);
         for record in records {
             if record.on_chain && self.info.title.is_none() {
@@ -401,11 +401,11 @@ impl Store for MemoryStore {
         self.with(id, |held| held.claim(owner, now))
     }
 
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
         let now = self.clock.moment();
         self.with(id, |held| {
             held.recover(now);
-            Ok(())
+            Ok(Vec::new())
         })
     }
 

@@ -5,16 +5,12 @@ use turnery_engine::{Event, LoopRecord};
 
 /// Records of the loops with these journals, oldest first, and the greatest number of a loop without one:
 /// a journal that does not begin with its loop leaves no record.
-pub(crate) fn recover(journals: Vec<Vec<Event>>) -> (Vec<LoopRecord>, u64) {
-    let mut lost_number = 0;
-    let records = journals.iter().filter_map(|events| {
-        let record = turnery_engine::interrupted(events);
-        if let (None, Some(first)) = (&record, events.first()) {
-            lost_number = lost_number.max(first.loop_id.number().unwrap_or_default());
-        }
-        record
-    });
-    (records.collect(), lost_number)
+pub(crate) fn recover(journals: &[Vec<Event>]) -> (Vec<LoopRecord>, u64) {
+    let records = turnery_engine::interrupted_loops(journals);
+    let ids = journals.iter().filter_map(|events| events.first());
+    let lost = ids.filter(|event| records.iter().all(|record| record.loop_id != event.loop_id));
+    let lost_number = lost.filter_map(|event| event.loop_id.number()).max();
+    (records, lost_number.unwrap_or_default())
 }
 
 /// The greatest number of these loops.

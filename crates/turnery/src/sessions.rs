@@ -161,15 +161,17 @@ async fn show(
 /// Brings back what a killed process has left of a prompt. A store that cannot be written is read
 /// without.
 async fn recover(store: &dyn Store, id: &SessionId) {
-    match store.recover(id).await {
-        Ok(()) | Err(StoreError::NotFound(_)) => {}
-        Err(error) => {
-            // Nobody has to read it.
-            let _ = writeln!(
-                io::stderr(),
-                "turnery: an interrupted prompt of {id} is not shown: {error}"
-            );
-        }
+    let told = match store.recover(id).await {
+        Ok(damage) => damage.iter().map(ToString::to_string).collect(),
+        Err(StoreError::NotFound(_)) => Vec::new(),
+        Err(error) => vec![error.to_string()],
+    };
+    for why in told {
+        // Nobody has to read it.
+        let _ = writeln!(
+            io::stderr(),
+            "turnery: an interrupted prompt of {id} is not shown, or not all of it: {why}"
+        );
     }
 }
 

@@ -7,14 +7,15 @@ use turnery_engine::{
     CallDetail, Content, Disposition, Event, EventKind, FailureKind, LlmMessage, LoopId,
     LoopRecord, LoopStatus, Message, MessageStop, SessionId, ToolEnvelope,
 };
-use turnery_store::{History, Remark, Store, StoreError};
+use turnery_store::{Damage, History, Remark, Store, StoreError};
 
 /// Show a stored conversation, in order, as fast as the client takes it; and what was said beside it, at
 /// the time when it was. The store reads one page of it while another is shown; the events of no more than
-/// these two are held.
+/// these two are held. Damage that is known already is told with what is found.
 pub(super) async fn show(
     store: &dyn Store,
     id: &SessionId,
+    known: Vec<Damage>,
     outbox: &mut dyn Outbox,
 ) -> Result<History, StoreError> {
     let remarks = store.remarks(id).await?.into_iter();
@@ -23,7 +24,10 @@ pub(super) async fn show(
         outbox,
         last: None,
     };
-    let mut history = History::default();
+    let mut history = History {
+        damage: known,
+        ..History::default()
+    };
     let mut page = store.shown(id, None).await?;
     loop {
         let coming = page.rest.take().map(|rest| store.shown(id, Some(rest)));

@@ -368,20 +368,26 @@ async fn a_cancel_spares_what_is_finished_and_ends_the_judge() {
     assert_eq!(*wise.alive.lock().unwrap(), 0);
 }
 
-// proves: R4
+// proves: R4, S5
 #[tokio::test(start_paused = true)]
-async fn a_group_that_cannot_be_stored_leaves_nothing_behind() {
+async fn a_group_that_cannot_be_stored_comes_back() {
     let store = FailingStore::new();
     let world = World::among(store.clone(), &three());
     let (session, mut seen) = world.session(ROOM).await;
     store.commit.store(FOR_GOOD, Ordering::SeqCst);
-    let lost = evaluate(&session, &["a", "b"], Pick::First).await;
+    let lost = evaluate(&session, &["a", "b"], Pick::FewestTokens).await;
     let why = CommitFault::Store("the disk is full".to_owned());
     assert_eq!(lost, Err(PromptError::Lost(why)));
     assert_eq!(live(&drain(&mut seen)), []);
     store.commit.store(0, Ordering::SeqCst);
     say(&session, "next").result().await.unwrap();
-    assert_eq!(world.puppet.request(0), ["next"]);
+    // The winner, by the journal.
+    let request = world.puppet.request(0);
+    let [asked, answer, notice, next] = &request[..] else {
+        panic!("{request:?}");
+    };
+    assert_eq!([asked, answer, next], ["which?", "from b", "next"]);
+    assert!(notice.contains("interrupted"), "{notice}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -146,7 +146,7 @@ impl Store for FailingStore {
         )
     }
 
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
         self.inner.recover(id)
     }
 

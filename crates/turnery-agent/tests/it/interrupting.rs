@@ -1,7 +1,7 @@
 //! Tests that an interrupted or unstored prompt stays in its session, and that the session goes on.
 
 use crate::{
-    evaluating::evaluate,
+    evaluating::{evaluate, tried},
     failing_store::{FOR_GOOD, FailingStore},
     world::{Act, Puppet, ROOM, Seen, World, say},
 };
@@ -14,8 +14,8 @@ use std::{
     },
 };
 use tokio::sync::mpsc;
-use turnery_agent::{Pick, Ports, PromptError, Silent, SubAgents};
-use turnery_engine::{CommitFault, Event, EventKind, LoopStatus, oracle};
+use turnery_agent::{Pick, Ports, PromptError, PromptOptions, Silent, SubAgents};
+use turnery_engine::{CommitFault, Content, Event, EventKind, LoopStatus, oracle};
 use turnery_store::{Clock, ListQuery, MemoryStore, Owner};
 use turnery_tools::Toolbox;
 
@@ -90,6 +90,46 @@ pub(crate) async fn interrupted_prompt_is_in_the_next_context() {
     );
     let lost = ticket.result().await;
     assert_eq!(lost, Err(PromptError::Lost(CommitFault::LaneLost)));
+}
+
+/// What was asked is not lost with the process: one of the candidates stays, the first that can.
+// proves: S5, LOOP-54
+#[tokio::test(start_paused = true)]
+async fn interrupted_evaluation_is_in_the_next_context() {
+    let (store, later) = mortal_store();
+    let a = Puppet::new(
+        "a",
+        &[&[Act::Say("on it"), Act::Call("1", "look")], &[Act::Hang]],
+    );
+    let b = Puppet::new("b", &[&[Act::Hang]]);
+    let script: &[&[Act]] = &[&[Act::Say("here")]];
+    let world = World::made(store, script, &[a, b], |_| {}, |tools| tools);
+    let (one, _seen) = world.session(ROOM).await;
+    let options = PromptOptions::default();
+    let input = vec![Content::text("which?")];
+    let ticket = one.evaluate(input, tried(&["a", "b"]), Pick::First, options);
+    while world.ran.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    later.store(120, Ordering::SeqCst);
+    let (two, _seen) = world.open(one.id(), false).await;
+    say(&two, "second").result().await.unwrap();
+    let request = world.puppet.request(0);
+    let [asked, answer, done, .., notice, last] = &request[..] else {
+        panic!("{request:?}");
+    };
+    let expected = ["which?", "on it", "done", "second"];
+    assert_eq!([asked, answer, done, last], expected);
+    assert!(notice.contains("interrupted"), "{notice}");
+    let loops = world.store.loops(one.id(), 0).await.unwrap();
+    let found: Vec<_> = loops.iter().map(|it| (it.status, it.on_chain)).collect();
+    let (aborted, completed) = (LoopStatus::Aborted, LoopStatus::Completed);
+    assert_eq!(
+        found,
+        [(aborted, true), (aborted, false), (completed, true)]
+    );
+    drop(ticket);
 }
 
 // proves: S5, LASH-12

@@ -169,3 +169,33 @@ async fn damaged_session_opens_and_tells_what_is_missing() {
     write("initial");
     db.execute("DELETE FROM remarks", ()).unwrap();
 }
+
+/// What could not be read of the journal is named when the session is opened, with a replay and without.
+// proves: S5, LOAD-1
+#[tokio::test]
+async fn damaged_journal_is_named_when_its_session_is_opened() {
+    for replay in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let store = Arc::new(SqliteStore::open(path.clone()));
+        let script: [&[Act]; 2] = [&[Act::Call("a", "hang")], &[Act::Say("two")]];
+        let world = World::over(store, &script);
+        let (first, _seen) = world.session(ROOM).await;
+        let _ticket = say(&first, "first");
+        // The journal is written before the model is called, and before the tool runs.
+        while world.ran.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let db = rusqlite::Connection::open(&path).unwrap();
+        let damage = "UPDATE journal SET body = body || ' ' WHERE seq > 0";
+        assert!(db.execute(damage, []).unwrap() > 0);
+        let free = "UPDATE sessions SET owner_id = NULL, process = NULL, expires_at = NULL";
+        db.execute(free, []).unwrap();
+        let (second, mut shown) = world.open(first.id(), replay).await;
+        let shown = format!("{:?}", drain(&mut shown));
+        assert_eq!(shown.contains("the journal of loop"), replay, "{shown}");
+        say(&second, "second").result().await.unwrap();
+        let system = world.puppet.requests.lock().unwrap()[1].system.clone();
+        assert!(system.contains("history of this session is damaged"));
+    }
+}

@@ -81,7 +81,8 @@ fn a_process_that_dies_in_mid_group_leaves_aborted_loops_and_a_whole_session() {
             told,
             [
                 ("puppet-one.1", LoopStatus::Completed, true),
-                ("puppet-x.2", LoopStatus::Aborted, false),
+                // Its group has no winner, so the first stays.
+                ("puppet-x.2", LoopStatus::Aborted, true),
                 ("puppet-y.3", LoopStatus::Aborted, false),
                 ("puppet-one.4", LoopStatus::Completed, true),
             ]
@@ -93,8 +94,15 @@ fn a_process_that_dies_in_mid_group_leaves_aborted_loops_and_a_whole_session() {
                 EventKind::ParallelStart { .. }
             ));
         }
-        assert_eq!(loops[3].parent_loop_id, tip);
-        assert_eq!(world.puppet.request(0), ["hello", "", "again"]);
+        assert_eq!(loops[1].parent_loop_id, tip);
+        assert_eq!(loops[3].parent_loop_id.as_ref(), Some(&loops[1].loop_id));
+        let request = world.puppet.request(0);
+        assert_eq!(request[..3], ["hello", "", "which?"]);
+        let [.., notice, last] = &request[..] else {
+            panic!("{request:?}");
+        };
+        assert!(notice.contains("interrupted"), "{notice}");
+        assert_eq!(last, "again");
     });
 }
 

@@ -20,31 +20,33 @@ const NOTICE: &str = "This prompt was interrupted: turnery ended before it was f
 
 const NO_SUMMARY: &str = "interrupted: turnery ended before the summary was made";
 
-/// Returns the record of a loop that was interrupted, given its journalled events in order.
+/// Returns the record of a loop that was interrupted and ran alone: see [`interrupted_loops`].
+#[must_use]
+pub fn interrupted(events: &[Event]) -> Option<LoopRecord> {
+    interrupted_loops(&[events]).pop()
+}
+
+/// Returns the records of loops that were interrupted, given the journalled events of each, in order.
 ///
 /// Everything left open is closed: each call gets an end and a result that says whether it was
 /// running, and the turn ends. A loop with settled messages stays in the conversation and ends with a
-/// notice to the model; one of a parallel group, or without any message, does not. Returns `None` if
-/// the journal does not begin with `LoopStart` or `ParallelStart`. `LoopEnd` and `ParallelEnd` are
-/// left out, since the commit they need was not made (R4); still, a loop whose `LoopEnd` says that it was
-/// refused, rejected or stopped by a plugin does not stay in the conversation (UP-35).
+/// notice to the model; one without any message does not. Of a parallel group one stays: the winner, if the
+/// journal names it, else the first in the group's order that can. There is no record of a journal that
+/// does not begin with `LoopStart` or `ParallelStart`. `LoopEnd` and `ParallelEnd` are left out, since
+/// the commit they need was not made (R4); still, a loop whose `LoopEnd` says that it was refused, rejected
+/// or stopped by a plugin does not stay in the conversation (UP-35).
 #[must_use]
-pub fn interrupted(events: &[Event]) -> Option<LoopRecord> {
-    let mut closing = Closing::new(events.first()?);
-    for event in events {
-        if let EventKind::LoopEnd {
-            outcome,
-            detail,
-            rejection,
-            ..
-        } = &event.kind
-        {
-            closing.is_dropped |= rejection.is_some() || !stays(outcome, detail.as_ref());
-        } else if !matches!(event.kind, EventKind::ParallelEnd { .. }) {
-            closing.see(event);
-        }
-    }
-    closing.finish()
+pub fn interrupted_loops<J: AsRef<[Event]>>(journals: &[J]) -> Vec<LoopRecord> {
+    let read = |journal: &J| Closing::read(journal.as_ref());
+    let all: Vec<Closing> = journals.iter().filter_map(read).collect();
+    let stand: Vec<bool> = all
+        .iter()
+        .map(|closing| closing.can_stand() && closing.is_chosen(&all))
+        .collect();
+    let closed = all.into_iter().zip(stand);
+    closed
+        .filter_map(|(closing, stands)| closing.finish(stands))
+        .collect()
 }
 
 /// Follows a journal and knows what is still open.
@@ -61,6 +63,10 @@ struct Closing {
     turn: Option<OpenTurn>,
     /// Whether the loop ended in a way that keeps it out of the conversation.
     is_dropped: bool,
+    /// The loops that it was tried beside, itself among them.
+    group: Vec<LoopId>,
+    /// The one of them that won.
+    winner: Option<LoopId>,
 }
 
 /// A turn that has not ended.
@@ -92,8 +98,34 @@ impl Position {
 }
 
 impl Closing {
+    fn read(events: &[Event]) -> Option<Self> {
+        let mut closing = Self::new(events.first()?);
+        for event in events {
+            if let EventKind::LoopEnd {
+                outcome,
+                detail,
+                rejection,
+                ..
+            } = &event.kind
+            {
+                closing.is_dropped |= rejection.is_some() || !stays(outcome, detail.as_ref());
+            } else if let EventKind::ParallelEnd { winner, .. } = &event.kind {
+                closing.winner = Some(winner.clone());
+            } else {
+                closing.see(event);
+            }
+        }
+        Some(closing)
+    }
+
     fn new(first: &Event) -> Self {
+        let mut group = Vec::new();
+        if let EventKind::ParallelStart { loop_ids, .. } = &first.kind {
+            group.clone_from(loop_ids);
+        }
         Self {
+            group,
+            winner: None,
             recorder: Recorder::new(),
             last: Position::of(first),
             messages: 0,
@@ -208,13 +240,29 @@ impl Closing {
         }
     }
 
-    /// Closes everything that is open.
-    fn finish(mut self) -> Option<LoopRecord> {
-        let record = self.recorder.record()?;
-        let stands = record.status == LoopStatus::Running
-            && !self.is_dropped
-            && !in_group(record)
-            && (!record.messages.is_empty() || record.compaction_block.is_some());
+    /// Whether something was said in the loop that may stay in the conversation.
+    fn can_stand(&self) -> bool {
+        !self.is_dropped
+            && self.recorder.record().is_some_and(|record| {
+                record.status == LoopStatus::Running
+                    && (!record.messages.is_empty() || record.compaction_block.is_some())
+            })
+    }
+
+    /// Whether it is the one of its group that may stay.
+    fn is_chosen(&self, all: &[Self]) -> bool {
+        let own = &self.last.loop_id;
+        let of_group = |id: &&LoopId| {
+            all.iter()
+                .any(|it| it.last.loop_id == **id && it.can_stand())
+        };
+        let winner = self.winner.as_ref().filter(of_group);
+        let chosen = winner.or_else(|| self.group.iter().find(of_group));
+        chosen.is_none_or(|chosen| chosen == own)
+    }
+
+    /// Closes everything that is open; `stands` if the loop stays in the conversation.
+    fn finish(mut self, stands: bool) -> Option<LoopRecord> {
         if let Some(before) = self.compacting.take() {
             self.emit(EventKind::CompactionEnded {
                 block: None,
@@ -384,9 +432,4 @@ impl Closing {
         self.recorder.fold(&event);
         self.last.seq = event.seq;
     }
-}
-
-fn in_group(record: &LoopRecord) -> bool {
-    let first = record.events.first().map(|event| &event.kind);
-    matches!(first, Some(EventKind::ParallelStart { .. }))
 }

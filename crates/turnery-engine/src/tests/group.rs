@@ -292,3 +292,35 @@ fn an_issue_of_the_choice_is_told_before_the_end() {
     record.events.iter().for_each(|event| again.fold(event));
     assert_eq!(again.into_record().as_ref(), Some(record));
 }
+
+/// Of a group whose process ended before its commit one loop stays: the winner, or else the first that can.
+// proves: S5, LOOP-54
+#[test]
+fn one_loop_of_an_interrupted_group_stays() {
+    let journals: Vec<Vec<Event>> = (1..=2).map(|n| of_two(n).shown).collect();
+    let on_chain = |journals: &[Vec<Event>]| -> Vec<bool> {
+        let records = crate::interrupted_loops(journals);
+        records.iter().map(|record| record.on_chain).collect()
+    };
+    assert_eq!(on_chain(&journals), [true, false]);
+    let swapped: Vec<_> = journals.iter().rev().cloned().collect();
+    assert_eq!(on_chain(&swapped), [false, true]);
+    // The first was announced only.
+    let begun = vec![journals[0][..1].to_vec(), journals[1].clone()];
+    assert_eq!(on_chain(&begun), [false, true]);
+    let mut judged = journals.clone();
+    let end = judged[0].last().unwrap().clone();
+    judged[0].push(Event {
+        seq: end.seq + 1,
+        kind: EventKind::ParallelEnd {
+            winner: id(2),
+            evaluation_usage: Usage::default(),
+            judge: None,
+        },
+        ..end
+    });
+    let mut end = judged[0].last().unwrap().clone();
+    end.loop_id = id(2);
+    judged[1].push(end);
+    assert_eq!(on_chain(&judged), [false, true]);
+}

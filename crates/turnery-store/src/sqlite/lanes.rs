@@ -9,7 +9,7 @@ use super::{
     sessions::{self, Complaint},
 };
 use crate::{
-    Lane, Opened, Owner, SessionInfo, StoreError,
+    Damage, Lane, Opened, Owner, SessionInfo, StoreError,
     clock::Moment,
     cursor::time_text,
     lease::{LeaseEnd, is_held, may_be_at_work},
@@ -41,8 +41,9 @@ pub(super) fn claim(
     })
 }
 
-/// Turns what a dead holder journalled into loops; nobody holds the lane then.
-pub(super) fn recover(db: &mut Db, id: &SessionId, now: Moment) -> Result<(), Fault> {
+/// Turns what a dead holder journalled into loops; nobody holds the lane then. Returns what could not be
+/// read of it.
+pub(super) fn recover(db: &mut Db, id: &SessionId, now: Moment) -> Result<Vec<Damage>, Fault> {
     write(&db.sql, |work| {
         let found = look(work, id)?;
         let is_held = found
@@ -50,21 +51,23 @@ pub(super) fn recover(db: &mut Db, id: &SessionId, now: Moment) -> Result<(), Fa
             .as_ref()
             .is_some_and(|held| held.may_be_at_work(now));
         if is_held || !found.journalled {
-            return Ok(());
+            return Ok(Vec::new());
         }
+        let damage = journal::check(work, id)?;
         let mut free = work.prepare_cached(
             "UPDATE sessions SET fence = ?2, owner_id = NULL, process = NULL, \
              expires_at = NULL WHERE session_id = ?1",
         )?;
         free.execute(params![id.as_str(), found.fence + 1])?;
-        settle_journal(work, &found.info)
+        settle_journal(work, &found.info)?;
+        Ok(damage)
     })
 }
 
 /// What is journalled becomes loops.
 fn settle_journal(work: &Connection, info: &SessionInfo) -> Result<(), Fault> {
     let mut version = info.head_version;
-    let (records, lost_number) = recovery::recover(journal::take(work, &info.id)?);
+    let (records, lost_number) = recovery::recover(&journal::take(work, &info.id)?);
     note_lost(work, &info.id, lost_number)?;
     for record in records {
         if !commit::is_stored(work, &info.id, &record.loop_id)? {

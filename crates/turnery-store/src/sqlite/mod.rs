@@ -150,14 +150,14 @@ impl Store for SqliteStore {
         })
     }
 
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
         let (key, id) = (id.clone(), id.clone());
         let journalled = self.reader.call(Flush::Later, Settles::new(), move |db| {
             journal::is_there(&db.sql, &key)
         });
         Box::pin(async move {
             if !journalled.await? {
-                return Ok(());
+                return Ok(Vec::new());
             }
             let clock = self.clock.clone();
             let recovered = self.writer.call(Flush::Later, Settles::new(), move |db| {

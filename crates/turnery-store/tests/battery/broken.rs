@@ -226,7 +226,7 @@ impl Store for Flawed {
         })
     }
 
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
         self.sound.recover(id)
     }
 

@@ -158,7 +158,7 @@ impl Store for GroupStore {
         self.store.claim(id, owner)
     }
 
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
         self.store.recover(id)
     }
 
