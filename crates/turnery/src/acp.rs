@@ -46,7 +46,8 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
             login,
         };
         let (input, output) = stdio.ends();
-        serve_client(agent, input, output, options).await
+        // A task of its own: the runtime wakes the future that it blocks on by a write to a descriptor.
+        tokio::spawn(serve_client(agent, input, output, options)).await
     });
     watchdog.beat();
     runtime.shutdown_timeout(GOODBYE);
@@ -59,7 +60,7 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
         tracing::warn!("the store of sessions takes too long to close");
     }
     watchdog.beat();
-    tracing::debug!("served until {:?}", served?);
+    tracing::debug!("served until {:?}", served??);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -15,6 +15,10 @@ use tokio::sync::oneshot;
 /// How often deadlines are looked at while jobs are under way.
 const TICK: Duration = Duration::from_millis(250);
 
+/// How many more times they are looked at after the last job. Waking the thread for each job would cost a
+/// session in use more than the looking does.
+const TICKS_AFTER: u32 = 20;
+
 /// How much longer than its patience a job may take. A wait for a lock ends before, with an error that
 /// says so.
 const GRACE: Duration = Duration::from_secs(1);
@@ -127,8 +131,13 @@ impl Deadlines {
 
     fn run(&self) {
         let mut state = self.lock();
+        let mut ticks_left: u32 = 0;
         while !state.closed {
-            state.ticking = !state.tickets.is_empty();
+            ticks_left = match state.tickets.is_empty() {
+                true => ticks_left.saturating_sub(1),
+                false => TICKS_AFTER,
+            };
+            state.ticking = ticks_left > 0;
             state = if state.ticking {
                 let waited = self.more.wait_timeout(state, TICK);
                 waited.unwrap_or_else(PoisonError::into_inner).0

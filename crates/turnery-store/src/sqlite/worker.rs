@@ -118,17 +118,19 @@ impl Worker {
         let deadline: Arc<dyn Deadline> = Arc::<Ticket<T>>::clone(&ticket);
         let path = self.path.clone();
         let queued = self.running().and_then(|running| {
-            running.deadlines.add(&deadline);
             let work: Work = Box::new(move |db| {
                 ticket.answer(db.and_then(|db| work(db).map_err(|fault| fault.at(&path))));
             });
             let job = Job::Call {
                 flush,
                 settles,
-                deadline,
+                deadline: Arc::clone(&deadline),
                 work,
             };
-            self.push(running, job)
+            self.push(running, job)?;
+            // Only now, so that the job is begun while the deadlines are woken.
+            running.deadlines.add(&deadline);
+            Ok(())
         });
         let path = self.path.clone();
         Box::pin(async move {
@@ -148,9 +150,10 @@ impl Worker {
         let ticket = Ticket::new(PATIENCE, answer);
         let queued = self.running().and_then(|running| {
             let deadline: Arc<dyn Deadline> = Arc::<Ticket<()>>::clone(&ticket);
-            running.deadlines.add(&deadline);
             let ticket = Some(ticket);
-            self.push(running, Job::Append { append, ticket })
+            self.push(running, Job::Append { append, ticket })?;
+            running.deadlines.add(&deadline);
+            Ok(())
         });
         if let Err(error) = &queued {
             self.cut.cut(loop_id, &error.to_string());
