@@ -4,6 +4,7 @@
 //! the lines first: what is too long is not held, but its id is found, and an error takes its place. The
 //! connection goes on.
 
+use memchr::memchr2;
 use serde_json::{Value, json};
 use std::{
     io,
@@ -54,30 +55,11 @@ impl<R> LineLimit<R> {
 
     /// Passes on what fits, and answers what does not.
     fn take_in(&mut self, count: usize) -> io::Result<()> {
-        for at in 0..count {
-            let byte = self.chunk[at];
-            let fitted = self.length < self.limit;
-            self.length += 1;
-            if fitted {
-                self.out.push(byte);
-            } else if self.length == self.limit + 1 {
-                // The library sees that this is too long, and forgets the beginning.
-                self.out.push(b'\n');
-            }
-            if byte == b'\n' {
-                if !fitted {
-                    self.answer();
-                    if !self.is_answered {
-                        tracing::warn!("an MCP server sent a message that is too large to read");
-                    }
-                }
-                self.length = 0;
-                self.is_answered = false;
-                self.scan = LineScan::default();
-                continue;
-            }
-            self.scan.byte(byte);
+        let chunk = std::mem::take(&mut self.chunk);
+        for part in chunk[..count].split_inclusive(|byte| *byte == b'\n') {
+            self.take_in_part(part);
         }
+        self.chunk = chunk;
         if self.length > self.limit {
             self.answer();
         }
@@ -88,6 +70,32 @@ impl<R> LineLimit<R> {
             ));
         }
         Ok(())
+    }
+
+    /// Takes a part of a line, or its end.
+    fn take_in_part(&mut self, part: &[u8]) {
+        let room = self.limit.saturating_sub(self.length);
+        self.out.extend_from_slice(&part[..part.len().min(room)]);
+        let fitted = self.length <= self.limit;
+        self.length += part.len();
+        let fits = self.length <= self.limit;
+        if fitted && !fits {
+            // The library sees that this is too long, and forgets the beginning.
+            self.out.push(b'\n');
+        }
+        let text = part.strip_suffix(b"\n");
+        self.scan.read(text.unwrap_or(part));
+        if text.is_some() {
+            if !fits {
+                self.answer();
+                if !self.is_answered {
+                    tracing::warn!("an MCP server sent a message that is too large to read");
+                }
+            }
+            self.length = 0;
+            self.is_answered = false;
+            self.scan = LineScan::default();
+        }
     }
 
     /// Gives the error, once it is known for which call.
@@ -151,7 +159,18 @@ struct LineScan {
 }
 
 impl LineScan {
-    fn byte(&mut self, byte: u8) {
+    fn read(&mut self, mut bytes: &[u8]) {
+        while let Some((byte, rest)) = bytes.split_first() {
+            self.read_byte(*byte);
+            bytes = rest;
+            if self.in_string && !self.is_escaped && self.depth != 1 {
+                // Most of a message is text that tells nothing of its id.
+                bytes = &bytes[memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len())..];
+            }
+        }
+    }
+
+    fn read_byte(&mut self, byte: u8) {
         let is_outermost = self.depth == 1;
         if self.in_string {
             let ends = byte == b'"' && !self.is_escaped;
@@ -265,6 +284,32 @@ mod tests {
             assert_eq!(lines[0], &line[..64]);
             assert_error(lines[1], &id);
             assert_eq!(lines[2], "next");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cut_at_any_byte_changes_nothing() {
+        let long = "\\\"x{".repeat(20);
+        let text = format!(
+            "{{\"id\":1}}\n{{\"result\":[\"{long}\"],\"id\":2}}\n{}\n{}\nend",
+            "y".repeat(63),
+            "z".repeat(64)
+        );
+        let second = text.lines().nth(1).unwrap();
+        let whole = read(text.as_bytes()).await;
+        let lines: Vec<&str> = whole.split('\n').collect();
+        assert_eq!(lines[0], "{\"id\":1}");
+        assert_eq!(lines[1], &second[..64]);
+        assert_error(lines[2], &json!(2));
+        assert_eq!(lines[3], "y".repeat(63));
+        assert_eq!(lines[4], "z".repeat(64));
+        assert_eq!(lines[5..], ["end"]);
+        for at in 0..text.len() {
+            let (start, end) = text.as_bytes().split_at(at);
+            let mut parts = String::new();
+            let mut limited = LineLimit::new(start.chain(end), 64);
+            limited.read_to_string(&mut parts).await.unwrap();
+            assert_eq!(parts, whole, "cut at {at}");
         }
     }
 

@@ -110,6 +110,8 @@ impl DirectGroup {
 impl Drop for DirectGroup {
     fn drop(&mut self) {
         self.kill();
+        // Before the leader is dropped, which may wait for it.
+        self.registration = None;
         if let Some(tag) = self.tag.take() {
             leftovers::sweep_in_background(tag);
         }
@@ -121,12 +123,13 @@ mod tests {
     use super::*;
     use crate::processes::new_tag;
     use rustix::process::test_kill_process;
+    #[cfg(target_os = "linux")]
+    use std::path::Path;
 
-    #[tokio::test]
-    async fn ended_leader_keeps_its_number_until_finished() {
+    fn group(line: &str) -> DirectGroup {
         let program = ProgramSpec {
             program: "sh".into(),
-            args: vec!["-c".into(), "exit 3".into()],
+            args: vec!["-c".into(), line.into()],
             folder: "/".into(),
             environment: std::env::vars_os().collect(),
         };
@@ -136,7 +139,12 @@ mod tests {
             stdout: null(),
             stderr: null(),
         };
-        let mut group = DirectGroup::spawn(program, stdio, new_tag()).unwrap();
+        DirectGroup::spawn(program, stdio, new_tag()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn ended_leader_keeps_its_number_until_finished() {
+        let mut group = group("exit 3");
         let id = group.id.unwrap();
         group.wait_exit().await.unwrap();
         assert_eq!(test_kill_process(id), Ok(()), "nobody has waited for it");
@@ -146,5 +154,30 @@ mod tests {
             test_kill_process(id).is_err(),
             "the number is no longer ours"
         );
+    }
+
+    /// Whoever ends all at this moment must not signal a number that was given away.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn registration_is_dropped_before_the_leader() {
+        let mut group = group("exit 3");
+        let id = group.id.unwrap();
+        group.wait_exit().await.unwrap();
+        let (thread, sent) = std::sync::mpsc::channel();
+        let registry = crate::processes::registry::lock();
+        let dropping = std::thread::spawn(move || {
+            thread
+                .send(std::fs::read_link("/proc/thread-self").unwrap())
+                .unwrap();
+            drop(group);
+        });
+        // It sleeps for nothing but the registry.
+        let stat = Path::new("/proc").join(sent.recv().unwrap()).join("stat");
+        while !std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S ")) {
+            std::thread::yield_now();
+        }
+        assert_eq!(test_kill_process(id), Ok(()), "nobody has waited for it");
+        drop(registry);
+        dropping.join().unwrap();
     }
 }

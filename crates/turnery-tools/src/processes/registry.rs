@@ -12,7 +12,7 @@ use std::{
 };
 
 #[derive(Debug, Default)]
-struct Registry {
+pub(super) struct Registry {
     /// Set by [`end_all`]: nothing is started any more.
     is_closed: bool,
     next: u64,
@@ -45,7 +45,7 @@ impl Target {
 
 static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
 
-fn registry() -> MutexGuard<'static, Registry> {
+pub(super) fn lock() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -53,7 +53,7 @@ fn registry() -> MutexGuard<'static, Registry> {
 /// Callable from any thread, without a runtime, also while the runtime's thread hangs. Supervised trees
 /// are killed by their supervisors, some milliseconds after this returns and even if this process ends.
 pub fn end_all() {
-    let mut registry = registry();
+    let mut registry = lock();
     registry.is_closed = true;
     registry.running.values().for_each(Target::end);
 }
@@ -65,7 +65,7 @@ pub(super) struct Registration(u64);
 impl Registration {
     /// Adds a tree; ends it and fails if [`end_all`] was called before.
     pub(super) fn new(target: Target) -> io::Result<Self> {
-        let mut registry = registry();
+        let mut registry = lock();
         if registry.is_closed {
             target.end();
             return Err(closed());
@@ -79,7 +79,7 @@ impl Registration {
 
 /// Fails if [`end_all`] was called.
 pub(super) fn check_open() -> io::Result<()> {
-    match registry().is_closed {
+    match lock().is_closed {
         true => Err(closed()),
         false => Ok(()),
     }
@@ -91,6 +91,6 @@ fn closed() -> io::Error {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        registry().running.remove(&self.0);
+        lock().running.remove(&self.0);
     }
 }

@@ -22,16 +22,7 @@ pub(crate) struct Lifeline {
 
 /// Shell commands that leave processes behind in every way there is, and how many. Descriptor 9 must be
 /// the lifeline.
-pub(crate) const FUGITIVES: &str = r#"
-    trap '' TERM HUP INT
-    up='printf u >&9; exec sleep 600'
-    sh -c "$up" &
-    (sh -c "$up" &)
-    setsid sh -c "$up" &
-    setsid sh -c "setsid sh -c '$up' & exit" &
-    env -i setsid sh -c "$up" &
-    env -i setsid sh -c "env -i setsid sh -c '$up' & exit" &
-"#;
+pub(crate) const FUGITIVES: &str = include_str!("fugitives.sh");
 pub(crate) const FUGITIVE_COUNT: usize = 6;
 
 impl Lifeline {
@@ -54,11 +45,11 @@ impl Lifeline {
         read.expect("they start").expect("read");
     }
 
-    /// Waits until none of them runs.
-    pub(crate) async fn all_gone(mut self) {
+    /// Waits until none of them runs. Returns how many have started since `up`.
+    pub(crate) async fn all_gone(mut self) -> usize {
         self.writer = None;
         let mut rest = Vec::new();
         let read = timeout(BOUND, self.reader.read_to_end(&mut rest)).await;
-        read.expect("a process is left").expect("read");
+        read.expect("a process is left").expect("read")
     }
 }

@@ -16,7 +16,7 @@ use turnery_tools::processes::{self, ChildStdio, ProcessTree, ProgramSpec, StopR
 
 /// A command that starts processes in every way and then waits for ever.
 fn endless() -> String {
-    format!("exec 9>lifeline; {FUGITIVES} echo $PPID > supervisor; printf u >&9; wait")
+    format!("exec 9>lifeline\n{FUGITIVES}\necho $PPID > supervisor; printf u >&9; wait")
 }
 
 fn prompt(session: &str) -> Value {
@@ -80,18 +80,8 @@ async fn killed_agent_leaves_no_command() {
 
 /// A server that ignores every polite end, and has started others.
 fn stubborn_server() -> String {
-    format!(
-        r#"exec 9>lifeline; {FUGITIVES} printf u >&9
-        while read -r line; do
-            id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-            case $line in
-            *'"initialize"'*) result='{{"protocolVersion":"2025-06-18","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}}}}' ;;
-            *) continue ;;
-            esac
-            printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$result"
-        done
-        exec sleep 600"#
-    )
+    let server = include_str!("stubborn_server.sh");
+    format!("exec 9>lifeline\n{FUGITIVES}\n{server}")
 }
 
 /// An agent with a session that has this server.
@@ -162,29 +152,43 @@ async fn cancelled_command_leaves_nothing_and_says_so() {
     editor.leave().await;
 }
 
+/// Runs this command until it times out, which it does once all of its processes run. Returns the number of
+/// seconds after which it did, and the text of its result.
+async fn timed_out(command: &str) -> (u64, String) {
+    // On a busy machine the processes may take longer to start than the command is given.
+    for seconds in [2, 8, 32] {
+        let home = Home::new();
+        let lifeline = Lifeline::new(&home);
+        let args = json!({ "command": command, "timeout_ms": 1000 * seconds });
+        let mut editor = running(&home, args).await;
+        editor.wait(|message| message["id"] == 2).await;
+        let count = lifeline.all_gone().await;
+        let text = result_text(&editor.said).to_owned();
+        editor.leave().await;
+        if count == FUGITIVE_COUNT + 1 {
+            return (seconds, text);
+        }
+    }
+    panic!("its processes did not start");
+}
+
 #[tokio::test]
 async fn timed_out_command_leaves_nothing_and_says_so() {
-    let home = Home::new();
-    let lifeline = Lifeline::new(&home);
-    let mut editor = running(&home, json!({ "command": endless(), "timeout_ms": 1500 })).await;
-    editor.wait(|message| message["id"] == 2).await;
-    lifeline.all_gone().await;
-    let text = result_text(&editor.said);
-    assert!(
-        text.starts_with(
-            "timed out after 1.5 s: the command and all that it started were stopped."
-        ),
-        "{text}"
-    );
-    editor.leave().await;
+    let (seconds, text) = timed_out(&endless()).await;
+    let all = "the command and all that it started were stopped.";
+    let expected = format!("timed out after {seconds} s: {all}");
+    assert!(text.starts_with(&expected), "{text}");
 }
 
 #[tokio::test]
 async fn finished_command_leaves_no_daemon() {
     let home = Home::new();
-    let lifeline = Lifeline::new(&home);
-    let command = format!("exec 9>lifeline; {FUGITIVES} echo done");
+    let mut lifeline = Lifeline::new(&home);
+    let wait = "until [ -e all_up ]; do sleep 0.01; done";
+    let command = format!("exec 9>lifeline\n{FUGITIVES}\n{wait}; echo done");
     let mut editor = running(&home, json!({ "command": command })).await;
+    lifeline.up(FUGITIVE_COUNT).await;
+    home.write("project/all_up", "");
     editor.wait(|message| message["id"] == 2).await;
     assert!(result_text(&editor.said).contains("done\nexit code: 0"));
     lifeline.all_gone().await;
@@ -270,7 +274,7 @@ async fn unkillable_process_is_named_after_a_cancel() {
 /// A command that stops its supervisor, which is woken for the end.
 fn stopping() -> String {
     format!(
-        "exec 9>lifeline; {FUGITIVES} echo $PPID > supervisor; kill -STOP $PPID; \
+        "exec 9>lifeline\n{FUGITIVES}\necho $PPID > supervisor; kill -STOP $PPID; \
          printf u >&9; while :; do kill -STOP $PPID; sleep 0.01; done"
     )
 }
@@ -289,18 +293,9 @@ async fn stopped_supervisor_is_woken_by_a_cancel() {
 
 #[tokio::test]
 async fn stopped_supervisor_is_woken_by_a_timeout() {
-    let home = Home::new();
-    let lifeline = Lifeline::new(&home);
-    let command = stopping();
-    let mut editor = running(&home, json!({ "command": command, "timeout_ms": 1500 })).await;
-    editor.wait(|message| message["id"] == 2).await;
-    lifeline.all_gone().await;
-    let text = result_text(&editor.said);
-    assert!(
-        text.starts_with("timed out after 1.5 s: the command and "),
-        "{text}"
-    );
-    editor.leave().await;
+    let (seconds, text) = timed_out(&stopping()).await;
+    let expected = format!("timed out after {seconds} s: the command and ");
+    assert!(text.starts_with(&expected), "{text}");
 }
 
 #[tokio::test]
@@ -308,7 +303,7 @@ async fn stopped_supervisor_is_woken_by_the_end_of_the_agent() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
     let command = format!(
-        "exec 9>lifeline; {FUGITIVES} echo $PPID > supervisor; kill -STOP $PPID; printf u >&9; wait"
+        "exec 9>lifeline\n{FUGITIVES}\necho $PPID > supervisor; kill -STOP $PPID; printf u >&9; wait"
     );
     let editor = running(&home, json!({ "command": command })).await;
     lifeline.up(FUGITIVE_COUNT + 1).await;
