@@ -7,6 +7,11 @@
 //! when this process says so, or when the socket closes because this process is gone (`kill -9`
 //! included), the supervisor kills its children until the kernel says that none is left.
 //!
+//! The supervisor has no variable of the program's environment, which it is given through the socket. One
+//! that was stopped (SIGSTOP) is woken with each order, by [`end_all`], and by the kernel when this process
+//! ends. If it was killed, this process kills everything that has inherited the program's tag, an
+//! environment variable.
+//!
 //! Why a supervisor for each program, and no single guard for all of them: only an ancestor can tell
 //! whose a daemonized process is once it has left its group and cleared its environment, and only a
 //! parent can signal a process id without ever meeting a reused one. Control groups would do the same,
@@ -14,9 +19,9 @@
 //!
 //! Without a supervisor (an embedding program that calls neither [`init`] nor [`supervise_with`], or a
 //! system other than Linux) a program runs in a process group, which is killed as a whole; on Linux,
-//! processes that left the group are found by an environment variable that they inherited. Then a
-//! program that leaves its group *and* clears its environment escapes, and `kill -9` of this process
-//! leaves everything running. [`StopReport`] tells the difference.
+//! processes that left the group are found by their tag. Then a program that leaves its group *and* clears
+//! its environment escapes, and `kill -9` of this process leaves everything running. [`StopReport`] tells
+//! the difference.
 
 mod direct;
 mod leftovers;

@@ -40,7 +40,7 @@ use tokio::{
 /// How often a supervisor that was told to kill everything is woken, in case it is stopped again and again.
 const WAKE_INTERVAL: Duration = Duration::from_millis(20);
 /// A supervisor that has not reported after so many intervals is not waited for any longer.
-const MOST_INTERVALS: usize = 50;
+const MOST_INTERVALS: usize = 75;
 /// How long a supervisor may take to end after its report.
 const LONGEST_END: Duration = Duration::from_secs(1);
 /// More is never said by a supervisor. Unit: bytes.
