@@ -163,7 +163,7 @@ mod tests {
         let mut group = group("exit 3");
         let id = group.id.unwrap();
         group.wait_exit().await.unwrap();
-        let (thread, sent) = std::sync::mpsc::channel();
+        let (thread, sent) = std::sync::mpsc::sync_channel(1);
         let registry = crate::processes::registry::lock();
         let dropping = std::thread::spawn(move || {
             thread

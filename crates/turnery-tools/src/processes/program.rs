@@ -1,8 +1,10 @@
 //! A program to be started, and its standard streams.
 
+#[cfg(any(target_os = "linux", test))]
+use std::ffi::OsStr;
 use std::{
     collections::BTreeMap,
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     io,
     os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
     path::PathBuf,
@@ -81,6 +83,7 @@ pub(super) fn encode_environment(
 }
 
 /// Variables of an encoded environment. One without a name is left out.
+#[cfg(any(target_os = "linux", test))]
 pub(super) fn decode_environment(bytes: &[u8]) -> impl Iterator<Item = (&OsStr, &OsStr)> {
     bytes.split(|byte| *byte == 0).filter_map(|entry| {
         let end = entry.iter().position(|byte| *byte == b'=')?;
