@@ -1,7 +1,7 @@
 //! The contract that every store keeps (engine.md, section 6.4, S1 to S8).
 
 use crate::{Damage, History, Page, Repair, Rest};
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, sync::Arc};
 use turnery_engine::{CallId, Event, LlmMessage, LoopId, LoopRecord, SessionId, Timestamp};
@@ -103,6 +103,12 @@ pub trait Store: Send + Sync + 'static {
     /// is deleted. Changes nothing if the session is undamaged. [`StoreError::Busy`] while somebody holds
     /// its lane.
     fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<Repair, StoreError>>;
+
+    /// Copies that repairs have made and that are still there, oldest first. They hold what all sessions
+    /// held then, also those that have been deleted since. Nothing but their owner removes them.
+    fn copies(&self) -> BoxFuture<'_, Result<Vec<PathBuf>, StoreError>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
 }
 
 /// Something said beside the conversation: a command that a person typed, or what answered it. It is shown

@@ -379,6 +379,9 @@ pub(crate) enum Kept {
     #[command(after_help = "\
 A session in which a prompt is running is not deleted: stop the prompt first, or use --force.
 
+Copies of the database that `repair` has made stay, with all that was stored then. They are named here;
+delete them by hand.
+
 Exit codes: 0 all were deleted, 1 one of them was not.")]
     Delete {
         /// The sessions.

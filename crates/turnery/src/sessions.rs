@@ -249,9 +249,11 @@ async fn delete(
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     let mut is_done = true;
+    let mut is_any_deleted = false;
     for id in ids {
         match delete_one(store, &SessionId::from(id.as_str()), force).await {
             Ok(Some(holders)) => {
+                is_any_deleted = true;
                 writeln!(out, "deleted {id}")?;
                 for holder in holders {
                     writeln!(io::stderr(), "turnery: {holder} was at work in {id}")?;
@@ -270,6 +272,16 @@ async fn delete(
                 )?;
             }
             Err(error) => return Err(error.into()),
+        }
+    }
+    if is_any_deleted {
+        for copy in store.copies().await? {
+            writeln!(
+                io::stderr(),
+                "turnery: {} was made by a repair and still has what was stored then, also of \
+                 sessions deleted since; delete it if you do not need it",
+                plain(&copy.display().to_string())
+            )?;
         }
     }
     Ok(ExitCode::from(if is_done { 0 } else { exit::ERROR }))

@@ -31,6 +31,10 @@ impl Append {
         })
     }
 
+    pub(super) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
     pub(super) fn loop_id(&self) -> &LoopId {
         &self.loop_id
     }
@@ -40,13 +44,17 @@ impl Append {
         self.events.first().is_some_and(|event| event.seq == 0)
     }
 
+    pub(super) fn is_in(&self, session: &SessionId) -> bool {
+        self.lane.session_id == *session
+    }
+
     pub(super) fn is_of(&self, lane: &Lane, loop_id: &LoopId) -> bool {
         self.lane == *lane && self.loop_id == *loop_id
     }
 }
 
-/// All in one transaction. What comes from somebody who lost the lane is dropped (C-12), and so is
-/// what comes after the commit.
+/// All in one transaction. What comes from somebody who lost the lane is dropped: the claim of the next holder
+/// has made a loop of the journal as it was (C-12). What comes after the commit is dropped too.
 pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
     for append in appends {
         db.clean.remove(&append.lane.session_id);

@@ -145,7 +145,7 @@ impl Store for SqliteStore {
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
         let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
-        self.writer.call(Flush::Later, Settles::new(), move |db| {
+        self.writer.settle(&id.clone(), move |db| {
             lanes::claim(db, &id, &owner, clock.moment())
         })
     }
@@ -160,7 +160,7 @@ impl Store for SqliteStore {
                 return Ok(Vec::new());
             }
             let clock = self.clock.clone();
-            let recovered = self.writer.call(Flush::Later, Settles::new(), move |db| {
+            let recovered = self.writer.settle(&id.clone(), move |db| {
                 lanes::recover(db, &id, clock.moment())
             });
             recovered.await
@@ -176,7 +176,7 @@ impl Store for SqliteStore {
 
     fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         let lane = lane.clone();
-        self.writer.call(Flush::Later, Settles::new(), move |db| {
+        self.writer.settle(&lane.session_id.clone(), move |db| {
             lanes::release(&db.sql, &lane)
         })
     }
@@ -253,5 +253,11 @@ impl Store for SqliteStore {
         let work = move |db: &mut Db| repair::repair(&mut db.sql, &id, clock.moment());
         self.writer
             .call_within(CHECK_PATIENCE, Flush::Now, Settles::new(), work)
+    }
+
+    fn copies(&self) -> BoxFuture<'_, Result<Vec<PathBuf>, StoreError>> {
+        self.reader.call(Flush::Later, Settles::new(), |db| {
+            Ok(repair::copies(&db.sql)?)
+        })
     }
 }

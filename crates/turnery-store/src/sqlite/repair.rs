@@ -19,7 +19,7 @@ use rusqlite::{
     types::{Value, ValueRef},
 };
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 use turnery_engine::{LoopId, SessionId, Timestamp};
@@ -75,10 +75,34 @@ pub(super) fn repair(db: &mut Connection, id: &SessionId, now: Moment) -> Result
     })
 }
 
+/// What the name of a copy has behind that of the database; the time of the repair follows.
+const COPY: &str = ".backup-";
+
+/// The copies beside the database, oldest first.
+pub(super) fn copies(db: &Connection) -> io::Result<Vec<PathBuf>> {
+    let path = Path::new(db.path().unwrap_or_default());
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let start = format!("{}{COPY}", name.to_string_lossy());
+    let mut copies = Vec::new();
+    for file in fs::read_dir(folder)? {
+        let file = file?;
+        // Each ends with its time, and not like a log that SQLite keeps for it.
+        let name = file.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(&start) && name.ends_with('Z') {
+            copies.push(file.path());
+        }
+    }
+    copies.sort();
+    Ok(copies)
+}
+
 /// Copies the database page by page, damage and all, to a new file beside it.
 fn back_up(db: &Connection, now: Timestamp) -> Result<PathBuf, Fault> {
     let path = db.path().unwrap_or_default();
-    let name = format!("{path}.backup-{}", now.format("%Y%m%dT%H%M%S%.3fZ"));
+    let name = format!("{path}{COPY}{}", now.format("%Y%m%dT%H%M%S%.3fZ"));
     let path = PathBuf::from(name);
     create(&path)?;
     let copied = copy_to(db, &path);
@@ -108,7 +132,7 @@ fn copy_to(db: &Connection, path: &Path) -> Result<(), Fault> {
 }
 
 /// The owner's alone, as the database is.
-fn create(path: &Path) -> std::io::Result<fs::File> {
+fn create(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

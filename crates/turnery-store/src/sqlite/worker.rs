@@ -27,7 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::oneshot;
-use turnery_engine::LoopId;
+use turnery_engine::{LoopId, SessionId};
 
 /// After this long without a job the log is copied back into the database, so that no commit has to.
 const IDLE: Duration = Duration::from_secs(2);
@@ -54,6 +54,8 @@ enum Job {
     Call {
         flush: Flush,
         settles: Settles,
+        /// Session whose journal the job needs to be complete.
+        needs: Option<SessionId>,
         deadline: Arc<dyn Deadline>,
         work: Work,
     },
@@ -94,6 +96,17 @@ impl Worker {
         self.call_within(PATIENCE, flush, settles, work)
     }
 
+    /// Like `call`, for a job that ends a lane of a session. Fails if something that was journalled under it
+    /// cannot be written yet: it would be lost with the lane.
+    pub(super) fn settle<T: Send + 'static>(
+        &self,
+        session: &SessionId,
+        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let needs = Some(session.clone());
+        self.queue(PATIENCE, Flush::Later, Settles::new(), needs, work)
+    }
+
     /// Like `call`, with the patience that a commit deserves.
     pub(super) fn commit<T: Send + 'static>(
         &self,
@@ -110,6 +123,17 @@ impl Worker {
         settles: Settles,
         work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
+        self.queue(patience, flush, settles, None, work)
+    }
+
+    fn queue<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        flush: Flush,
+        settles: Settles,
+        needs: Option<SessionId>,
+        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
         for (_, loop_id) in &settles {
             self.cut.settle(loop_id);
         }
@@ -124,6 +148,7 @@ impl Worker {
             let job = Job::Call {
                 flush,
                 settles,
+                needs,
                 deadline: Arc::clone(&deadline),
                 work,
             };
@@ -364,6 +389,7 @@ fn work_off(
             Job::Call {
                 flush,
                 settles,
+                needs,
                 deadline,
                 work,
             } => {
@@ -375,7 +401,13 @@ fn work_off(
                     appends.retain(|append| !append.is_of(lane, loop_id));
                     cut.settle(loop_id);
                 }
-                journal(db, path, appends, cut, deadline.time_left());
+                let written = db.journal(path, appends, cut, deadline.time_left());
+                if let (Err(error), Some(session)) = (written, needs)
+                    && appends.iter().any(|append| append.is_in(&session))
+                {
+                    work(Err(error));
+                    continue;
+                }
                 let ready = db
                     .wait_for_locks(deadline.time_left())
                     .and_then(|()| db.check_files())
@@ -399,7 +431,7 @@ fn work_off(
 fn keep(append: Append, appends: &mut Vec<Append>, cut: &CutJournals) -> Result<(), StoreError> {
     if append.begins() {
         // A loop whose journal is written again from its beginning.
-        appends.retain(|earlier| earlier.loop_id() != append.loop_id());
+        appends.retain(|earlier| !earlier.is_of(append.lane(), append.loop_id()));
     }
     if appends.len() >= UNWRITTEN {
         appends.retain(|earlier| earlier.loop_id() != append.loop_id());

@@ -345,6 +345,9 @@ async fn a_repair_mends_and_keeps_everything() {
         assert_eq!(history.damage, Vec::new(), "{}", case.sql);
         assert_eq!(ids(&shown(&store).await.loops), expected, "{}", case.sql);
 
+        // It keeps what is deleted later, so its owner can be told of it.
+        assert_eq!(store.copies().await, Ok(vec![copy.clone()]));
+
         // The session goes on.
         let opened = store.claim(&id, &owner("b")).await.unwrap();
         let next = Arc::new(LoopRecord {

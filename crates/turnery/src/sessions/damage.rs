@@ -133,7 +133,8 @@ fn tell_repair(id: &SessionId, repair: &Repair, out: &mut impl Write) -> io::Res
     }
     writeln!(
         out,
-        "  a copy of the database as it was: {}",
+        "  a copy of the database as it was, with the text of all sessions; delete it when you are \
+         content with the result: {}",
         plain(&backup.display().to_string())
     )
 }

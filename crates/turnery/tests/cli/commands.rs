@@ -122,6 +122,13 @@ async fn damage_is_found_told_and_repaired() {
     assert_eq!(again.code, Some(0), "{again:?}");
     let missing = home.run(&["sessions", "repair", "no-such"]).await;
     assert_eq!(missing.code, Some(1), "{missing:?}");
+    // The copies have its text still.
+    let deleted = home.run(&["sessions", "delete", &id]).await;
+    assert_eq!(deleted.code, Some(0), "{deleted:?}");
+    assert!(
+        deleted.stderr.contains("sessions.db.backup-"),
+        "{deleted:?}"
+    );
 }
 
 #[tokio::test]

@@ -162,6 +162,37 @@ async fn journal_outlives_a_lock_and_a_full_disk() {
     assert_eq!(journalled(&store).await, [0, 1]);
 }
 
+/// What was shown is not lost because the disk is full when its lane ends.
+#[tokio::test]
+async fn unwritten_journal_is_settled_by_the_next_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("sessions.db"));
+    let (lane, loop_id) = claimed(&store).await;
+    let limit = |pages: u32| {
+        store.writer.call(Flush::Later, Settles::new(), move |db| {
+            let limit = format!("PRAGMA max_page_count = {pages}");
+            Ok(db.sql.query_row(&limit, [], |_| Ok(()))?)
+        })
+    };
+    // As many as there are.
+    limit(1).await.unwrap();
+    let events = (0..1000).map(|seq| event(&lane.session_id, &loop_id, seq));
+    store.append(&lane, &loop_id, events.collect());
+    let own = Owner {
+        id: lane.owner_id.clone(),
+        ..Owner::this_process()
+    };
+    let kept = store.release(&lane).await;
+    let refused = store.claim(&lane.session_id, &own).await.map(drop);
+    for answer in [kept, refused] {
+        let told = text(answer.unwrap_err());
+        assert!(told.contains("is full; free some space"), "{told}");
+    }
+    limit(1_000_000).await.unwrap();
+    let opened = store.claim(&lane.session_id, &own).await;
+    assert_eq!(opened.unwrap().last_number, 1);
+}
+
 /// SQLite waits for a lock as long as the job may: the model has been paid for what a commit stores.
 #[tokio::test]
 async fn commit_waits_a_minute_for_a_lock() {
