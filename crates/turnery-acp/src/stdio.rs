@@ -104,7 +104,7 @@ impl Stdio {
 }
 
 /// Waits until nobody can read `output` any more, or `end` is closed at its other end. True if the former
-/// came first. Wakes for neither reads nor writes.
+/// came first, false also if one of them is no open descriptor. Wakes for neither reads nor writes.
 pub(crate) fn is_closed_before(output: &impl AsFd, end: &impl AsFd) -> bool {
     // Without being asked for, hang-ups and errors are always told.
     let mut ends = [
@@ -113,6 +113,13 @@ pub(crate) fn is_closed_before(output: &impl AsFd, end: &impl AsFd) -> bool {
     ];
     loop {
         match poll(&mut ends, None) {
+            Ok(_)
+                if ends
+                    .iter()
+                    .any(|end| end.revents().contains(PollFlags::NVAL)) =>
+            {
+                return false;
+            }
             Ok(_) if !ends[0].revents().is_empty() => return true,
             Ok(_) if !ends[1].revents().is_empty() => return false,
             Ok(_) | Err(Errno::INTR) => {}

@@ -30,7 +30,7 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
     let watchdog = {
         let input = stdio.input.try_clone()?;
         let stop = stop.clone();
-        Watchdog::start(Some(input.into()), move || stop.cancel())?
+        Watchdog::start(Some(input.into()), args.drain, move || stop.cancel())?
     };
     let parts = Parts::read(global, args.choice.into());
     let login = login(&parts);

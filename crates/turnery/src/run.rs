@@ -26,7 +26,7 @@ use crate::{
 };
 use anyhow::{Context as _, anyhow};
 use job::{Job, Place, Work};
-use prompt::Silence;
+use prompt::SilentStdin;
 use result::RunResult;
 use std::{
     io::{self, IsTerminal as _},
@@ -162,9 +162,9 @@ fn prepare(
         Vec::new()
     } else {
         let silence = match (argument, io::stderr().is_terminal()) {
-            (None, _) => Silence::Wait,
-            (Some(_), true) => Silence::Tell,
-            (Some(_), false) => Silence::GoOn,
+            (None, _) => SilentStdin::Wait,
+            (Some(_), true) => SilentStdin::Tell,
+            (Some(_), false) => SilentStdin::GoOn,
         };
         prompt::piped(stdin, silence, logs::say)?
     };
@@ -179,7 +179,7 @@ fn prepare(
 fn in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
     let runtime = runtime()?;
     // Signals are heard by the runtime as well; this is for one that hears nothing.
-    let watchdog = Watchdog::start(None, || {})?;
+    let watchdog = Watchdog::start(None, false, || {})?;
     let parts = Parts::read(global, Choice::from(job.how.choice.clone()));
     let store = parts.store()?;
     let result = runtime.block_on(async {

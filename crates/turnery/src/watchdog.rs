@@ -5,9 +5,10 @@
 //! it started. A thread of its own hears both, without waking for ordinary input. From then on it asks the
 //! main thread for a sign of life every few milliseconds, until the process is gone.
 
-mod silence;
+mod life_signs;
 
 use crate::{logs, run::exit};
+use life_signs::{LifeSigns, Sign, Urgency};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Signal, getpid, kill_process},
@@ -16,7 +17,6 @@ use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     low_level::pipe,
 };
-use silence::{Sign, Silence};
 use std::{
     io::{self, Read as _},
     os::fd::OwnedFd,
@@ -53,11 +53,13 @@ struct Shared {
 }
 
 impl Watchdog {
-    /// Starts to watch. `input` is where the client's lines come from, if its end is to end the process.
+    /// Starts to watch. `input` is where the client's lines come from, if its end is to end the process: at
+    /// once, or with `drain` when the prompts that were accepted have ended.
     /// `on_signal` is called for each SIGTERM, SIGINT and SIGHUP, on the watching thread; not for a SIGHUP
     /// that `nohup` has set to be ignored.
     pub(crate) fn start(
         input: Option<OwnedFd>,
+        drain: bool,
         on_signal: impl Fn() + Send + 'static,
     ) -> io::Result<Self> {
         let (signals, arriving) = UnixStream::pair()?;
@@ -65,11 +67,15 @@ impl Watchdog {
         for signal in [SIGTERM, SIGINT].into_iter().chain(hangup) {
             pipe::register(signal, arriving.try_clone()?)?;
         }
+        let at_end_of_input = match drain {
+            true => Urgency::Drain,
+            false => Urgency::EndOfInput,
+        };
         let shared = Arc::new(Shared::default());
         let watchdog = Self(Arc::clone(&shared));
         thread::Builder::new()
             .name("watchdog".to_owned())
-            .spawn(move || watch(signals, input, &shared, &on_signal))?;
+            .spawn(move || watch(signals, input, at_end_of_input, &shared, &on_signal))?;
         Ok(watchdog)
     }
 
@@ -124,37 +130,47 @@ impl Watchdog {
     }
 }
 
-/// What the watching thread has heard.
-struct Heard {
+/// What has happened to the watched descriptors.
+#[derive(Default)]
+struct Happened {
     signal: bool,
     end_of_input: bool,
+    /// The input is no open descriptor.
+    no_input: bool,
 }
 
 fn watch(
     mut signals: UnixStream,
     mut input: Option<OwnedFd>,
+    at_end_of_input: Urgency,
     shared: &Shared,
     on_signal: &dyn Fn(),
 ) {
-    let mut silence: Option<Silence> = None;
+    let mut life_signs: Option<LifeSigns> = None;
+    let mut has_failed = false;
     loop {
-        let patience = silence.as_ref().map(|_| STEP);
-        let Ok(heard) = wait(&mut signals, input.as_ref(), patience) else {
-            return;
-        };
-        if heard.end_of_input {
+        let patience = life_signs.as_ref().map(|_| STEP);
+        let happened = wait(&mut signals, input.as_ref(), patience).unwrap_or_else(|error| {
+            // Without this thread nothing ends a process that is stuck, so it tries again.
+            if !std::mem::replace(&mut has_failed, true) {
+                tracing::error!(%error, "failed to wait for signals");
+            }
+            thread::sleep(STEP);
+            Happened::default()
+        });
+        if happened.end_of_input || happened.no_input {
             input = None;
         }
         if shared.is_over.load(Ordering::Relaxed) {
-            if heard.signal {
+            if happened.signal {
                 end_process();
             }
             continue;
         }
-        if heard.signal {
+        if happened.signal {
             on_signal();
         }
-        if heard.signal || heard.end_of_input {
+        if happened.signal || happened.end_of_input {
             let mut leaving = shared
                 .leaving
                 .lock()
@@ -165,19 +181,22 @@ fn watch(
             count: shared.signs.load(Ordering::Relaxed),
             waited_for_processor: waited_for_processor(),
         };
-        match &mut silence {
-            None if heard.signal || heard.end_of_input => {
-                silence = Some(Silence::since(sign, heard.signal));
+        match &mut life_signs {
+            None if happened.signal => life_signs = Some(LifeSigns::since(sign, Urgency::Signal)),
+            None if happened.end_of_input => {
+                life_signs = Some(LifeSigns::since(sign, at_end_of_input));
             }
             None => {}
-            Some(silence) => {
-                silence.is_signalled |= heard.signal;
-                if silence.step(STEP, sign) {
+            Some(life_signs) => {
+                if happened.signal {
+                    life_signs.hurry();
+                }
+                if life_signs.step(STEP, sign) {
                     end_process();
                 }
             }
         }
-        if silence.is_some() {
+        if life_signs.is_some() {
             shared.asked.notify_one();
         }
     }
@@ -188,7 +207,7 @@ fn wait(
     signals: &mut UnixStream,
     input: Option<&OwnedFd>,
     patience: Option<Duration>,
-) -> io::Result<Heard> {
+) -> io::Result<Happened> {
     // A hang-up is always told; that there is something to read is not asked for.
     #[cfg(target_os = "linux")]
     let ended = PollFlags::RDHUP;
@@ -204,17 +223,24 @@ fn wait(
             Ok(_) => break,
         }
     }
-    let is_told = |end: Option<&PollFd<'_>>| end.is_some_and(|end| !end.revents().is_empty());
-    let heard = Heard {
-        signal: is_told(ends.first()),
-        end_of_input: is_told(ends.get(1)),
-    };
+    let told = |place: usize| ends.get(place).map_or(PollFlags::empty(), PollFd::revents);
+    let (signal, input) = (told(0), told(1));
     drop(ends);
-    if heard.signal {
+    let happened = Happened {
+        signal: !signal.is_empty(),
+        end_of_input: is_hang_up(input),
+        no_input: input.contains(PollFlags::NVAL),
+    };
+    if happened.signal {
         // One byte for each signal. Two that came together count as one.
         let _ = signals.read(&mut [0; 64])?;
     }
-    Ok(heard)
+    Ok(happened)
+}
+
+/// Whether the other end is gone. A descriptor that is not open has no other end.
+fn is_hang_up(told: PollFlags) -> bool {
+    !told.is_empty() && !told.contains(PollFlags::NVAL)
 }
 
 /// Returns whether the parent has set SIGHUP to be ignored, as `nohup` does. Listening would undo that.
@@ -247,4 +273,17 @@ fn end_process() -> ! {
     );
     drop(logs::LastWords);
     std::process::exit(i32::from(exit::STUCK));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_descriptor_is_no_hang_up() {
+        assert!(is_hang_up(PollFlags::HUP));
+        assert!(is_hang_up(PollFlags::ERR));
+        assert!(!is_hang_up(PollFlags::NVAL));
+        assert!(!is_hang_up(PollFlags::empty()));
+    }
 }

@@ -11,9 +11,6 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use turnery_engine::{AnswerSize, ModelDelta, ModelStop, Response, Usage};
 
-/// How much more memory a JSON value may take than its text.
-const VALUE: usize = 8;
-
 /// Any event: one flat shape, borrowed, so that a fragment is read without a detour.
 #[derive(Deserialize)]
 struct Event<'a> {
@@ -214,7 +211,7 @@ impl Reader {
             }
             _ => {
                 let value: Value = serde_json::from_str(raw.get())?;
-                self.parts.count(raw.get().len().saturating_mul(VALUE));
+                self.parts.count(size_of_value(&value));
                 let at = self.parts.open(Part::Opaque(value));
                 Open::Opaque {
                     at,
@@ -251,7 +248,7 @@ impl Reader {
             }
             Open::Opaque { input, .. } => {
                 let fragment = delta.partial_json.as_deref().unwrap_or("");
-                self.parts.count(fragment.len().saturating_mul(VALUE));
+                self.parts.count(fragment.len());
                 input.push_str(fragment);
             }
         }
@@ -285,16 +282,34 @@ impl Reader {
                 }
             }
             Some((_, Open::Opaque { at, input })) if !input.is_empty() => {
-                if let (Some(Part::Opaque(block)), Ok(input)) =
-                    (self.parts.get(at), serde_json::from_str(&input))
-                {
-                    block["input"] = input;
+                let Ok(value) = serde_json::from_str::<Value>(&input) else {
+                    return;
+                };
+                // Its text is counted already.
+                let more = size_of_value(&value).saturating_sub(input.len());
+                self.parts.count(more);
+                if let Some(Part::Opaque(block)) = self.parts.get(at) {
+                    block["input"] = value;
                 }
             }
             Some((_, Open::Text | Open::Thinking | Open::Call { .. } | Open::Opaque { .. }))
             | None => {}
         }
     }
+}
+
+/// The memory that a JSON value takes. Unit: bytes.
+fn size_of_value(value: &Value) -> usize {
+    let content = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size_of_value).sum(),
+        Value::Object(members) => {
+            let size = |(name, value): (&String, &Value)| name.len() + size_of_value(value);
+            members.iter().map(size).sum()
+        }
+    };
+    size_of::<Value>() + content
 }
 
 impl remote::Reader for Reader {
@@ -369,5 +384,47 @@ impl remote::Reader for Reader {
             provider: self.provider,
             tool_results: Vec::new(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::Reader as _;
+    use serde_json::json;
+
+    /// What the blocks of a stream count, one of which has this content.
+    fn counted(block: &Value, fragments: &[&str]) -> u64 {
+        let mut reader = Reader::new("p", "m", CallIds::default());
+        let start = json!({"type": "content_block_start", "index": 0, "content_block": block});
+        let deltas = fragments.iter().map(|fragment| {
+            let delta = json!({"type": "input_json_delta", "partial_json": fragment});
+            json!({"type": "content_block_delta", "index": 0, "delta": delta})
+        });
+        let stop = json!({"type": "content_block_stop", "index": 0});
+        for event in [start].into_iter().chain(deltas).chain([stop]) {
+            assert!(reader.on(&event.to_string(), &mut Vec::new()).is_ok());
+        }
+        reader.size().bytes()
+    }
+
+    // proves: UP-1
+    #[test]
+    fn opaque_block_counts_once() {
+        let data = "x".repeat(100_000);
+        let redacted = json!({"type": "redacted_thinking", "data": data});
+        let size = counted(&redacted, &[]);
+        assert!((100_000..101_000).contains(&size), "{size}");
+        let called = json!({"type": "server_tool_use", "id": "a", "name": "b", "input": {}});
+        let size = counted(&called, &["{\"query\": \"", &data, "\"}"]);
+        assert!((100_000..101_000).contains(&size), "{size}");
+    }
+
+    /// Small values take more memory than their text.
+    #[test]
+    fn opaque_numbers_count_their_memory() {
+        let numbers = vec![0; 10_000];
+        let block = json!({"type": "new", "data": numbers});
+        assert!(counted(&block, &[]) >= 10_000 * size_of::<Value>() as u64);
     }
 }

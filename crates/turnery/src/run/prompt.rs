@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What to do when nothing has come on stdin for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Silence {
+pub(crate) enum SilentStdin {
     /// Wait on: there is no prompt but what comes.
     Wait,
     /// Say so, and wait on: a person is there who can end it.
@@ -34,7 +34,7 @@ pub(crate) enum Silence {
 /// What stdin says, up to its end. `say` is told when it stays silent.
 pub(crate) fn piped(
     stdin: impl Read + Send + 'static,
-    silence: Silence,
+    silence: SilentStdin,
     say: impl Fn(&str),
 ) -> anyhow::Result<Vec<u8>> {
     read(stdin, silence, PATIENCE, say)
@@ -42,7 +42,7 @@ pub(crate) fn piped(
 
 fn read(
     stdin: impl Read + Send + 'static,
-    silence: Silence,
+    silence: SilentStdin,
     patience: Duration,
     say: impl Fn(&str),
 ) -> anyhow::Result<Vec<u8>> {
@@ -59,8 +59,10 @@ fn read(
             let read = first.and_then(|()| stdin.take(LONGEST + 1).read_to_end(&mut piped));
             let _ = ended.send(read.map(|_| piped));
         })?;
-    if silence != Silence::Wait && begin.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-        if silence == Silence::GoOn {
+    if silence != SilentStdin::Wait
+        && begin.recv_timeout(patience) == Err(RecvTimeoutError::Timeout)
+    {
+        if silence == SilentStdin::GoOn {
             say(
                 "stdin is open, but nothing came on it for 3 seconds: going on without it \
                  (to wait for it, pipe the prompt too: `turnery run -`)",
@@ -204,13 +206,13 @@ mod tests {
         let say = |text: &str| said.borrow_mut().push(text.to_owned());
         let (silent, _open) = std::io::pipe().unwrap();
         let read_it = |stdin, silence| read(stdin, silence, Duration::ZERO, say).unwrap();
-        assert_eq!(read_it(silent, Silence::GoOn), b"");
+        assert_eq!(read_it(silent, SilentStdin::GoOn), b"");
         assert!(said.take()[0].contains("going on without it"));
 
         // The word that the wait has begun is what makes the other end write.
         let (slow, open) = std::io::pipe().unwrap();
         let open = RefCell::new(Some(open));
-        let read_slow = read(slow, Silence::Tell, Duration::ZERO, |text| {
+        let read_slow = read(slow, SilentStdin::Tell, Duration::ZERO, |text| {
             assert!(text.starts_with("waiting for stdin"), "{text}");
             open.take().unwrap().write_all(b"late").unwrap();
         });
@@ -220,9 +222,9 @@ mod tests {
     #[test]
     fn stdin_is_read_to_its_end_and_bounded() {
         let quiet = |text: &str| panic!("{text}");
-        let all = piped(&b"all of it"[..], Silence::Wait, quiet).unwrap();
+        let all = piped(&b"all of it"[..], SilentStdin::Wait, quiet).unwrap();
         assert_eq!(all, b"all of it");
-        let error = piped(std::io::repeat(b'a'), Silence::Wait, quiet).unwrap_err();
+        let error = piped(std::io::repeat(b'a'), SilentStdin::Wait, quiet).unwrap_err();
         assert_eq!(error.to_string(), "stdin holds more than 16 MiB");
     }
 

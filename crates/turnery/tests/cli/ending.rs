@@ -7,11 +7,12 @@ use crate::{
 use rusqlite::Connection;
 use rustix::{
     fs::{CWD, FileType, Mode, mknodat},
-    process::Signal,
+    process::{Pid, Resource, Rlimit, Signal, prlimit},
 };
 use serde_json::{Value, json};
 use std::{
     fs::{File, OpenOptions},
+    io::Write as _,
     time::Duration,
 };
 use tokio::io::AsyncReadExt as _;
@@ -153,10 +154,17 @@ async fn what_cannot_be_done_in_time_is_answered_too() {
 /// Only a process that hangs for ever is waited for so long.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// An editor in the middle of a command, whose agent has got stuck: its main thread reads a pipe into which
-/// nobody writes. Whoever holds the file that is given back keeps it so.
+/// An editor in the middle of a command, whose agent has got stuck. Whoever holds the file that is given back
+/// keeps it so.
 async fn stuck_in_mid_shell(home: &Home) -> (Editor, [Started; 3], File) {
     let (mut editor, started) = in_mid_shell(home, FOR_EVER).await;
+    let pipe = block(home, &mut editor).await;
+    (editor, started, pipe)
+}
+
+/// Blocks the agent's main thread: it makes a session (request 3), for which it reads a pipe into which nobody
+/// has written yet.
+async fn block(home: &Home, editor: &mut Editor) -> File {
     let scenario = home.write("scenario.json", "");
     std::fs::remove_file(&scenario).expect("removed");
     mknodat(CWD, &scenario, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
@@ -167,7 +175,7 @@ async fn stuck_in_mid_shell(home: &Home) -> (Editor, [Started; 3], File) {
         tokio::task::spawn_blocking(move || OpenOptions::new().write(true).open(scenario));
     let pipe = tokio::time::timeout(HANGS, opening).await;
     let pipe = pipe.expect("it reads").expect("no panic");
-    (editor, started, pipe.expect("opened"))
+    pipe.expect("opened")
 }
 
 /// It has ended itself, with a code and a text that say so, and so have all that it started.
@@ -214,4 +222,49 @@ async fn closed_stdout_ends_an_idle_agent() {
     editor.output = None;
     let ended = tokio::time::timeout(HANGS, editor.child.wait()).await;
     assert_eq!(ended.expect("it ends").expect("waited").code(), Some(0));
+}
+
+/// Where the watch cannot ask the system for signals any more, it says so and goes on counting.
+// proves: TR-6
+#[tokio::test]
+async fn watch_outlives_a_failing_poll() {
+    let home = Home::new();
+    let (mut editor, _started, _pipe) = stuck_in_mid_shell(&home).await;
+    let pid = editor.child.id().and_then(|id| i32::try_from(id).ok());
+    let pid = pid.and_then(Pid::from_raw).expect("running");
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    // More descriptors than it may open: the next poll fails.
+    prlimit(Some(pid), Resource::Nofile, none).expect("limited");
+    signal(&editor.child, Signal::TERM);
+    let ended = tokio::time::timeout(HANGS, editor.child.wait()).await;
+    assert_eq!(ended.expect("it ends").expect("waited").code(), Some(75));
+    let mut told = String::new();
+    let mut stderr = editor.stderr.take().expect("piped");
+    stderr.read_to_string(&mut told).await.expect("UTF-8");
+    assert!(told.contains("failed to wait for signals"), "{told}");
+}
+
+/// Work that blocks the agent for a while is no reason not to finish what was accepted.
+// proves: TR-7
+#[tokio::test]
+async fn drain_outlives_blocking_work() {
+    let home = Home::new();
+    let answers = json!([{"steps": [{"delay_ms": 200}, {"text": "one"}]}]);
+    let model = home.scripted(answers.clone());
+    let args = ["acp", "--drain", "--model", &model];
+    let (mut editor, session) = Editor::session(&home, &args).await;
+    editor.ask(2, "session/prompt", prompt(&session)).await;
+    let pipe = block(&home, &mut editor).await;
+    editor.input = None;
+    // Longer than an agent may be stuck that is to leave at once.
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    let scenario = json!({ "answers": answers }).to_string();
+    let written = tokio::task::spawn_blocking(move || (&pipe).write_all(scenario.as_bytes()));
+    written.await.expect("no panic").expect("written");
+    let left = editor.ended().await;
+    assert_eq!(left.answer(2)["result"]["stopReason"], "end_turn");
+    assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""));
 }

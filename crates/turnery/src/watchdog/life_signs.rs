@@ -1,4 +1,4 @@
-//! Decides how long a main thread may be silent.
+//! Decides how long a main thread may give no sign of life.
 
 use std::time::Duration;
 
@@ -24,35 +24,55 @@ pub(super) struct Sign {
 /// main thread only waited for a processor is not held against it, up to [`LIMIT_WITHOUT_PROCESSOR`]: on a
 /// busy machine it is slow, and not stuck.
 #[derive(Debug)]
-pub(super) struct Silence {
+pub(super) struct LifeSigns {
     last: Sign,
     counted: Duration,
-    /// Whether a signal said to leave. If only the input has ended, a main thread that has not begun to
-    /// read it is not late before [`LIMIT_WITHOUT_PROCESSOR`].
-    pub(super) is_signalled: bool,
+    urgency: Urgency,
 }
 
-impl Silence {
+/// How soon the main thread has to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// The input has ended, and the prompts that were accepted are to be finished: a main thread that works
+    /// is not late before [`LIMIT_WITHOUT_PROCESSOR`].
+    Drain,
+    /// The input has ended. A main thread that has not begun to read it is not late before
+    /// [`LIMIT_WITHOUT_PROCESSOR`].
+    EndOfInput,
+    /// A signal said so.
+    Signal,
+}
+
+impl LifeSigns {
     /// Begins to count.
-    pub(super) fn since(sign: Sign, is_signalled: bool) -> Self {
+    pub(super) fn since(sign: Sign, urgency: Urgency) -> Self {
         Self {
             last: sign,
             counted: Duration::ZERO,
-            is_signalled,
+            urgency,
         }
+    }
+
+    /// A signal has come as well.
+    pub(super) fn hurry(&mut self) {
+        self.urgency = Urgency::Signal;
     }
 
     /// Counts one step. True if the main thread is stuck.
     pub(super) fn step(&mut self, step: Duration, sign: Sign) -> bool {
-        let has_not_begun = sign.count == 0 && !self.is_signalled;
+        let has_time = match self.urgency {
+            Urgency::Drain => true,
+            Urgency::EndOfInput => sign.count == 0,
+            Urgency::Signal => false,
+        };
         if sign.count != self.last.count {
-            *self = Self::since(sign, self.is_signalled);
+            *self = Self::since(sign, self.urgency);
             return false;
         }
         self.counted += step;
         let waited = sign.waited_for_processor;
         let waited = waited.saturating_sub(self.last.waited_for_processor);
-        let is_late = self.counted.saturating_sub(waited) >= LIMIT && !has_not_begun;
+        let is_late = self.counted.saturating_sub(waited) >= LIMIT && !has_time;
         is_late || self.counted >= LIMIT_WITHOUT_PROCESSOR
     }
 }
@@ -71,9 +91,9 @@ mod tests {
     }
 
     /// Steps until it is stuck, if it ever is.
-    fn stuck_after(silence: &mut Silence, sign: impl Fn(u32) -> Sign) -> Option<Duration> {
+    fn stuck_after(signs: &mut LifeSigns, sign: impl Fn(u32) -> Sign) -> Option<Duration> {
         (1..1000)
-            .find(|step| silence.step(STEP, sign(*step)))
+            .find(|step| signs.step(STEP, sign(*step)))
             .map(|steps| STEP * steps)
     }
 
@@ -81,35 +101,51 @@ mod tests {
     #[test]
     fn silent_main_thread_is_stuck_at_the_limit() {
         let still = sign(7, Duration::ZERO);
-        let mut silence = Silence::since(still, false);
+        let mut signs = LifeSigns::since(still, Urgency::EndOfInput);
         let limit = Duration::from_millis(1500);
-        assert_eq!(stuck_after(&mut silence, |_| still), Some(limit));
+        assert_eq!(stuck_after(&mut signs, |_| still), Some(limit));
     }
 
     #[test]
     fn sign_of_life_begins_the_count_again() {
-        let mut silence = Silence::since(sign(0, Duration::ZERO), true);
+        let mut signs = LifeSigns::since(sign(0, Duration::ZERO), Urgency::Signal);
         let slow = |step: u32| sign(u64::from(step / 29), Duration::ZERO);
-        assert_eq!(stuck_after(&mut silence, slow), None);
+        assert_eq!(stuck_after(&mut signs, slow), None);
     }
 
     #[test]
     fn input_that_ended_before_the_start_waits_longer() {
         let unborn = sign(0, Duration::ZERO);
-        let limit = |is_signalled| {
-            let mut silence = Silence::since(unborn, is_signalled);
-            stuck_after(&mut silence, |_| unborn)
+        let limit = |urgency| {
+            let mut signs = LifeSigns::since(unborn, urgency);
+            stuck_after(&mut signs, |_| unborn)
         };
-        assert_eq!(limit(false), Some(Duration::from_secs(10)));
-        assert_eq!(limit(true), Some(Duration::from_millis(1500)));
+        assert_eq!(limit(Urgency::EndOfInput), Some(Duration::from_secs(10)));
+        assert_eq!(limit(Urgency::Signal), Some(Duration::from_millis(1500)));
     }
 
     // proves: TR-7
     #[test]
     fn waiting_for_a_processor_is_excused_for_a_while() {
-        let mut silence = Silence::since(sign(7, Duration::ZERO), true);
+        let mut signs = LifeSigns::since(sign(7, Duration::ZERO), Urgency::Signal);
         let starved = |step: u32| sign(7, STEP * step);
         let limit = Duration::from_secs(10);
-        assert_eq!(stuck_after(&mut silence, starved), Some(limit));
+        assert_eq!(stuck_after(&mut signs, starved), Some(limit));
+    }
+
+    // proves: TR-7
+    #[test]
+    fn drain_has_time_until_a_signal_comes() {
+        let still = sign(7, Duration::ZERO);
+        let mut signs = LifeSigns::since(still, Urgency::Drain);
+        assert_eq!(
+            stuck_after(&mut signs, |_| still),
+            Some(Duration::from_secs(10))
+        );
+        let mut signs = LifeSigns::since(still, Urgency::Drain);
+        assert!(!signs.step(STEP, still));
+        signs.hurry();
+        let limit = Duration::from_millis(1500) - STEP;
+        assert_eq!(stuck_after(&mut signs, |_| still), Some(limit));
     }
 }
