@@ -9,10 +9,22 @@ use tokio::{
     net::TcpListener,
 };
 use turnery_engine::{FaultKind, ModelFault, Usage};
-use turnery_models::{Api, CallLimits, Catalogue, ProviderConfig};
+use turnery_models::{Api, CallLimits, Catalogue, ProviderConfig, check_key};
 
-/// Answers one request with `first`, and then with `endless` until the client goes away.
-async fn fault_of_endless(first: &str, endless: &str, idle: Duration) -> ModelFault {
+fn provider(base_url: String) -> ProviderConfig {
+    ProviderConfig {
+        name: "acme".to_owned(),
+        api: Api::OpenAi,
+        base_url,
+        key: None,
+        key_hint: String::new(),
+        models: Vec::new(),
+    }
+}
+
+/// Answers one request with `first`, and then with `endless` until the client goes away. With `until`, that
+/// much time passes at once when the server has begun to answer.
+async fn fault_of_endless(first: &str, endless: &str, until: Option<Duration>) -> ModelFault {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("it works");
     let base_url = format!("http://{}/v1", listener.local_addr().expect("it works"));
     let (first, endless) = (first.to_owned(), endless.repeat(64));
@@ -20,21 +32,19 @@ async fn fault_of_endless(first: &str, endless: &str, idle: Duration) -> ModelFa
         let (mut socket, _) = listener.accept().await.expect("it works");
         let _ = socket.read(&mut [0; 65536]).await.expect("it works");
         let mut sent = socket.write_all(first.as_bytes()).await;
+        if let Some(until) = until {
+            sent = socket.write_all(endless.as_bytes()).await;
+            tokio::time::pause();
+            tokio::time::advance(until).await;
+        }
         while sent.is_ok() {
             sent = socket.write_all(endless.as_bytes()).await;
             tokio::task::yield_now().await;
         }
     });
-    let provider = ProviderConfig {
-        name: "acme".to_owned(),
-        api: Api::OpenAi,
-        base_url,
-        key: None,
-        key_hint: String::new(),
-        models: Vec::new(),
-    };
+    let provider = provider(base_url);
     let limits = CallLimits {
-        idle_local: idle,
+        idle_local: HANG,
         retry: turnery_models::RetryPolicy {
             retries: 0,
             ..turnery_models::RetryPolicy::default()
@@ -51,20 +61,36 @@ async fn fault_of_endless(first: &str, endless: &str, idle: Duration) -> ModelFa
     fault
 }
 
-/// Nothing but a limit ends this, so a short one makes nothing a matter of luck.
 #[tokio::test]
 async fn endless_100_continue_ends_at_the_idle_limit() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n";
-    let fault = fault_of_endless("", interim, Duration::from_millis(500)).await;
+    let fault = fault_of_endless("", interim, Some(HANG)).await;
     assert_eq!(fault.kind, FaultKind::Timeout, "{fault}");
 }
 
 const HANG: Duration = Duration::from_secs(300);
 
+/// Nobody waits for a list of models as long as for an answer.
+#[tokio::test]
+async fn silent_list_of_models_ends_after_twenty_seconds() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("it works");
+    let base_url = format!("http://{}/v1", listener.local_addr().expect("it works"));
+    let silent = async {
+        let (mut socket, _) = listener.accept().await.expect("it works");
+        let _ = socket.read(&mut [0; 65536]).await.expect("it works");
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(20)).await;
+        socket
+    };
+    let provider = provider(base_url);
+    let (checked, _socket) = tokio::join!(check_key(&provider), silent);
+    assert_eq!(checked.expect_err("a fault").kind, FaultKind::Timeout);
+}
+
 #[tokio::test]
 async fn an_endless_error_body_is_cut() {
     let head = "HTTP/1.1 500 Broken\r\ncontent-type: text/plain\r\n\r\n";
-    let fault = fault_of_endless(head, "no luck today ", HANG).await;
+    let fault = fault_of_endless(head, "no luck today ", None).await;
     assert_eq!(fault.kind, FaultKind::Overloaded, "{fault}");
     assert!(fault.message.contains("it said: no luck today"), "{fault}");
     assert!(fault.message.len() < 1_000, "{fault}");
@@ -73,21 +99,21 @@ async fn an_endless_error_body_is_cut() {
 #[tokio::test]
 async fn endless_headers_are_refused() {
     let head = "HTTP/1.1 200 OK\r\n";
-    let fault = fault_of_endless(head, "x-more: and more\r\n", HANG).await;
+    let fault = fault_of_endless(head, "x-more: and more\r\n", None).await;
     assert_eq!(fault.kind, FaultKind::Network, "{fault}");
 }
 
 #[tokio::test]
 async fn an_endless_header_line_is_refused() {
     let head = "HTTP/1.1 200 OK\r\nx-long: ";
-    let fault = fault_of_endless(head, "and on and on ", HANG).await;
+    let fault = fault_of_endless(head, "and on and on ", None).await;
     assert_eq!(fault.kind, FaultKind::Network, "{fault}");
 }
 
 #[tokio::test]
 async fn an_endless_event_is_refused() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"a\":\"";
-    let fault = fault_of_endless(head, &"x".repeat(1024), HANG).await;
+    let fault = fault_of_endless(head, &"x".repeat(1024), None).await;
     assert_eq!(fault.kind, FaultKind::Protocol, "{fault}");
 }
 

@@ -259,17 +259,24 @@ async fn silence_ends_the_call_and_a_dropped_call_closes_its_socket() {
         is_held: true,
     };
     let server = serve_writes(vec![held(), held()]).await;
-    // Nothing but the limit ends this call, however slow the machine is.
-    let model = server.model_within(Api::OpenAi, "m1", 0, Duration::from_millis(300));
-    let (response, _) = call(&*model, hello()).await;
+    let idle = Duration::from_secs(300);
+    let begin = async || {
+        let model = server.model_within(Api::OpenAi, "m1", 0, idle);
+        let (sender, mut receiver) = DeltaSender::new(8);
+        let running = tokio::spawn(async move { model.call(hello(), sender).await });
+        let hi = Told::Delta(text(0, "Hi"));
+        assert_eq!(receiver.recv().await, Some(hi));
+        (running, receiver)
+    };
+    let (running, _receiver) = begin().await;
+    tokio::time::pause();
+    tokio::time::advance(idle).await;
+    let response = running.await.unwrap();
     assert_eq!(response.unwrap_err().kind, FaultKind::Timeout);
+    tokio::time::resume();
     server.closed.notified().await;
 
-    let model = server.model(Api::OpenAi, "m1");
-    let (sender, mut receiver) = DeltaSender::new(8);
-    let running = tokio::spawn(async move { model.call(hello(), sender).await });
-    let hi = Told::Delta(text(0, "Hi"));
-    assert_eq!(receiver.recv().await, Some(hi));
+    let (running, _receiver) = begin().await;
     running.abort();
     server.closed.notified().await;
     assert!(running.await.unwrap_err().is_cancelled());

@@ -11,7 +11,7 @@ use rustix::{
 };
 use serde_json::{Value, json};
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::Write as _,
     time::Duration,
 };
@@ -145,9 +145,14 @@ async fn what_cannot_be_done_in_time_is_answered_too() {
     let store = Connection::open(home_folder.join("turnery/sessions.db")).expect("the store");
     store.execute_batch("BEGIN IMMEDIATE").expect("locked");
     editor.ask(2, "session/prompt", prompt(&session)).await;
+    let new = json!({"cwd": home.project(), "mcpServers": []});
+    editor.ask(3, "session/new", new).await;
     let left = editor.leave().await;
     assert_eq!(left.code, Some(0), "{left:?}");
-    assert_eq!(left.answer(2)["error"]["code"], -32800, "{left:?}");
+    let answer = &left.answer(2)["result"];
+    assert_eq!(answer["stopReason"], "cancelled", "{left:?}");
+    assert_eq!(answer["_meta"]["turnery"]["stored"], json!(false));
+    assert_eq!(left.answer(3)["error"]["code"], -32800, "{left:?}");
     assert!(left.took < BOUND, "{:?}", left.took);
 }
 
@@ -166,7 +171,7 @@ async fn stuck_in_mid_shell(home: &Home) -> (Editor, [Started; 3], File) {
 /// has written yet.
 async fn block(home: &Home, editor: &mut Editor) -> File {
     let scenario = home.write("scenario.json", "");
-    std::fs::remove_file(&scenario).expect("removed");
+    fs::remove_file(&scenario).expect("removed");
     mknodat(CWD, &scenario, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
     let new = json!({"cwd": home.project(), "mcpServers": []});
     editor.ask(3, "session/new", new).await;
@@ -258,9 +263,12 @@ async fn drain_outlives_blocking_work() {
     let (mut editor, session) = Editor::session(&home, &args).await;
     editor.ask(2, "session/prompt", prompt(&session)).await;
     let pipe = block(&home, &mut editor).await;
+    fs::remove_file(home.project().with_file_name("scenario.json")).expect("removed");
     editor.input = None;
     // Longer than an agent may be stuck that is to leave at once.
     tokio::time::sleep(Duration::from_millis(2500)).await;
+    // Whoever reads it again reads a file.
+    home.scripted(answers.clone());
     let scenario = json!({ "answers": answers }).to_string();
     let written = tokio::task::spawn_blocking(move || (&pipe).write_all(scenario.as_bytes()));
     written.await.expect("no panic").expect("written");
