@@ -23,7 +23,7 @@ pub(crate) const REQUESTS_AT_WORK: usize = 4096;
 pub(crate) const ASKS_OPEN: usize = 4096;
 /// How long nothing may advance once the input has ended, before work that is left is dropped (TR-6).
 /// Longer than a call may take to stop. See [`crate::quiet_time`].
-pub(crate) const GOODBYE: Duration = Duration::from_millis(1500);
+pub(crate) const QUIET_AT_THE_END: Duration = Duration::from_millis(1500);
 /// How much longer a client may read nothing of what was said.
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(300);
 /// Steps in which the time without progress is counted.

@@ -6,7 +6,7 @@
 
 use crate::{
     barrier::{Barrier, Waiting},
-    bounds::{ANSWERS_WAITING, GOODBYE, LAST_WORDS, LINE_LIMIT, REQUESTS_AT_WORK},
+    bounds::{ANSWERS_WAITING, LAST_WORDS, LINE_LIMIT, QUIET_AT_THE_END, REQUESTS_AT_WORK},
     connection::{Connection, RequestScope},
     dispatch::{Dispatch, error_line},
     envelope::{Envelope, Request, RequestId, classify},
@@ -95,7 +95,7 @@ pub async fn serve(
     tokio::select! {
         biased;
         () = said_all => {}
-        () = quiet.exceeds(GOODBYE + LAST_WORDS) => tracing::debug!("the client no longer reads"),
+        () = quiet.exceeds(QUIET_AT_THE_END + LAST_WORDS) => tracing::debug!("the client no longer reads"),
     }
     Ok(reason)
 }
@@ -282,7 +282,7 @@ impl Serving {
         let in_time = tokio::select! {
             biased;
             () = self.finish(true) => true,
-            () = quiet.exceeds(GOODBYE) => false,
+            () = quiet.exceeds(QUIET_AT_THE_END) => false,
         };
         if !in_time {
             tracing::warn!("work did not end in time and is dropped");
@@ -290,7 +290,7 @@ impl Serving {
             tokio::select! {
                 biased;
                 () = self.answer_all() => {}
-                () = quiet.exceeds(GOODBYE + LAST_WORDS) => {}
+                () = quiet.exceeds(QUIET_AT_THE_END + LAST_WORDS) => {}
             }
         }
         quiet

@@ -1,6 +1,6 @@
 //! Agent: opens sessions, lists them, deletes them.
 
-mod damaged;
+mod damage_notice;
 mod fork;
 mod replay;
 
@@ -265,7 +265,7 @@ impl Agent {
                 history
             }
         };
-        if let Some(system) = damaged::tell_model(&settings.system, &history.damage) {
+        if let Some(system) = damage_notice::tell_model(&settings.system, &history.damage) {
             settings.system = system.into();
         }
         let servers = self.servers(request.mcp, &settings, &workspace);

@@ -6,6 +6,7 @@
 //! happened. Three words, three layers: an **effect** is to be done, an **event**
 //! has happened, a **record** is kept.
 
+mod answer_text;
 pub mod call;
 pub mod category;
 pub mod compaction;
@@ -26,6 +27,7 @@ pub mod response;
 mod tests;
 pub mod usage;
 
+pub use answer_text::AnswerText;
 pub use call::{
     Artifact, CallDetail, CallKind, Disposition, FailureKind, Location, PlanEntry, PlanPriority,
     PlanStatus, Schema, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Verdict,

@@ -77,6 +77,19 @@ pub enum Role {
 }
 
 impl Message {
+    /// Text that the agent itself shows to the user: no model wrote it, and none is sent it.
+    #[must_use]
+    pub fn of_agent(text: impl Into<String>) -> Self {
+        Self::Assistant {
+            content: vec![Content::text(text)],
+            stop: MessageStop::Stop,
+            model: String::new(),
+            provider: String::new(),
+            usage: None,
+            error: None,
+        }
+    }
+
     /// Who it is from (JIDO-2).
     #[must_use]
     pub fn role(&self) -> Role {

@@ -1,9 +1,9 @@
 //! Outcome: why a loop ended. The wire's stop reasons are somebody else's words.
 
-use crate::{FaultKind, LoopId};
+use crate::{AnswerText, FaultKind, LoopId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 /// Why a loop ended (LASH-3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,7 +72,8 @@ pub enum TurnFinish {
     /// The model's prose (LASH-4).
     AssistantMessage {
         /// The settled text.
-        text: Arc<str>,
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        text: AnswerText,
     },
     /// A value that the model submitted (LASH-6).
     FinalValue {

@@ -13,7 +13,7 @@ use turnery_acp::{KeyPages, Login, ServeOptions, Stdio, serve as serve_client};
 use turnery_agent::CancellationToken;
 
 /// How long a thread that still runs may take to end once the connection has (TR-6: 2 s in all).
-const GOODBYE: Duration = Duration::from_millis(100);
+const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(100);
 
 /// How long all of that may take from the end of input or a signal on, while nothing advances.
 const LEAVE: Duration = Duration::from_millis(1800);
@@ -50,7 +50,7 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
         tokio::spawn(serve_client(agent, input, output, options)).await
     });
     watchdog.beat();
-    runtime.shutdown_timeout(GOODBYE);
+    runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
     watchdog.beat();
     // A drain has taken as long as the prompts took.
     let since = watchdog.leaving_since().filter(|_| !args.drain);

@@ -44,7 +44,7 @@ use turnery_engine::Content;
 use turnery_store::Store;
 
 /// How long what still runs may take to end once the process is to leave.
-const GOODBYE: Duration = Duration::from_secs(1);
+const RUNTIME_SHUTDOWN: Duration = Duration::from_secs(1);
 
 /// How long the store of sessions may take to close.
 const CLOSE_STORE: Duration = Duration::from_secs(5);
@@ -188,7 +188,7 @@ fn in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
     });
     watchdog.beat();
     // Drops what still runs, and with it the processes that it started.
-    runtime.shutdown_timeout(GOODBYE);
+    runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
     if !watchdog.drop_within(store, CLOSE_STORE) {
         tracing::warn!("the store of sessions takes too long to close");
     }

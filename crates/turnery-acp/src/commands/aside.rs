@@ -2,7 +2,7 @@
 //! (LOAD-1). It lies beside the conversation: no model gets to see it.
 
 use turnery_agent::Session;
-use turnery_engine::{Content, LlmMessage, Message, MessageId, MessageStop};
+use turnery_engine::{Content, LlmMessage, Message, MessageId};
 use turnery_store::Remark;
 
 /// A command that was typed, with what came with it.
@@ -21,15 +21,7 @@ impl Aside {
     /// Answered just now, in a message of that id: both are kept. Nobody is told when that fails: they have
     /// their answer.
     pub(crate) async fn answered(self, id: &str, text: &str, session: &Session) {
-        let answer = Message::Assistant {
-            content: vec![Content::text(text)],
-            stop: MessageStop::Stop,
-            model: String::new(),
-            provider: String::new(),
-            usage: None,
-            error: None,
-        };
-        let said = vec![self.asked, remark(id, answer)];
+        let said = vec![self.asked, remark(id, Message::of_agent(text))];
         if let Err(error) = session.remark(said).await {
             tracing::warn!("a command and its answer could not be kept: {error}");
         }

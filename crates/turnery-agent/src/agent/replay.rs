@@ -1,6 +1,6 @@
 //! Replay: shows a client what is stored of a session (LOAD-1).
 
-use super::damaged;
+use super::damage_notice;
 use crate::{Item, Outbox};
 use std::{collections::VecDeque, future::poll_fn, sync::Arc};
 use turnery_engine::{
@@ -55,7 +55,7 @@ pub(super) async fn show(
         // A message that is stored nowhere.
         let notice = Remark {
             at: turnery_store::now(),
-            message: damaged::message(id, &history.damage),
+            message: damage_notice::message(id, &history.damage),
         };
         screen.put(&event_of(id, notice)).await;
     }

@@ -171,7 +171,7 @@ impl Task {
                     committing,
                 };
                 self.background.start(commit.finish());
-                watch.let_go();
+                watch.stop_renewing();
                 result.usage = records.iter().map(|record| record.usage).fold(
                     result.usage,
                     |mut sum, usage| {
@@ -199,7 +199,7 @@ impl Task {
             .collect();
         let head = committed.map_err(|error| lost(error.to_string()))?;
         if !switches {
-            watch.let_go();
+            watch.stop_renewing();
         }
         let title_is_new = title.is_some();
         self.follow(&records[winner], head, entrants, title);

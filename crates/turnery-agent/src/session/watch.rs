@@ -114,7 +114,7 @@ impl Watch {
     }
 
     /// The lane has been given back.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn stop_renewing(&mut self) {
         self.holds = false;
         self.renewing = None;
     }
@@ -122,7 +122,7 @@ impl Watch {
     /// Give the lane back, if it is still held. A release never clears a newer holder.
     pub(crate) async fn release(&mut self, store: &Arc<dyn Store>) {
         if self.holds {
-            self.let_go();
+            self.stop_renewing();
             let _ = store.release(&self.lane).await;
         }
     }

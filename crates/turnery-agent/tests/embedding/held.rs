@@ -76,7 +76,7 @@ impl<S: Store> Store for Held<S> {
         held(self.0.claim(id, owner))
     }
 
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
         held(self.0.recover(id))
     }
 

@@ -7,8 +7,8 @@
 use super::compacting::Reason;
 use super::opening::{Hearing, Next, Opening};
 use super::{Effect, Loop, Stage};
-use crate::{Content, Detail, Hook, HookVerdict, MessageId, Outcome, TurnStop, Usage};
-use std::{mem, sync::Arc};
+use crate::{AnswerText, Content, Detail, Hook, HookVerdict, MessageId, Outcome, TurnStop, Usage};
+use std::mem;
 
 /// A question under way, with what is to be done with the answer. Those about calls are in their batch.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(super) enum Question {
     BeforeCompaction(Reason),
     AfterCompaction(Reason),
     /// The model has said this: is the work done?
-    Checkpoint(Arc<str>),
+    Checkpoint(AnswerText),
 }
 
 /// How a loop ends that failed.

@@ -64,7 +64,7 @@ impl Mint {
     }
 
     /// Settle a message; it belongs to the turn under way (TURN-7), or to none (UP-2).
-    pub(super) fn settle(&mut self, message_id: MessageId, message: Message) {
+    pub(super) fn settle(&mut self, message_id: MessageId, message: Message) -> Arc<LlmMessage> {
         let turn_id = self.turn_index.map(|turn_index| TurnId {
             loop_id: self.loop_id.clone(),
             turn_index,
@@ -74,6 +74,9 @@ impl Mint {
             turn_id,
             message,
         });
-        self.emit(EventKind::MessageEnd { message });
+        self.emit(EventKind::MessageEnd {
+            message: Arc::clone(&message),
+        });
+        message
     }
 }

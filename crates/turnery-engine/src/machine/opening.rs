@@ -3,10 +3,10 @@
 use super::Loop;
 use super::hooks::Question;
 use crate::{
-    Content, ContinuationKind, Detail, EventKind, Hook, HookVerdict, Outcome, TurnFinish, TurnStop,
-    TurnTrigger, message::joined_text,
+    AnswerText, Content, ContinuationKind, Detail, EventKind, Hook, HookVerdict, Outcome,
+    TurnFinish, TurnStop, TurnTrigger, message::joined_text,
 };
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 /// What a turn begins with.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub(super) enum Next {
     /// The model has said all: the end, unless somebody has more to say.
     Rest {
         /// Its last words.
-        text: Arc<str>,
+        text: AnswerText,
         /// The checkpoint has agreed.
         checked: bool,
     },
@@ -163,7 +163,7 @@ impl Loop {
     }
 
     /// The model has said all. Has anybody else? Steering first, then the checkpoint, then follow-ups.
-    fn rest(&mut self, text: Arc<str>, checked: bool, may_go_on: bool) {
+    fn rest(&mut self, text: AnswerText, checked: bool, may_go_on: bool) {
         let hears = may_go_on && self.limit_reached().is_none();
         let mut waiting = VecDeque::new();
         if hears {

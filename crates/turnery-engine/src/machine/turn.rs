@@ -4,10 +4,10 @@ use super::hooks::{Failed, Question};
 use super::opening::{Next, Opening};
 use super::{Announced, Batch, Draft, Effect, Loop, Stage};
 use crate::{
-    AnswerOverrun, AnswerSize, Detail, EventKind, FaultKind, Hook, Message, MessageId, MessageStop,
-    ModelDelta, ModelFault, ModelStop, Outcome, Response, TurnStop, Usage,
+    AnswerOverrun, AnswerSize, AnswerText, Detail, EventKind, FaultKind, Hook, LlmMessage, Message,
+    MessageId, MessageStop, ModelDelta, ModelFault, ModelStop, Outcome, Response, TurnStop, Usage,
 };
-use std::mem;
+use std::{mem, sync::Arc};
 
 const EMPTY_ANSWER: &str =
     "the model gave an empty answer; send the prompt again, or choose another model";
@@ -164,13 +164,16 @@ impl Loop {
                 return self.start_calls(Batch::new(calls, usage, &announced), announced);
             }
             ModelStop::EndTurn | ModelStop::ToolUse => {
-                let text = response.shared_text();
                 // After a tool round trip, silence is an answer (UP-34).
-                if text.is_empty() && !self.after_result {
+                if response.says_nothing() && !self.after_result {
                     return self.empty_answer(message_id, response);
                 }
-                let checked = false;
-                Next::Rest { text, checked }
+                let message = self.settle(message_id, response.into_assistant_message());
+                let next = Next::Rest {
+                    text: AnswerText::of(message),
+                    checked: false,
+                };
+                return self.close_turn(usage, Vec::new(), next);
             }
         };
         self.settle(message_id, response.into_assistant_message());
@@ -263,11 +266,11 @@ impl Loop {
     }
 
     /// `MessageEnd` and the turn's only `UsageReported` (I4).
-    fn settle(&mut self, message_id: Option<MessageId>, message: Message) {
+    fn settle(&mut self, message_id: Option<MessageId>, message: Message) -> Arc<LlmMessage> {
         let message_id = message_id.unwrap_or_else(|| self.mint.open_message());
         let usage = message.usage();
         self.gauge.add(&message);
-        self.mint.settle(message_id, message);
+        let message = self.mint.settle(message_id, message);
         if let Some(usage) = usage {
             self.usage += usage;
             self.gauge.measured(&usage);
@@ -281,6 +284,7 @@ impl Loop {
             cumulative: self.usage,
         };
         self.mint.emit(kind);
+        message
     }
 
     /// A message that is whole from the start.

@@ -30,7 +30,6 @@ pub use text::{extract_from_content, extract_text};
 
 use crate::{Content, Message, MessageStop, ToolCall, Usage, message::joined_text};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// The normalised answer of one model call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,14 +89,10 @@ impl Response {
         joined_text(&self.content)
     }
 
-    /// Like [`text`](Self::text), to be shared; the text of a single block is copied once.
-    pub(crate) fn shared_text(&self) -> Arc<str> {
+    /// Whether [`text`](Self::text) is empty.
+    pub(crate) fn says_nothing(&self) -> bool {
         let mut texts = self.content.iter().filter_map(Content::as_text);
-        match (texts.next(), texts.next()) {
-            (None, _) => "".into(),
-            (Some(only), None) => only.into(),
-            (Some(_), Some(_)) => self.text().into(),
-        }
+        matches!((texts.next(), texts.next()), (None | Some(""), None))
     }
 
     /// The readable reasoning, its blocks joined by newlines (JIDO-10).

@@ -1,4 +1,7 @@
-//! Reach: the providers as they are now, with the keys that `turnery login` has kept meanwhile.
+//! The providers as they are now, with the keys that `turnery login` has kept meanwhile.
+//!
+//! The file of keys is read on a thread of its own, since its disk may hang: callers wait a moment for it, and
+//! take what was read before if that is over.
 
 use super::{
     keys::{AllKept, Kept, Keys, Stamp},
@@ -6,16 +9,31 @@ use super::{
 };
 use std::{
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
 };
 use turnery_models::{ModelName, ProviderConfig, Providers};
 
+/// How long a caller waits for the file of keys.
+const PATIENCE: Duration = Duration::from_millis(250);
+
 /// All providers. The file of keys is looked at each time, and read when it has changed.
 pub(crate) struct Reach {
+    keys: Option<Keys>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     /// As the environment and the configuration have them: a key from there wins.
     configured: Vec<ProviderConfig>,
-    keys: Option<Keys>,
     state: Mutex<State>,
+    /// Whether the file is being looked at.
+    is_looking: AtomicBool,
 }
 
 struct State {
@@ -28,6 +46,34 @@ struct State {
     problem: Option<String>,
 }
 
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the file, and reads it if it has changed.
+    fn look(&self, keys: &Keys) {
+        let stamp = keys.stamp();
+        if stamp == self.state().stamp {
+            return;
+        }
+        let (kept, problem) = match keys.read() {
+            Ok(kept) => (kept, None),
+            Err(error) => {
+                tracing::warn!("{error}");
+                (AllKept::new(), Some(error.to_string()))
+            }
+        };
+        let now = with_keys(&self.configured, &kept, keys.path()).into();
+        *self.state() = State {
+            stamp,
+            now,
+            kept: kept.into_keys().collect(),
+            problem,
+        };
+    }
+}
+
 impl Reach {
     /// These providers, and the keys in that file.
     pub(crate) fn new(configured: Vec<ProviderConfig>, keys: Option<Keys>) -> Self {
@@ -38,39 +84,43 @@ impl Reach {
             problem: None,
         };
         Self {
-            configured,
             keys,
-            state: Mutex::new(state),
+            shared: Arc::new(Shared {
+                configured,
+                state: Mutex::new(state),
+                is_looking: AtomicBool::new(false),
+            }),
         }
     }
 
     /// As the environment and the configuration alone have them.
     pub(crate) fn configured(&self) -> &[ProviderConfig] {
-        &self.configured
+        &self.shared.configured
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(keys) = &self.keys else { return state };
-        let stamp = keys.stamp();
-        if stamp == state.stamp {
-            return state;
+        if let Some(keys) = &self.keys
+            && !self.shared.is_looking.swap(true, Ordering::AcqRel)
+        {
+            let (shared, keys) = (Arc::clone(&self.shared), keys.clone());
+            let (done, is_done) = mpsc::sync_channel(1);
+            let looking = thread::Builder::new()
+                .name("keys".to_owned())
+                .spawn(move || {
+                    shared.look(&keys);
+                    shared.is_looking.store(false, Ordering::Release);
+                    let _ = done.send(());
+                });
+            match looking.map(|_| is_done.recv_timeout(PATIENCE)) {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => tracing::warn!("the file of keys cannot be read in time"),
+                Err(error) => {
+                    self.shared.is_looking.store(false, Ordering::Release);
+                    tracing::warn!("the file of keys is not read: {error}");
+                }
+            }
         }
-        state.stamp = stamp;
-        let kept = match keys.read() {
-            Ok(kept) => {
-                state.problem = None;
-                kept
-            }
-            Err(error) => {
-                tracing::warn!("{error}");
-                state.problem = Some(error.to_string());
-                AllKept::new()
-            }
-        };
-        state.now = with_keys(&self.configured, &kept, keys.path()).into();
-        state.kept = kept.into_keys().collect();
-        state
+        self.shared.state()
     }
 
     /// Why no key can be read from the file, if none can.
@@ -214,6 +264,28 @@ mod tests {
         keys.write(&AllKept::new()).unwrap();
         assert_eq!(find(&reach, "openai").0, None);
         assert_eq!(reach.usual_model().to_string(), "offline");
+    }
+
+    /// A file that hangs is waited for once, and for a moment.
+    #[test]
+    fn hanging_file_of_keys_stops_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        let rights = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rights,
+            0,
+        )
+        .unwrap();
+        let reach = Reach::new(well_known(&[]), Some(Keys::at(path.clone())));
+        for _ in 0..3 {
+            assert_eq!(reach.usual_model().to_string(), "offline");
+        }
+        // Whoever still reads it comes to its end.
+        drop(std::fs::OpenOptions::new().write(true).open(path).unwrap());
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl Run<'_> {
             committing,
         };
         self.task.background.start(commit.finish());
-        self.watch.let_go();
+        self.watch.stop_renewing();
         self.is_overdue = true;
         self.steps.push(Step::Show(Event {
             turn_index: None,
@@ -232,7 +232,7 @@ impl Run<'_> {
         self.task.info.updated_at = turnery_store::now();
         if let Some(record) = self.record.clone() {
             if !Self::goes_on(&record) {
-                self.watch.let_go();
+                self.watch.stop_renewing();
             }
             if record.on_chain {
                 self.task.info.tip_loop_id = Some(record.loop_id.clone());

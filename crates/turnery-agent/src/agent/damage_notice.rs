@@ -1,7 +1,7 @@
-//! Damaged: what a user and a model are told about a session of which a part cannot be read.
+//! Tells the user and the model about damage to a session.
 
 use std::fmt::Write;
-use turnery_engine::{Content, LlmMessage, Message, MessageStop, SessionId};
+use turnery_engine::{LlmMessage, Message, SessionId};
 use turnery_store::{Damage, DamagedPart};
 
 /// Problems that are listed one by one; more are counted.
@@ -25,14 +25,7 @@ pub(super) fn message(id: &SessionId, damage: &[Damage]) -> LlmMessage {
     LlmMessage {
         message_id: format!("{id}.damage").into(),
         turn_id: None,
-        message: Message::Assistant {
-            content: vec![Content::text(text)],
-            stop: MessageStop::Stop,
-            model: String::new(),
-            provider: String::new(),
-            usage: None,
-            error: None,
-        },
+        message: Message::of_agent(text),
     }
 }
 
