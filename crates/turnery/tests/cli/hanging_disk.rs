@@ -102,6 +102,10 @@ async fn cancelled(editor: &mut Editor, session: &str, id: u64) -> Duration {
 }
 
 /// Three sessions: one whose commit hangs, one in the middle of a command, and one whose model streams.
+#[expect(
+    clippy::print_stdout,
+    reason = "the figures, for whoever asks for them"
+)]
 async fn leave(with: Option<Signal>) {
     let home = Home::new();
     let disk = Disk::new(&home).await;
