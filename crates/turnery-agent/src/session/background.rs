@@ -30,7 +30,7 @@ pub(super) fn store_patience() -> BoxFuture<'static, ()> {
 pub(crate) struct BackgroundWork(Option<JoinHandle<()>>);
 
 impl BackgroundWork {
-    /// Goes on with `work`. Requires that all earlier work is [`done`](Self::done).
+    /// Goes on with `work`. Requires that earlier work has been taken and is done.
     pub(super) fn start(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.0 = Some(tokio::spawn(work));
     }
