@@ -45,6 +45,8 @@ pub struct Row {
     pub failed: BTreeMap<String, String>,
     /// How many cases it could change.
     pub cases: usize,
+    /// What was wrong when it was played first, if it was played a second time because of that.
+    pub first_complaint: Option<String>,
 }
 
 impl Row {

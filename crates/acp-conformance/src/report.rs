@@ -36,6 +36,9 @@ pub struct Report {
     pub agent: Tested,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
+    /// How many times longer than written the bounds of the cases were, on average, because other programs kept the
+    /// machine busy; 1 on a quiet machine.
+    pub slowdown: f64,
     /// What is only a warning counts too.
     pub strict: bool,
     /// How many rules there are of each level and verdict.
@@ -233,6 +236,7 @@ impl Report {
             revision: measure.requirements.revision.clone(),
             agent,
             took_ms: milliseconds(played.took),
+            slowdown: played.slowdown,
             strict: measure.strict,
             counts: counts(&rules),
             rules,

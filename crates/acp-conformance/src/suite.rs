@@ -18,6 +18,9 @@ pub struct Played {
     pub outcomes: Vec<Outcome>,
     /// How long it took.
     pub took: Duration,
+    /// How many times longer than written the bounds of the cases were, on average, because other programs kept the
+    /// machine busy; 1 on a quiet machine.
+    pub slowdown: f64,
     /// Why the run ended before the cases, in words over several lines: the agent does not answer `initialize`.
     pub stopped: Option<String>,
 }
@@ -36,6 +39,7 @@ pub fn play_all(
     over: &(dyn Fn(&Outcome) + Sync),
 ) -> Result<Played, String> {
     let begun = Instant::now();
+    let begun_on_clock = options.pace().now();
     let (facts, mute) = match facts {
         Some(facts) => (facts, None),
         None => {
@@ -82,12 +86,21 @@ pub fn play_all(
         stopped = Some(mute.why.clone());
         outcomes.push(mute.outcome(&unreached));
     }
+    let took = begun.elapsed();
     Ok(Played {
         facts,
         outcomes,
-        took: begun.elapsed(),
+        took,
+        slowdown: slowdown(took, options.pace().now().saturating_sub(begun_on_clock)),
         stopped,
     })
+}
+
+/// Real time for each second of the clock that bounds are measured on.
+fn slowdown(took: Duration, on_clock: Duration) -> f64 {
+    let slowdown = took.as_secs_f64() / on_clock.as_secs_f64();
+    // Neither clock ran in a run without anything to play.
+    if slowdown.is_finite() { slowdown } else { 1.0 }
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {
@@ -95,4 +108,16 @@ fn runtime() -> Result<tokio::runtime::Runtime, String> {
         .enable_all()
         .build();
     runtime.map_err(|error| format!("no runtime: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slowdown_is_real_time_by_the_clock_of_bounds() {
+        let seconds = Duration::from_secs;
+        assert_eq!(slowdown(seconds(6), seconds(2)).to_string(), "3");
+        assert_eq!(slowdown(Duration::ZERO, Duration::ZERO).to_string(), "1");
+    }
 }

@@ -112,6 +112,7 @@ pub(crate) fn mutations(retries: &mut Retries) -> Result<()> {
     let page = target().join("mutations.md");
     // The faults that came out wrong; the second time only these.
     let mut wrong: Vec<String> = Vec::new();
+    let mut flaky: Vec<String> = Vec::new();
     retries.run("table", || {
         let table = fs::File::create(&page).with_context(|| page.display().to_string())?;
         let mut command = Command::new(built.join("acp-conformance"));
@@ -123,13 +124,17 @@ pub(crate) fn mutations(retries: &mut Retries) -> Result<()> {
         }
         let printed = tee_stderr(command, Some(table))?;
         wrong = words_behind("WRONG ", &printed.lines);
+        let lines = printed.lines.iter();
+        flaky.extend(lines.filter(|line| line.contains(" (flaky, ")).cloned());
         let page = page.display();
         ensure!(
             printed.status.success(),
             "wrong faults: {wrong:?}; the table is {page}"
         );
         Ok(())
-    })
+    })?;
+    flaky.into_iter().for_each(|row| retries.record(row));
+    Ok(())
 }
 
 /// The first word behind this, of each line that begins so.

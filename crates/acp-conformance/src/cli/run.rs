@@ -60,6 +60,9 @@ pub(crate) struct Run {
     /// Seconds to wait for a line of the agent.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
+    /// Keep to the bounds of the cases even if other programs keep the machine busy; else they are longer then.
+    #[arg(long)]
+    real_time: bool,
     /// Milliseconds to wait for what should not come.
     #[arg(long, default_value_t = 150)]
     grace: u64,
@@ -104,7 +107,7 @@ pub(crate) fn run(run: &Run) -> Result<bool> {
         patience: Duration::from_secs(run.patience),
         grace: Duration::from_millis(run.grace),
         jobs: run.jobs.unwrap_or(usual.jobs),
-        ..usual
+        real_time: run.real_time,
     };
     let measure = Measure {
         requirements: &requirements,

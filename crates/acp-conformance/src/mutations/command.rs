@@ -126,7 +126,9 @@ impl Mutations {
 
 fn line(row: &Row) -> String {
     if row.is_right() {
-        format!("ok    {}", row.fault)
+        let first = row.first_complaint.iter();
+        let first = first.map(|first| format!(" (flaky, first: {first})"));
+        format!("ok    {}{}", row.fault, first.collect::<String>())
     } else {
         format!("WRONG {}: {}", row.fault, row.complaint())
     }

@@ -100,7 +100,8 @@ pub fn mutations(
         let wrong: Vec<usize> = wrong.map(|(index, _)| index).collect();
         let again: Vec<_> = wrong.iter().map(|index| some[*index].clone()).collect();
         let again = some_rows(plan, &facts, &heard, &again)?;
-        for (index, row) in wrong.into_iter().zip(again) {
+        for (index, mut row) in wrong.into_iter().zip(again) {
+            row.first_complaint = Some(played[index].complaint());
             played[index] = row;
         }
         played.iter().for_each(over);
@@ -143,6 +144,7 @@ fn some_rows(
             may: known.also.clone(),
             failed: BTreeMap::new(),
             cases: 0,
+            first_complaint: None,
         })
         .collect();
     let mut round = |chosen: &dyn Fn(usize, &Row) -> Vec<usize>| {

@@ -4,6 +4,9 @@ use super::{Found, JudgedRule, Report};
 use crate::verdict::Verdict;
 use std::collections::BTreeMap;
 
+/// Bounds that are longer than written by less than this are not worth a word.
+const TOLD_SLOWDOWN: f64 = 1.5;
+
 impl Report {
     /// Whether the agent keeps the rules: no rule counts against it, no case ended early without a rule to blame, and
     /// nothing passes that was expected not to.
@@ -76,6 +79,17 @@ impl Report {
         let beside = beside.into_iter().filter(|(number, _)| *number > 0);
         let beside: String = beside.map(|(_, text)| text).collect();
         format!("exit {code}: {why}{beside}")
+    }
+
+    /// How much longer the bounds were than they are written, if that matters.
+    pub(super) fn told_slowdown(&self) -> Option<String> {
+        let told = |slowdown: f64| {
+            format!(
+                "the machine was busy, so bounds were {slowdown:.1} times longer than written \
+                 (--real-time keeps to them)"
+            )
+        };
+        (self.slowdown >= TOLD_SLOWDOWN).then(|| told(self.slowdown))
     }
 
     fn would_count(&self, rule: &JudgedRule) -> bool {

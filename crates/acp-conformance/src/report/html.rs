@@ -56,6 +56,9 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
         escape(&agent.command)
     )?;
     writeln!(text, "<p>{}.</p>", escape(&report.ending()))?;
+    if let Some(slowdown) = report.told_slowdown() {
+        writeln!(text, "<p>Note: {}.</p>", escape(&slowdown))?;
+    }
     if let Some(hint) = report.hint() {
         writeln!(text, "<p>{}.</p>", escape(&hint))?;
     }

@@ -29,6 +29,9 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
         line(&agent.command).replace('`', "'")
     )?;
     writeln!(text, "{}.\n", plain(&report.ending()))?;
+    if let Some(slowdown) = report.told_slowdown() {
+        writeln!(text, "Note: {}.\n", plain(&slowdown))?;
+    }
     if let Some(hint) = report.hint() {
         writeln!(text, "{}.\n", plain(&hint))?;
     }

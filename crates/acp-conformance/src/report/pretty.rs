@@ -108,6 +108,9 @@ fn write(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
     if let Some(reasons) = report.not_applicable() {
         writeln!(text, "{}", line(&reasons))?;
     }
+    if let Some(slowdown) = report.told_slowdown() {
+        writeln!(text, "note: {slowdown}")?;
+    }
     if let Some(hint) = report.hint() {
         writeln!(text, "hint: {hint}")?;
     }

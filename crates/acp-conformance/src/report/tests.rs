@@ -94,6 +94,7 @@ fn report_on(rules: &str, outcome: Outcome, expected: &[&str], strict: bool) -> 
         facts: Facts::default(),
         outcomes: outcomes.to_vec(),
         took: Duration::from_millis(1500),
+        slowdown: 1.0,
     };
     let agent = Tested {
         name: "An <agent>".to_owned(),

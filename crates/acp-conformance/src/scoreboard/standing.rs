@@ -215,6 +215,7 @@ mod tests {
             },
             outcomes: vec![outcome],
             took: Duration::from_secs(4),
+            slowdown: 1.0,
         };
         let requirements = Requirements::known().unwrap();
         let once = ["TR-1: leaving in /installed/x".to_owned()];

@@ -43,6 +43,17 @@ fn what_is_bad_decides() {
 }
 
 #[test]
+fn longer_bounds_are_told() {
+    let mut report = with("A-1", Ruling::Passed, &[], false);
+    report.slowdown = 1.4;
+    assert!(!plain(&report).contains("the machine was busy"));
+    report.slowdown = 3.25;
+    let told = "note: the machine was busy, so bounds were 3.2 times longer than written \
+                (--real-time keeps to them)\nexit 0: no rule that counts is broken\n";
+    assert!(plain(&report).ends_with(told), "{}", plain(&report));
+}
+
+#[test]
 fn the_last_line_says_what_made_the_exit_code() {
     let ending = |report: &Report| last(&plain(report)).to_owned();
     let passed = with("A-1", Ruling::Passed, &[], false);
