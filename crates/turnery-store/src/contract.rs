@@ -53,6 +53,31 @@ pub trait Store: Send + Sync + 'static {
     /// Reclaims at once from a holder whose process is gone, else only after its time has run out.
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>>;
 
+    /// Claims like [`claim`](Self::claim), and journals the first events of a loop with it if the session
+    /// stands where `beginning` expects it. A store that journals nothing here is right too.
+    fn claim_and_journal(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+        beginning: Arc<LoopBeginning>,
+    ) -> BoxFuture<'_, Result<ClaimOutcome, StoreError>> {
+        drop(beginning);
+        let claimed = self.claim(id, owner);
+        Box::pin(async move {
+            Ok(ClaimOutcome {
+                opened: claimed.await?,
+                is_journalled: false,
+            })
+        })
+    }
+
+    /// Drops what [`claim_and_journal`](Self::claim_and_journal) has journalled for a loop that does not
+    /// begin, while `owner` has the lane; also after a claim that failed, which may have been made all the
+    /// same. Returns when queued; calls that come later find it done.
+    fn forget_journal(&self, id: &SessionId, owner: &Owner, loop_id: &LoopId) {
+        let _ = (id, owner, loop_id);
+    }
+
     /// Turns journals that a dead holder left into loops, as a claim does, and holds nothing
     /// afterwards: for callers that only read. Does nothing while the holder may be at work. Idempotent.
     /// Returns what could not be read of the journals; it is not found again later.
@@ -305,6 +330,26 @@ pub struct Opened {
     /// The greatest number of a loop of the session that was ever stored or journalled; 0 without loops.
     /// Numbers may have gaps, so this is no count.
     pub last_number: u64,
+}
+
+/// First events of a loop that is about to begin, to be journalled with the claim of its session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopBeginning {
+    /// Head version at which the session must stand.
+    pub expected_head: u64,
+    /// The loop. Its number must be greater by one than that of any loop of the session before it.
+    pub loop_id: LoopId,
+    /// Its events from the first on.
+    pub events: Vec<Event>,
+}
+
+/// Result of [`Store::claim_and_journal`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimOutcome {
+    /// The claimed lane.
+    pub opened: Opened,
+    /// True if the loop's first events are journalled.
+    pub is_journalled: bool,
 }
 
 /// All that one loop leaves behind, or one parallel group. The parent of a loop need not be the tip.

@@ -17,8 +17,8 @@ pub mod sqlite;
 
 pub use clock::{Clock, new_uuid, now};
 pub use contract::{
-    Always, Archived, Commit, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Remark,
-    SessionInfo, SessionPatch, SpawnRef, Store, StoreError,
+    Always, Archived, ClaimOutcome, Commit, Lane, ListPage, ListQuery, LoopBeginning, NewSession,
+    Opened, Owner, Remark, SessionInfo, SessionPatch, SpawnRef, Store, StoreError,
 };
 pub use damage::{Damage, DamagedPart, History, Repair};
 pub use export::{Document, ImportError};

@@ -80,6 +80,11 @@ impl Fault {
         }
     }
 
+    /// A claim that failed in this way may succeed without a journal.
+    pub(super) fn may_spare_journal(&self) -> bool {
+        !matches!(self, Self::Told(_)) && !self.is_busy()
+    }
+
     fn has_code(&self, code: ErrorCode) -> bool {
         matches!(self, Self::Sql(error) if error.sqlite_error_code() == Some(code))
     }

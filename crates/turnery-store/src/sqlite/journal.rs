@@ -9,7 +9,7 @@ use super::{
     loops::{text, undamaged_or},
     texts,
 };
-use crate::{Damage, DamagedPart, Lane, cursor::time_text};
+use crate::{Damage, DamagedPart, Lane, Owner, cursor::time_text};
 use rusqlite::{Connection, Row, params, types::Value};
 use turnery_engine::{Event, EventKind, LoopId, SessionId};
 
@@ -60,15 +60,7 @@ pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
         db.clean.remove(&append.lane.session_id);
     }
     in_one(&db.sql, |work| {
-        let mut insert = work.prepare_cached(
-            "INSERT INTO journal (session_id, loop_id, seq, at, body, checksum) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
-             ON CONFLICT DO NOTHING",
-        )?;
         for append in appends {
-            let Some(first) = append.events.first() else {
-                continue;
-            };
             let (session, loop_id) = (&append.lane.session_id, &append.loop_id);
             let late = commit::is_stored(work, session, loop_id)?;
             if late || !lanes::holds(work, &append.lane)? {
@@ -78,26 +70,60 @@ pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
                 // A loop whose journal is written again from its beginning.
                 drop_loop(work, session, loop_id)?;
             }
-            let body = texts::encode(work, session, &append.events)?;
-            let at = time_text(first.at);
-            let checksum = Checksum::default()
-                .text(session.as_str())
-                .text(loop_id.as_str())
-                .integer(i64::try_from(first.seq).unwrap_or(i64::MAX))
-                .text(&at)
-                .text(&body)
-                .finish();
-            insert.execute(params![
-                session.as_str(),
-                loop_id.as_str(),
-                first.seq,
-                at,
-                body,
-                checksum
-            ])?;
+            insert(work, session, loop_id, &append.events)?;
         }
         Ok(())
     })
+}
+
+/// Adds events to the journal of a loop as one row.
+pub(super) fn insert(
+    db: &Connection,
+    session: &SessionId,
+    loop_id: &LoopId,
+    events: &[Event],
+) -> Result<(), Fault> {
+    let Some(first) = events.first() else {
+        return Ok(());
+    };
+    let body = texts::encode(db, session, &events)?;
+    let at = time_text(first.at);
+    let checksum = Checksum::default()
+        .text(session.as_str())
+        .text(loop_id.as_str())
+        .integer(i64::try_from(first.seq).unwrap_or(i64::MAX))
+        .text(&at)
+        .text(&body)
+        .finish();
+    let mut insert = db.prepare_cached(
+        "INSERT INTO journal (session_id, loop_id, seq, at, body, checksum) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+         ON CONFLICT DO NOTHING",
+    )?;
+    insert.execute(params![
+        session.as_str(),
+        loop_id.as_str(),
+        first.seq,
+        at,
+        body,
+        checksum
+    ])?;
+    Ok(())
+}
+
+/// Drops the journal of a loop while the lane of its session is `owner`'s.
+pub(super) fn forget(
+    db: &Connection,
+    session: &SessionId,
+    owner: &Owner,
+    loop_id: &LoopId,
+) -> Result<(), Fault> {
+    let mut delete = db.prepare_cached(
+        "DELETE FROM journal WHERE session_id = ?1 AND loop_id = ?2 AND EXISTS \
+         (SELECT 1 FROM sessions WHERE session_id = ?1 AND owner_id = ?3)",
+    )?;
+    delete.execute((session.as_str(), loop_id.as_str(), &owner.id))?;
+    Ok(())
 }
 
 /// Parses the events of a row; earlier versions wrote one in each.

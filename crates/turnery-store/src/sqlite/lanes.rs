@@ -9,7 +9,7 @@ use super::{
     sessions::{self, Complaint},
 };
 use crate::{
-    Damage, Lane, Opened, Owner, SessionInfo, StoreError,
+    ClaimOutcome, Damage, Lane, LoopBeginning, Opened, Owner, SessionInfo, StoreError,
     clock::Moment,
     cursor::time_text,
     lease::{LeaseEnd, is_held, may_be_at_work},
@@ -26,18 +26,47 @@ pub(super) fn claim(
     owner: &Owner,
     now: Moment,
 ) -> Result<Opened, Fault> {
+    Ok(claim_and_journal(db, id, owner, None, now)?.opened)
+}
+
+/// Claims, and journals a loop's first events if it is the one that the session expects next.
+pub(super) fn claim_and_journal(
+    db: &mut Db,
+    id: &SessionId,
+    owner: &Owner,
+    beginning: Option<&LoopBeginning>,
+    now: Moment,
+) -> Result<ClaimOutcome, Fault> {
     let known = db.numbers.remove(id);
-    let (found, fence, numbers) = write(&db.sql, |work| take(work, id, owner, now, known))?;
-    db.clean.insert(id.clone(), fence);
+    let (found, fence, numbers, is_journalled) = write(&db.sql, |work| {
+        let (found, fence, numbers) = take(work, id, owner, now, known)?;
+        let next = found.next_number(&numbers);
+        let fits = |it: &&LoopBeginning| {
+            it.expected_head == found.info.head_version && it.loop_id.number() == next
+        };
+        let beginning = beginning.filter(fits);
+        if let Some(beginning) = beginning {
+            journal::insert(work, id, &beginning.loop_id, &beginning.events)?;
+        }
+        Ok((found, fence, numbers, beginning.is_some()))
+    })?;
+    if is_journalled {
+        db.clean.remove(id);
+    } else {
+        db.clean.insert(id.clone(), fence);
+    }
     db.numbers.insert(id.clone(), numbers);
-    Ok(Opened {
-        lane: Lane {
-            session_id: id.clone(),
-            owner_id: owner.id.clone(),
-            fence,
+    Ok(ClaimOutcome {
+        opened: Opened {
+            lane: Lane {
+                session_id: id.clone(),
+                owner_id: owner.id.clone(),
+                fence,
+            },
+            last_number: found.last_number(&numbers),
+            info: found.info,
         },
-        last_number: numbers.last.max(found.lost_number),
-        info: found.info,
+        is_journalled,
     })
 }
 
@@ -192,6 +221,18 @@ struct Found {
     fence: u64,
     held: Option<Held>,
     journalled: bool,
+}
+
+impl Found {
+    /// Greatest number of a loop that was ever stored or shown.
+    fn last_number(&self, numbers: &Numbers) -> u64 {
+        numbers.last.max(self.lost_number)
+    }
+
+    /// Number of the next loop, if there can be one.
+    fn next_number(&self, numbers: &Numbers) -> Option<u64> {
+        self.last_number(numbers).checked_add(1)
+    }
 }
 
 struct Held {

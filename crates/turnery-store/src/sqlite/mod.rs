@@ -31,8 +31,9 @@ mod tidy;
 mod worker;
 
 use crate::{
-    Clock, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Opened, Owner, Page,
-    Remark, Repair, Rest, SessionInfo, SessionPatch, Store, StoreError,
+    COMMIT_PATIENCE, ClaimOutcome, Clock, Commit, Damage, History, Lane, ListPage, ListQuery,
+    LoopBeginning, NewSession, Opened, Owner, Page, Remark, Repair, Rest, SessionInfo,
+    SessionPatch, Store, StoreError,
 };
 use db::Db;
 use fault::CHECK_PATIENCE;
@@ -148,6 +149,37 @@ impl Store for SqliteStore {
         self.writer.settle(&id.clone(), move |db| {
             lanes::claim(db, &id, &owner, clock.moment())
         })
+    }
+
+    fn claim_and_journal(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+        beginning: Arc<LoopBeginning>,
+    ) -> BoxFuture<'_, Result<ClaimOutcome, StoreError>> {
+        let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
+        self.writer.call(Flush::Later, Settles::new(), move |db| {
+            let mut claim =
+                |beginning| lanes::claim_and_journal(db, &id, &owner, beginning, clock.moment());
+            match claim(Some(&*beginning)) {
+                // The journal is evidence only: a claim succeeds without it.
+                Err(fault) if fault.may_spare_journal() => claim(None),
+                claimed => claimed,
+            }
+        })
+    }
+
+    fn forget_journal(&self, id: &SessionId, owner: &Owner, loop_id: &LoopId) {
+        let (id, owner, loop_id) = (id.clone(), owner.clone(), loop_id.clone());
+        // Work that nobody waits for is done all the same.
+        drop(
+            self.writer
+                .call_within(COMMIT_PATIENCE, Flush::Later, Settles::new(), move |db| {
+                    journal::forget(&db.sql, &id, &owner, &loop_id).inspect_err(|fault| {
+                        tracing::warn!(error = fault.in_words(), "failed to drop a journal");
+                    })
+                }),
+        );
     }
 
     fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed")]
 
+mod beginnings;
 mod broken;
 mod commits;
 mod damage;

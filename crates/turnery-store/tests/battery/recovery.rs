@@ -34,7 +34,7 @@ async fn opened_by(world: &World, owner: &Owner) -> Lane {
 }
 
 /// A handle of a process that has ended.
-fn dead(id: &str) -> Owner {
+pub(crate) fn dead(id: &str) -> Owner {
     let mut child = std::process::Command::new("true").spawn().expect("begun");
     let process = format!("pid={}", child.id());
     child.wait().expect("ended");
