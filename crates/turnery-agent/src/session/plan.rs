@@ -59,23 +59,17 @@ impl Task {
     pub(crate) async fn plan(&mut self, work: Work) -> Result<Plan, PromptError> {
         let tip = self.info.tip_loop_id.clone();
         let mut plan = match work {
-            Work::Say(input) => Plan {
-                input,
-                ..Plan::new(ContinuationKind::Initial, TurnTrigger::User, tip)
-            },
+            Work::Say(input) => return Ok(self.plan_input(input)),
             // Resolved before a plan is made; what could not be is said as it was typed.
             Work::Server {
                 command,
                 typed,
                 mut rest,
-            } => Plan {
-                input: {
-                    let typed = format!("/{command} {typed}");
-                    rest.insert(0, Content::text(typed.trim_end()));
-                    rest
-                },
-                ..Plan::new(ContinuationKind::Initial, TurnTrigger::User, tip)
-            },
+            } => {
+                let typed = format!("/{command} {typed}");
+                rest.insert(0, Content::text(typed.trim_end()));
+                return Ok(self.plan_input(rest));
+            }
             Work::Continue => {
                 can_go_on(&self.history)?;
                 Plan::new(ContinuationKind::Default, TurnTrigger::Continuation, tip)
@@ -91,6 +85,16 @@ impl Task {
         };
         plan.frame_id.clone_from(&self.frame_id);
         Ok(plan)
+    }
+
+    /// The first loop of a prompt that says this.
+    pub(super) fn plan_input(&self, input: Vec<Content>) -> Plan {
+        let tip = self.info.tip_loop_id.clone();
+        Plan {
+            input,
+            frame_id: self.frame_id.clone(),
+            ..Plan::new(ContinuationKind::Initial, TurnTrigger::User, tip)
+        }
     }
 
     async fn plan_rerun(&mut self, which: Option<LoopId>) -> Result<Plan, PromptError> {

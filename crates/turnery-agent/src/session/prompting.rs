@@ -5,7 +5,7 @@ use super::{
     Prompt, PromptError, PromptOptions, PromptResult, Task,
     mail::{Tries, Work},
     plan::Plan,
-    run::Run,
+    run::{Run, beginning::predict},
     task::PromptEnd,
     watch::{Attended, Watch},
 };
@@ -131,10 +131,14 @@ impl Task {
             hooks: HookList::new(hooks, settings.hook_time),
             trace: options.trace.clone(),
             may_switch: true,
-            number: 0,
+            number: self.known_number(),
+        };
+        let beginning = match contest {
+            Some(_) => None,
+            None => predict(self, &scope, &work),
         };
         let mut watch = Watch::new(self.info.id.clone(), options.cancel.clone(), cancel_all);
-        let Some(opened) = self.claim(&mut watch).await? else {
+        let Some(opened) = self.claim(&mut watch, beginning).await? else {
             return Ok(PromptResult {
                 is_stored: false,
                 ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled), None)
@@ -163,6 +167,14 @@ impl Task {
         }
         watch.release(&self.store).await;
         end
+    }
+
+    /// The greatest number of a loop that this handle knows of; there may be greater ones in the store.
+    fn known_number(&self) -> u64 {
+        let tip = self.info.tip_loop_id.as_ref();
+        tip.and_then(LoopId::number)
+            .unwrap_or_default()
+            .max(self.lost)
     }
 
     /// Run a loop, and what follows from it; what was before is in the result already.

@@ -5,9 +5,11 @@
 //! The last two are read only while few steps wait, so a slow client slows the model's stream, memory
 //! stays bounded, and a cancel is heard at once all the same.
 
+pub(super) mod beginning;
 mod doing;
 mod keeping;
 
+use self::beginning::specify;
 use super::{
     History,
     gate::{Found, Gate},
@@ -32,8 +34,8 @@ use std::{
 };
 use tokio::time::{Instant, Sleep, sleep_until};
 use turnery_engine::{
-    CallId, Detail, Effect, Event, EventKind, Finish, Input, Loop, LoopId, LoopRecord, LoopSpec,
-    ModelFault, Outcome, Recorder, Response, ToolCall, ToolEnvelope, TurnTrigger, Usage,
+    CallId, Detail, Effect, Event, EventKind, Finish, Input, Loop, LoopId, LoopRecord, ModelFault,
+    Outcome, Recorder, Response, ToolCall, ToolEnvelope, Usage,
 };
 use turnery_models::{Retry, Told};
 use turnery_store::StoreError;
@@ -133,57 +135,13 @@ impl<'t> Run<'t> {
         task: &'t mut Task,
         watch: &'t mut Watch,
         scope: &'t Scope,
-        plan: Plan,
+        mut plan: Plan,
         loop_id: LoopId,
     ) -> Self {
-        let model = scope.model.as_ref().unwrap_or(&task.model);
-        let config = model
-            .info()
-            .snapshot(task.settings.thinking, task.settings.temperature);
-        let mut size = plan.base.as_ref().unwrap_or(&task.history).view.size();
-        size.tokens += task.overhead;
-        let spawned = scope.spawned_by.is_some() && plan.trigger == TurnTrigger::User;
-        let spec = LoopSpec {
-            parent_loop_id: plan.parent.or_else(|| scope.spawned_by.clone()),
-            continuation_kind: plan.kind,
-            trigger: if spawned {
-                TurnTrigger::SubAgent
-            } else {
-                plan.trigger
-            },
-            limits: scope.limits,
-            tag: plan.tag,
-            metadata: scope.metadata.clone(),
-            frame_id: plan.frame_id,
-            frame: plan.frame,
-            group: plan.group,
-            may_switch: scope.may_switch,
-            hooks: scope.hooks.set(),
-            steering: task.settings.steering,
-            follow_ups: task.settings.follow_ups,
-            forced_reply: scope.forced_reply,
-            parallel: match faulty!(OneCallAtATime) {
-                true => 1,
-                false => task.settings.parallel_tools.get(),
-            },
-            context: turnery_engine::Context {
-                size,
-                window: model.info().context_window.map(u64::from),
-                compact_at: task.settings.compact_at,
-            },
-            price: task
-                .models
-                .price(&model.info().name)
-                .or(task.settings.price),
-            ..LoopSpec::prompt(
-                task.info.id.clone(),
-                loop_id,
-                scope.prompt_id.clone(),
-                config,
-                plan.input,
-            )
-        };
-        let aside = plan.base.map(|mut base| {
+        let base = plan.base.take();
+        let history = base.as_ref().unwrap_or(&task.history);
+        let spec = specify(task, scope, history, plan, loop_id);
+        let aside = base.map(|mut base| {
             base.remember(&task.history);
             mem::replace(&mut task.history, base)
         });
@@ -194,6 +152,9 @@ impl<'t> Run<'t> {
         };
         let mut out = Vec::new();
         let machine = Loop::start(spec, turnery_store::now(), &mut out);
+        let pending = watch.beginning.take();
+        let loop_id = &machine.spec().loop_id;
+        let journalled = pending.map_or(0, |pending| pending.begin(loop_id, &out));
         let mut run = Self {
             deadline: Instant::now()
                 .checked_add(scope.limits.duration)
@@ -208,7 +169,7 @@ impl<'t> Run<'t> {
             steps: Steps::default(),
             out,
             inputs: VecDeque::new(),
-            journalled: 0,
+            journalled,
             journal_due: None,
             journalling: None,
             unwritten: Vec::new(),

@@ -2,7 +2,8 @@
 
 use super::{
     BackgroundWork, History, Mail, Prompt, PromptError, PromptOptions, PromptResult,
-    SessionOptions, Set, SetError, known::Known, mail::Word, tools::Tools, watch::Watch,
+    SessionOptions, Set, SetError, known::Known, mail::Word, run::beginning::PendingBeginning,
+    tools::Tools, watch::Watch,
 };
 use crate::{Item, Ports, Settings, observe::Observing, sink::Tap, trace_sink::Tracing};
 use futures_util::future::BoxFuture;
@@ -15,7 +16,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot, watch};
 use turnery_engine::{CommitFault, FrameId, LoopRecord, MessageId};
 use turnery_models::{Catalogue, Model, ModelInfo, ModelName, Thinking};
-use turnery_store::{Opened, Owner, SessionInfo, SessionPatch, Store, StoreError};
+use turnery_store::{LoopBeginning, Opened, Owner, SessionInfo, SessionPatch, Store, StoreError};
 use turnery_tools::{Mode, Policy, Toolbox, Workspace};
 
 /// The state of one open session.
@@ -241,23 +242,36 @@ impl Task {
 
     /// Takes the lane once the store is done with earlier prompts, and catches up if somebody else has been
     /// at work in the session. `None` if the prompt was cancelled and the store does not answer.
-    pub(crate) async fn claim(&mut self, watch: &mut Watch) -> Result<Option<Opened>, PromptError> {
+    pub(crate) async fn claim(
+        &mut self,
+        watch: &mut Watch,
+        beginning: Option<Arc<LoopBeginning>>,
+    ) -> Result<Option<Opened>, PromptError> {
         let earlier = self.background.take();
         let claim = Claim {
             store: Arc::clone(&self.store),
             owner: self.owner.clone(),
             known: self.info.clone(),
+            beginning,
         };
         let store = Arc::clone(&self.store);
         let claim: BoxFuture<'static, _> = Box::pin(async move {
             earlier.await;
             claim.make().await
         });
-        let (opened, chain) = match watch.wait_for_store(self, claim).await {
+        let Claimed {
+            opened,
+            chain,
+            pending,
+        } = match watch.wait_for_store(self, claim).await {
             Ok(claimed) => claimed?,
             Err(claim) => {
                 self.background.start(async move {
-                    if let Ok((opened, _)) = claim.await {
+                    if let Ok(Claimed {
+                        opened, pending, ..
+                    }) = claim.await
+                    {
+                        drop(pending);
                         let _ = store.release(&opened.lane).await;
                     }
                 });
@@ -271,6 +285,7 @@ impl Task {
         // Only now: whoever could not catch up has to try again at the next prompt.
         self.info = opened.info.clone();
         watch.hold(opened.lane.clone());
+        watch.beginning = pending;
         Ok(Some(opened))
     }
 }
@@ -296,25 +311,52 @@ struct Claim {
     owner: Owner,
     /// The session as the last claim found it.
     known: SessionInfo,
+    /// First events of the prompt's loop, if they are known.
+    beginning: Option<Arc<LoopBeginning>>,
+}
+
+/// Result of a claim.
+struct Claimed {
+    opened: Opened,
+    /// The history, if the known one is out of date.
+    chain: Option<Vec<Arc<LoopRecord>>>,
+    /// First events of the prompt's loop, if they were journalled.
+    pending: Option<PendingBeginning>,
 }
 
 impl Claim {
     /// Claims the session, and reads its history if it is not the one that is known.
-    async fn make(self) -> Result<(Opened, Option<Vec<Arc<LoopRecord>>>), PromptError> {
+    async fn make(self) -> Result<Claimed, PromptError> {
         let lost = |error: StoreError| PromptError::Lost(CommitFault::Store(error.to_string()));
-        let claimed = self.store.claim(&self.known.id, &self.owner).await;
-        let opened = claimed.map_err(|error| match error {
+        let (id, owner) = (&self.known.id, &self.owner);
+        let claimed = match self.beginning {
+            Some(beginning) => PendingBeginning::claim(&self.store, id, owner, beginning).await,
+            None => {
+                let opened = self.store.claim(id, owner).await;
+                opened.map(|opened| (opened, None))
+            }
+        };
+        let (opened, pending) = claimed.map_err(|error| match error {
             StoreError::Busy { holder, .. } => PromptError::Busy { holder },
             other => lost(other),
         })?;
         let stale = opened.info.head_version != self.known.head_version
             || opened.info.tip_loop_id != self.known.tip_loop_id;
         if !stale || faulty!(NoCatchingUp) {
-            return Ok((opened, None));
+            return Ok(Claimed {
+                opened,
+                chain: None,
+                pending,
+            });
         }
         match self.store.history(&opened.info.id).await {
-            Ok(history) => Ok((opened, Some(history.loops))),
+            Ok(history) => Ok(Claimed {
+                opened,
+                chain: Some(history.loops),
+                pending,
+            }),
             Err(error) => {
+                drop(pending);
                 let _ = self.store.release(&opened.lane).await;
                 Err(lost(error))
             }

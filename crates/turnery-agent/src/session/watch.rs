@@ -1,7 +1,7 @@
 //! Watch: what goes on through a whole prompt, whatever its loops do: somebody may cancel, and the lane
 //! has to be renewed.
 
-use super::{Task, background::store_patience, mail::Mail};
+use super::{Task, background::store_patience, mail::Mail, run::beginning::PendingBeginning};
 use crate::CancellationToken;
 use futures_util::future::BoxFuture;
 use std::{
@@ -22,6 +22,8 @@ pub(super) const RENEW: Duration = Duration::from_secs(10);
 pub(crate) struct Watch {
     pub(crate) lane: Lane,
     holds: bool,
+    /// First events of the prompt's loop that the claim has journalled, until the loop begins.
+    pub(super) beginning: Option<PendingBeginning>,
     /// Gone once it has fired.
     cancelled: Option<BoxFuture<'static, ()>>,
     renew: Pin<Box<Sleep>>,
@@ -51,6 +53,7 @@ impl Watch {
                 fence: 0,
             },
             holds: false,
+            beginning: None,
             cancelled: Some(Box::pin(async move {
                 tokio::select! {
                     () = cancel.cancelled() => {}
@@ -121,6 +124,7 @@ impl Watch {
 
     /// Give the lane back, if it is still held. A release never clears a newer holder.
     pub(crate) async fn release(&mut self, store: &Arc<dyn Store>) {
+        self.beginning = None;
         if self.holds {
             self.stop_renewing();
             let _ = store.release(&self.lane).await;

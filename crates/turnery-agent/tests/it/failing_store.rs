@@ -10,8 +10,9 @@ use std::{
 };
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_store::{
-    Commit, Damage, History, Lane, ListPage, ListQuery, MemoryStore, NewSession, Opened, Owner,
-    Page, Remark, Repair, Rest, SessionInfo, SessionPatch, Store, StoreError,
+    ClaimOutcome, Commit, Damage, History, Lane, ListPage, ListQuery, LoopBeginning, MemoryStore,
+    NewSession, Opened, Owner, Page, Remark, Repair, Rest, SessionInfo, SessionPatch, Store,
+    StoreError,
 };
 
 /// More commits than anybody tries.
@@ -19,7 +20,7 @@ pub(crate) const FOR_GOOD: u64 = u64::MAX;
 
 /// The switches `patch` and `loops` make the next such call fail, and are off again then.
 pub(crate) struct FailingStore {
-    inner: Arc<MemoryStore>,
+    inner: Arc<dyn Store>,
     /// How many of the next commits fail.
     pub(crate) commit: AtomicU64,
     /// How many commits have failed so far.
@@ -38,6 +39,14 @@ pub(crate) struct FailingStore {
     pub(crate) journal_takes: AtomicU64,
     /// Lanes renewed so far.
     pub(crate) renewed: AtomicU64,
+    /// Writes of events so far, but for those of a claim.
+    pub(crate) journal_writes: AtomicU64,
+    /// Claims so far that brought the first events of a loop.
+    pub(crate) beginnings: AtomicU64,
+    /// Claims wait while this is locked.
+    pub(crate) claims: tokio::sync::Mutex<()>,
+    /// Whether the next claim with first events is made, and fails all the same.
+    pub(crate) claim_answer_is_lost: AtomicBool,
 }
 
 impl FailingStore {
@@ -45,7 +54,7 @@ impl FailingStore {
         Self::over(Arc::new(MemoryStore::new()))
     }
 
-    pub(crate) fn over(inner: Arc<MemoryStore>) -> Arc<Self> {
+    pub(crate) fn over(inner: Arc<dyn Store>) -> Arc<Self> {
         Arc::new(Self {
             inner,
             commit: AtomicU64::new(0),
@@ -58,6 +67,10 @@ impl FailingStore {
             writes_take: AtomicU64::new(0),
             journal_takes: AtomicU64::new(0),
             renewed: AtomicU64::new(0),
+            journal_writes: AtomicU64::new(0),
+            beginnings: AtomicU64::new(0),
+            claims: tokio::sync::Mutex::default(),
+            claim_answer_is_lost: AtomicBool::new(false),
         })
     }
 }
@@ -142,8 +155,34 @@ impl Store for FailingStore {
         let (id, owner) = (id.clone(), owner.clone());
         write(
             &self.writes_take,
-            Box::pin(async move { self.inner.claim(&id, &owner).await }),
+            Box::pin(async move {
+                let _waited = self.claims.lock().await;
+                self.inner.claim(&id, &owner).await
+            }),
         )
+    }
+
+    fn claim_and_journal(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+        beginning: Arc<LoopBeginning>,
+    ) -> BoxFuture<'_, Result<ClaimOutcome, StoreError>> {
+        self.beginnings.fetch_add(1, Ordering::SeqCst);
+        let (id, owner) = (id.clone(), owner.clone());
+        let claim = Box::pin(async move {
+            let _waited = self.claims.lock().await;
+            let claimed = self.inner.claim_and_journal(&id, &owner, beginning).await;
+            match self.claim_answer_is_lost.swap(false, Ordering::SeqCst) {
+                true => Err(disk_full()),
+                false => claimed,
+            }
+        });
+        write(&self.writes_take, claim)
+    }
+
+    fn forget_journal(&self, id: &SessionId, owner: &Owner, loop_id: &LoopId) {
+        self.inner.forget_journal(id, owner, loop_id);
     }
 
     fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
@@ -160,6 +199,7 @@ impl Store for FailingStore {
     }
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
+        self.journal_writes.fetch_add(1, Ordering::SeqCst);
         if !self.append.load(Ordering::SeqCst) {
             self.inner.append(lane, loop_id, events);
         }
@@ -171,6 +211,7 @@ impl Store for FailingStore {
         loop_id: &LoopId,
         events: Vec<Event>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.journal_writes.fetch_add(1, Ordering::SeqCst);
         if take_one(&self.journal) {
             return Box::pin(std::future::ready(Err(disk_full())));
         }

@@ -4,6 +4,7 @@
 mod asking;
 mod bad_input;
 mod cancelling;
+mod claiming;
 mod compacting;
 mod continuing;
 mod conversing;

@@ -45,7 +45,11 @@ impl Run<'_> {
 
     fn take_unjournalled(&mut self) -> Vec<Event> {
         self.journal_due = None;
-        let events = self.events()[self.journalled..].to_vec();
+        let events = self
+            .events()
+            .get(self.journalled..)
+            .unwrap_or_default()
+            .to_vec();
         self.journalled += events.len();
         events
     }
