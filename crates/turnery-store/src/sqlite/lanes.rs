@@ -20,17 +20,8 @@ use rusqlite::{CachedStatement, Connection, Row, params, types::ValueRef};
 use std::sync::Arc;
 use turnery_engine::{LoopId, LoopRecord, SessionId, Timestamp};
 
-pub(super) fn claim(
-    db: &mut Db,
-    id: &SessionId,
-    owner: &Owner,
-    now: Moment,
-) -> Result<Opened, Fault> {
-    Ok(claim_and_journal(db, id, owner, None, now)?.opened)
-}
-
 /// Claims, and journals a loop's first events if it is the one that the session expects next.
-pub(super) fn claim_and_journal(
+pub(super) fn claim(
     db: &mut Db,
     id: &SessionId,
     owner: &Owner,
@@ -444,7 +435,8 @@ pub(super) mod tests {
 
     pub(in super::super) fn claim_and_commit(db: &mut Db, id: &SessionId, number: u64) -> u64 {
         let now = Clock::system().moment();
-        let opened = claim(db, id, &Owner::this_process(), now).unwrap();
+        let claimed = claim(db, id, &Owner::this_process(), None, now).unwrap();
+        let opened = claimed.opened;
         let loop_id = LoopId::from(format!("{id}.cfg.{number}"));
         let record = LoopRecord::begun(id.clone(), loop_id, "turnery".into(), now.wall);
         let commit = Commit {
@@ -477,7 +469,8 @@ pub(super) mod tests {
         };
         db.sql.progress_handler(1, Some(count)).unwrap();
         let now = Clock::system().moment();
-        let opened = claim(&mut db, &ids[0], &Owner::this_process(), now).unwrap();
+        let claimed = claim(&mut db, &ids[0], &Owner::this_process(), None, now).unwrap();
+        let opened = claimed.opened;
         assert_eq!(opened.last_number, rounds);
         steps.load(Ordering::Relaxed)
     }

@@ -68,6 +68,23 @@ impl SqliteStore {
             clock,
         }
     }
+
+    fn queue_claim(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+        beginning: Option<Arc<LoopBeginning>>,
+    ) -> BoxFuture<'static, Result<ClaimOutcome, StoreError>> {
+        let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
+        self.writer.settle(&id.clone(), move |db| {
+            let mut claim = |beginning| lanes::claim(db, &id, &owner, beginning, clock.moment());
+            match claim(beginning.as_deref()) {
+                // The journal is evidence only: a claim succeeds without it.
+                Err(fault) if beginning.is_some() && fault.may_spare_journal() => claim(None),
+                claimed => claimed,
+            }
+        })
+    }
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -145,10 +162,8 @@ impl Store for SqliteStore {
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
-        let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
-        self.writer.settle(&id.clone(), move |db| {
-            lanes::claim(db, &id, &owner, clock.moment())
-        })
+        let claimed = self.queue_claim(id, owner, None);
+        Box::pin(async move { Ok(claimed.await?.opened) })
     }
 
     fn claim_and_journal(
@@ -157,16 +172,7 @@ impl Store for SqliteStore {
         owner: &Owner,
         beginning: Arc<LoopBeginning>,
     ) -> BoxFuture<'_, Result<ClaimOutcome, StoreError>> {
-        let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
-        self.writer.call(Flush::Later, Settles::new(), move |db| {
-            let mut claim =
-                |beginning| lanes::claim_and_journal(db, &id, &owner, beginning, clock.moment());
-            match claim(Some(&*beginning)) {
-                // The journal is evidence only: a claim succeeds without it.
-                Err(fault) if fault.may_spare_journal() => claim(None),
-                claimed => claimed,
-            }
-        })
+        self.queue_claim(id, owner, Some(beginning))
     }
 
     fn forget_journal(&self, id: &SessionId, owner: &Owner, loop_id: &LoopId) {
