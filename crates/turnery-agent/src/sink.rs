@@ -134,11 +134,6 @@ impl Tap {
         }
     }
 
-    /// Whether somebody is given each activity and awaited before the next.
-    pub(crate) fn has_sink(&self) -> bool {
-        self.listener.sink.is_some()
-    }
-
     /// Take an event: gather it first, then begin to give it to the sink (R6). Only after `poll_idle`
     /// was ready.
     fn push(&mut self, event: &Event) {

@@ -35,7 +35,7 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep_until};
 use turnery_engine::{
     CallId, Detail, Effect, Event, EventKind, Finish, Input, Loop, LoopId, LoopRecord, ModelFault,
-    Outcome, Recorder, Response, ToolCall, ToolEnvelope, Usage,
+    Outcome, Recorder, Response, ToolEnvelope, Usage,
 };
 use turnery_models::{Retry, Told};
 use turnery_store::StoreError;
@@ -286,17 +286,10 @@ impl<'t> Run<'t> {
         if let Poll::Ready(broken) = shown.tap.poll_broken(cx) {
             return Poll::Ready(Happened::Broken(broken));
         }
-        if self.journalling.is_none() {
-            if let Poll::Ready(step) = self.steps.poll_next(cx, &mut shown, &self.task.info) {
-                return Poll::Ready(Happened::Step(step));
-            }
-        } else if !shown.tap.has_sink() {
-            let (toolbox, workspace) = (&self.task.toolbox, &self.task.workspace);
-            let changes_nothing = |call: &ToolCall| toolbox.announce(call, workspace).parallel;
-            let begins_early = |step: &Step| is_without_trace(step, changes_nothing);
-            if let Some(step) = self.steps.take_ahead(begins_early) {
-                return Poll::Ready(Happened::Step(step));
-            }
+        if self.journalling.is_none()
+            && let Poll::Ready(step) = self.steps.poll_next(cx, &mut shown, &self.task.info)
+        {
+            return Poll::Ready(Happened::Step(step));
         }
         if let Poll::Ready(broken) = self.task.tap.poll_told() {
             return Poll::Ready(Happened::Broken(broken));
@@ -479,22 +472,6 @@ impl<'t> Run<'t> {
                 Err(PromptError::Lost(fault))
             }
         }
-    }
-}
-
-/// Whether a step changes nothing that a crash would have to explain, so that it may begin while the events before
-/// it are still being journalled. Nothing of it is shown until they are.
-fn is_without_trace(step: &Step, changes_nothing: impl FnOnce(&ToolCall) -> bool) -> bool {
-    match step {
-        Step::CallModel { .. } => true,
-        Step::Run(call) => changes_nothing(call),
-        Step::Show(_)
-        | Step::Info
-        | Step::Hook(_)
-        | Step::Compact(_)
-        | Step::Gate(_)
-        | Step::Ask(_)
-        | Step::Finish(_) => false,
     }
 }
 

@@ -107,20 +107,6 @@ impl Steps {
         step
     }
 
-    /// Removes the first step that is not shown, if `may_begin` allows it to begin before the events in
-    /// front of it are shown. Looks at [`FEW`] places only.
-    pub(crate) fn take_ahead(&mut self, may_begin: impl FnOnce(&Step) -> bool) -> Option<Step> {
-        let mut places = self.queue.iter_mut().take(FEW);
-        let place =
-            places.find(|place| !matches!(place, None | Some(Step::Show(_) | Step::Info)))?;
-        let step = place.take_if(|step| may_begin(step))?;
-        self.forgotten += 1;
-        if let Step::Run(call) = &step {
-            self.runs.remove(&call.call_id);
-        }
-        Some(step)
-    }
-
     /// True while tools and models may be listened to.
     pub(crate) fn few(&self) -> bool {
         self.queue.len() - self.forgotten < FEW || faulty!(ListenAlways)
@@ -345,24 +331,6 @@ mod tests {
         assert!(matches!(steps.pop(), Some(Step::Run(call)) if call.call_id == "c1".into()));
         assert!(steps.pop().is_none());
         assert!(steps.queue.is_empty());
-    }
-
-    #[test]
-    fn step_ahead_of_events_is_taken_once_and_only_if_allowed() {
-        let mut steps = Steps::default();
-        steps.push(Step::Info);
-        steps.push(Step::Run(call(0)));
-        steps.push(Step::CallModel { tools: true });
-        assert!(steps.take_ahead(|_| false).is_none());
-        let first = steps.take_ahead(|step| matches!(step, Step::Run(_)));
-        assert!(matches!(first, Some(Step::Run(call)) if call.call_id == "c0".into()));
-        assert!(!steps.forget_run(&"c0".into()));
-        let second = steps.take_ahead(|step| matches!(step, Step::Run(_)));
-        assert!(second.is_none(), "the next one is the model");
-        assert!(matches!(steps.pop(), Some(Step::Info)));
-        assert!(steps.pop().is_none(), "an empty place");
-        assert!(matches!(steps.pop(), Some(Step::CallModel { .. })));
-        assert_eq!(steps.forgotten, 0);
     }
 
     #[test]
