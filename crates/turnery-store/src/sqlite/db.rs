@@ -59,6 +59,7 @@ impl Db {
         }
         let written = self
             .wait_for_locks(patience)
+            .and_then(|()| self.files.check())
             .and_then(|()| journal::write(self, appends));
         let Err(fault) = written else {
             appends.clear();

@@ -10,6 +10,7 @@ use super::{
     loops::{CHECKSUM, LOG, LOOP},
     remarks, sessions,
     survey::{Culprit, Survey, Surveyed},
+    texts,
 };
 use crate::{Repair, StoreError, clock::Moment, cursor::time_text};
 use rusqlite::{
@@ -59,6 +60,12 @@ pub(super) fn repair(db: &mut Connection, id: &SessionId, now: Moment) -> Result
             0 => {}
             count => work.changes.push(format!(
                 "{count} journalled events that cannot be read are set aside"
+            )),
+        }
+        match texts::repair(db, id, &work.at)? {
+            0 => {}
+            count => work.changes.push(format!(
+                "{count} long texts that differ from what was written are set aside"
             )),
         }
         if !work.changes.is_empty() {

@@ -134,6 +134,33 @@ fn append_text(
     }
 }
 
+/// Moves the texts that differ from what was written to where repairs keep what they remove, so that later
+/// rows do not refer to them. Returns their number.
+pub(super) fn repair(db: &Connection, session: &SessionId, at: &str) -> Result<usize, Fault> {
+    let mut names = db.prepare_cached("SELECT DISTINCT name FROM texts WHERE session_id = ?1")?;
+    let mut rows = names.query((session.as_str(),))?;
+    let mut damaged = Vec::new();
+    while let Some(row) = rows.next()? {
+        let name = super::loops::text(row, 0)?;
+        if append_text(db, session, name, &mut String::new()).is_err() {
+            damaged.push(name.to_owned());
+        }
+    }
+    for name in &damaged {
+        db.execute(
+            "INSERT INTO repairs (session_id, at, place, field, before) \
+             SELECT session_id, ?3, 'texts', name || ' ' || piece, body FROM texts \
+             WHERE session_id = ?1 AND name = ?2",
+            params![session.as_str(), name, at],
+        )?;
+        db.execute(
+            "DELETE FROM texts WHERE session_id = ?1 AND name = ?2",
+            params![session.as_str(), name],
+        )?;
+    }
+    Ok(damaged.len())
+}
+
 /// Fails once there is more than a small row holds.
 struct Limited<'a> {
     out: &'a mut Vec<u8>,

@@ -291,6 +291,17 @@ async fn damaged_text_is_named_and_repaired() {
         assert_eq!(loops[1].loop_id, logged.loop_id);
         assert_eq!(loops[1].messages, logged.messages);
         assert_eq!(loops.len(), 2);
+
+        // A later loop with the same text is stored whole.
+        let opened = store.claim(&id, &owner("a")).await.unwrap();
+        let mut later = writing(9, &file, "ok", "Done.");
+        later.parent_loop_id = opened.info.tip_loop_id.clone();
+        let later = Arc::new(later);
+        let head = opened.info.head_version;
+        let stored = store.commit(commit(&opened.lane, head, &later)).await;
+        stored.unwrap();
+        let loops = store.loops(&id, 0).await.unwrap();
+        assert_eq!(loops[2], later);
     }
 }
 
