@@ -14,7 +14,7 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// Told with the end of a prompt that is not stored yet.
 pub(super) const NOT_STORED: &str = "This prompt is not stored yet, because the store of sessions does not \
-     answer. It is tried again in the background; if turnery ends before, what was shown is lost.";
+     answer. turnery keeps trying to store it; if turnery ends before, what was shown may be lost.";
 
 /// Ready once a cancelled prompt has waited long enough for its store.
 pub(super) fn store_patience() -> BoxFuture<'static, ()> {

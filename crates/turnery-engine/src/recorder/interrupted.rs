@@ -256,7 +256,9 @@ impl Closing {
             all.iter()
                 .any(|it| it.last.loop_id == **id && it.can_stand())
         };
-        let winner = self.winner.as_ref().filter(of_group);
+        // Known from any journal of the group: the others may have been cut or written again without it.
+        let mut group = all.iter().filter(|it| it.group == self.group);
+        let winner = group.find_map(|it| it.winner.as_ref()).filter(of_group);
         let chosen = winner.or_else(|| self.group.iter().find(of_group));
         chosen.is_none_or(|chosen| chosen == own)
     }

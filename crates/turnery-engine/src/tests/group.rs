@@ -323,4 +323,7 @@ fn one_loop_of_an_interrupted_group_stays() {
     end.loop_id = id(2);
     judged[1].push(end);
     assert_eq!(on_chain(&judged), [false, true]);
+    // The winner is known from one journal only.
+    judged[1].pop();
+    assert_eq!(on_chain(&judged), [false, true]);
 }

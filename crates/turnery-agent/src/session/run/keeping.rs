@@ -224,8 +224,12 @@ impl Run<'_> {
 
     /// Journals all of a loop that could not be committed: if the store can do that by now, the next
     /// claim brings back what was shown.
+    ///
+    /// A candidate's loop is in the journal of its group already, with what that adds to it.
     fn journal_lost(&mut self) {
-        if let Some(record) = &self.record {
+        if self.task.retries
+            && let Some(record) = &self.record
+        {
             let (lane, events) = (&self.watch.lane, record.events.clone());
             self.task.store.append(lane, &record.loop_id, events);
         }
