@@ -170,7 +170,7 @@ async fn recover(store: &dyn Store, id: &SessionId) {
         // Nobody has to read it.
         let _ = writeln!(
             io::stderr(),
-            "turnery: an interrupted prompt of {id} is not shown, or not all of it: {why}"
+            "turnery: part of an interrupted prompt of {id} cannot be read: {why}"
         );
     }
 }
@@ -275,7 +275,14 @@ async fn delete(
         }
     }
     if is_any_deleted {
-        for copy in store.copies().await? {
+        let copies = store.copies().await;
+        if let Err(error) = &copies {
+            writeln!(
+                io::stderr(),
+                "turnery: cannot tell whether repairs have left copies of the database: {error}"
+            )?;
+        }
+        for copy in copies.unwrap_or_default() {
             writeln!(
                 io::stderr(),
                 "turnery: {} was made by a repair and still has what was stored then, also of \

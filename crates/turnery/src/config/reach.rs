@@ -19,7 +19,10 @@ use std::{
 };
 use turnery_models::{ModelName, ProviderConfig, Providers};
 
-/// How long a caller waits for the file of keys.
+/// How long a caller waits for the file of keys to be read for the first time. Going on without keys would look like
+/// a lost login.
+const FIRST_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a caller waits once there is an earlier state to go on with.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// All providers. The file of keys is looked at each time, and read when it has changed.
@@ -34,6 +37,17 @@ struct Shared {
     state: Mutex<State>,
     /// Whether the file is being looked at.
     is_looking: AtomicBool,
+    /// Whether the file was looked at, or waited for in vain.
+    is_known: AtomicBool,
+}
+
+/// Resets the mark of a look that ends, however it does.
+struct EndOfLook<'a>(&'a Shared);
+
+impl Drop for EndOfLook<'_> {
+    fn drop(&mut self) {
+        self.0.is_looking.store(false, Ordering::Release);
+    }
 }
 
 struct State {
@@ -89,6 +103,7 @@ impl Reach {
                 configured,
                 state: Mutex::new(state),
                 is_looking: AtomicBool::new(false),
+                is_known: AtomicBool::new(false),
             }),
         }
     }
@@ -107,11 +122,16 @@ impl Reach {
             let looking = thread::Builder::new()
                 .name("keys".to_owned())
                 .spawn(move || {
+                    let end = EndOfLook(&shared);
                     shared.look(&keys);
-                    shared.is_looking.store(false, Ordering::Release);
+                    drop(end);
                     let _ = done.send(());
                 });
-            match looking.map(|_| is_done.recv_timeout(PATIENCE)) {
+            let patience = match self.shared.is_known.swap(true, Ordering::AcqRel) {
+                true => PATIENCE,
+                false => FIRST_PATIENCE,
+            };
+            match looking.map(|_| is_done.recv_timeout(patience)) {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => tracing::warn!("the file of keys cannot be read in time"),
                 Err(error) => {

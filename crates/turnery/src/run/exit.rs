@@ -42,6 +42,11 @@ pub(crate) fn of(result: &PromptResult) -> Ending {
         // The protocol may learn words; we do not say them.
         Some(_) | None => (None, ERROR),
     };
+    // Who reads nothing but the code must not take for kept what is not.
+    let code = match code {
+        0 if !result.is_stored => ERROR,
+        code => code,
+    };
     Ending {
         outcome,
         stop_reason,
