@@ -20,9 +20,13 @@ pub(crate) fn build() -> Result<()> {
 
 /// Runs all tests. With npm, each line that they write is held against the published schemas too.
 pub(crate) fn run(retries: &mut Retries) -> Result<()> {
-    let schemas = clients::published_schemas()?;
+    // Whether they can be had at all is for the step `clients` to say.
+    let schemas = clients::published_schemas().unwrap_or_else(|error| {
+        println!("== {error:#}");
+        None
+    });
     if schemas.is_none() {
-        println!("== without npm, lines are not held against the published schemas");
+        println!("== lines are not held against the published schemas: npm did not bring them");
     }
     let command = || {
         let mut command = cargo();

@@ -60,7 +60,7 @@ pub(crate) struct Run {
     /// Seconds to wait for a line of the agent.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
-    /// Keep to the bounds of the cases even if other programs keep the machine busy; else they are longer then.
+    /// Measure the bounds of the cases on the real clock. Without this, they are longer while the machine is busy.
     #[arg(long)]
     real_time: bool,
     /// Milliseconds to wait for what should not come.

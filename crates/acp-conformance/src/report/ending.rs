@@ -86,7 +86,7 @@ impl Report {
         let told = |slowdown: f64| {
             format!(
                 "the machine was busy, so bounds were {slowdown:.1} times longer than written \
-                 (--real-time keeps to them)"
+                 (--real-time keeps to it)"
             )
         };
         (self.slowdown >= TOLD_SLOWDOWN).then(|| told(self.slowdown))

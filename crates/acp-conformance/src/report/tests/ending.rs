@@ -49,7 +49,7 @@ fn longer_bounds_are_told() {
     assert!(!plain(&report).contains("the machine was busy"));
     report.slowdown = 3.25;
     let told = "note: the machine was busy, so bounds were 3.2 times longer than written \
-                (--real-time keeps to them)\nexit 0: no rule that counts is broken\n";
+                (--real-time keeps to it)\nexit 0: no rule that counts is broken\n";
     assert!(plain(&report).ends_with(told), "{}", plain(&report));
 }
 
