@@ -8,27 +8,35 @@ use super::{
     providers,
 };
 use std::{
+    io,
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc,
+        mpsc::{self, SyncSender},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use turnery_models::{ModelName, ProviderConfig, Providers};
 
 /// How long a caller waits for the file of keys to be read for the first time. Going on without keys would look like
 /// a lost login.
-const FIRST_PATIENCE: Duration = Duration::from_secs(5);
+const FIRST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a caller waits once there is an earlier state to go on with.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// All providers. The file of keys is looked at each time, and read when it has changed.
+/// A prompt asks several times: the answer of a look holds for as long as that takes.
+const FRESH: Duration = Duration::from_millis(20);
+
+/// All providers. The file of keys is looked at for each prompt, and read when it has changed.
 pub(crate) struct Reach {
+    /// Where to ask for a look at the file of keys, from the first one on.
+    reader: OnceLock<io::Result<SyncSender<SyncSender<()>>>>,
     keys: Option<Keys>,
     shared: Arc<Shared>,
+    /// How long the answer of a look holds.
+    fresh: Duration,
 }
 
 struct Shared {
@@ -41,16 +49,26 @@ struct Shared {
     is_known: AtomicBool,
 }
 
-/// Resets the mark of a look that ends, however it does.
-struct EndOfLook<'a>(&'a Shared);
-
-impl Drop for EndOfLook<'_> {
-    fn drop(&mut self) {
-        self.0.is_looking.store(false, Ordering::Release);
-    }
+/// Starts the thread that looks at the file of keys whenever it is asked to.
+fn read_on_a_thread(shared: &Arc<Shared>, keys: &Keys) -> io::Result<SyncSender<SyncSender<()>>> {
+    // Nobody asks while somebody waits.
+    let (sender, asked) = mpsc::sync_channel::<SyncSender<()>>(1);
+    let (shared, keys) = (Arc::clone(shared), keys.clone());
+    let reader = thread::Builder::new().name("keys".to_owned());
+    reader.spawn(move || {
+        for done in asked {
+            shared.look(&keys);
+            shared.is_looking.store(false, Ordering::Release);
+            // Nobody may wait any more.
+            let _ = done.send(());
+        }
+    })?;
+    Ok(sender)
 }
 
 struct State {
+    /// When the file was looked at.
+    looked: Option<Instant>,
     /// What the file looked like when it was read.
     stamp: Option<Stamp>,
     now: Arc<[ProviderConfig]>,
@@ -68,8 +86,12 @@ impl Shared {
     /// Looks at the file, and reads it if it has changed.
     fn look(&self, keys: &Keys) {
         let stamp = keys.stamp();
-        if stamp == self.state().stamp {
-            return;
+        {
+            let mut state = self.state();
+            state.looked = Some(Instant::now());
+            if stamp == state.stamp {
+                return;
+            }
         }
         let (kept, problem) = match keys.read() {
             Ok(kept) => (kept, None),
@@ -80,6 +102,7 @@ impl Shared {
         };
         let now = with_keys(&self.configured, &kept, keys.path()).into();
         *self.state() = State {
+            looked: Some(Instant::now()),
             stamp,
             now,
             kept: kept.into_keys().collect(),
@@ -92,13 +115,16 @@ impl Reach {
     /// These providers, and the keys in that file.
     pub(crate) fn new(configured: Vec<ProviderConfig>, keys: Option<Keys>) -> Self {
         let state = State {
+            looked: None,
             stamp: None,
             now: configured.clone().into(),
             kept: Vec::new(),
             problem: None,
         };
         Self {
+            reader: OnceLock::new(),
             keys,
+            fresh: FRESH,
             shared: Arc::new(Shared {
                 configured,
                 state: Mutex::new(state),
@@ -114,33 +140,38 @@ impl Reach {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
+        let looked = self.shared.state().looked;
         if let Some(keys) = &self.keys
+            && looked.is_none_or(|looked| looked.elapsed() >= self.fresh)
             && !self.shared.is_looking.swap(true, Ordering::AcqRel)
         {
-            let (shared, keys) = (Arc::clone(&self.shared), keys.clone());
-            let (done, is_done) = mpsc::sync_channel(1);
-            let looking = thread::Builder::new()
-                .name("keys".to_owned())
-                .spawn(move || {
-                    let end = EndOfLook(&shared);
-                    shared.look(&keys);
-                    drop(end);
-                    let _ = done.send(());
-                });
-            let patience = match self.shared.is_known.swap(true, Ordering::AcqRel) {
-                true => PATIENCE,
-                false => FIRST_PATIENCE,
-            };
-            match looking.map(|_| is_done.recv_timeout(patience)) {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => tracing::warn!("the file of keys cannot be read in time"),
-                Err(error) => {
-                    self.shared.is_looking.store(false, Ordering::Release);
-                    tracing::warn!("the file of keys is not read: {error}");
-                }
-            }
+            self.look(keys);
         }
         self.shared.state()
+    }
+
+    /// Has the file looked at, and waits for that a moment.
+    fn look(&self, keys: &Keys) {
+        let reader = self
+            .reader
+            .get_or_init(|| read_on_a_thread(&self.shared, keys));
+        let (done, is_done) = mpsc::sync_channel(1);
+        let asked = match reader {
+            Ok(reader) => reader.try_send(done).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = asked {
+            self.shared.is_looking.store(false, Ordering::Release);
+            tracing::warn!("the file of keys is not read: {error}");
+            return;
+        }
+        let patience = match self.shared.is_known.swap(true, Ordering::AcqRel) {
+            true => PATIENCE,
+            false => FIRST_PATIENCE,
+        };
+        if is_done.recv_timeout(patience).is_err() {
+            tracing::warn!("the file of keys cannot be read in time");
+        }
     }
 
     /// Why no key can be read from the file, if none can.
@@ -269,7 +300,8 @@ mod tests {
     fn a_key_counts_from_the_moment_that_it_is_kept_to_the_moment_that_it_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let keys = Keys::at(folder.path().join("keys.json"));
-        let reach = Reach::new(well_known(&[]), Some(keys.clone()));
+        let mut reach = Reach::new(well_known(&[]), Some(keys.clone()));
+        reach.fresh = Duration::ZERO;
         assert_eq!(reach.usual_model().to_string(), "offline");
         let openai = "https://api.openai.com/v1";
         let write = |key: &str| {
