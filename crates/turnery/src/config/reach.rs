@@ -26,8 +26,8 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a caller waits once there is an earlier state to go on with.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// A prompt asks several times: the answer of a look holds for as long as that takes.
-const FRESH: Duration = Duration::from_millis(20);
+/// A prompt asks several times in a row: so long the answer of a look holds. No program that keeps a key is as quick.
+const FRESH: Duration = Duration::from_millis(1);
 
 /// All providers. The file of keys is looked at for each prompt, and read when it has changed.
 pub(crate) struct Reach {
@@ -76,6 +76,13 @@ struct State {
     kept: Vec<String>,
     /// Why the file was not read.
     problem: Option<String>,
+}
+
+impl State {
+    /// Whether the last look still holds.
+    fn is_fresh(&self, fresh: Duration) -> bool {
+        self.looked.is_some_and(|looked| looked.elapsed() < fresh)
+    }
 }
 
 impl Shared {
@@ -140,9 +147,8 @@ impl Reach {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        let looked = self.shared.state().looked;
         if let Some(keys) = &self.keys
-            && looked.is_none_or(|looked| looked.elapsed() >= self.fresh)
+            && !self.shared.state().is_fresh(self.fresh)
             && !self.shared.is_looking.swap(true, Ordering::AcqRel)
         {
             self.look(keys);
