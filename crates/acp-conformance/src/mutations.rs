@@ -45,7 +45,7 @@ pub struct Row {
     pub failed: BTreeMap<String, String>,
     /// How many cases it could change.
     pub cases: usize,
-    /// What was wrong when it was played first, if it was played a second time because of that.
+    /// Complaint of the first try of a row that was played twice; `None` if the first try was right.
     pub first_complaint: Option<String>,
 }
 

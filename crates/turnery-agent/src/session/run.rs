@@ -69,7 +69,7 @@ pub(crate) struct Run<'t> {
     cancel_heard: bool,
     /// Ready when the cancelled prompt waits for its commit no longer.
     patience: Option<BoxFuture<'static, ()>>,
-    /// Whether the commit goes on in the background.
+    /// Set once the commit goes on in the background.
     is_overdue: bool,
     grace: Option<Pin<Box<Sleep>>>,
     deadline: Option<Pin<Box<Sleep>>>,

@@ -63,7 +63,7 @@ pub(crate) struct Task {
     pub(crate) retries: bool,
     /// The setting that is being stored.
     pub(crate) setting: Option<Setting>,
-    /// What the store has not done yet of earlier prompts.
+    /// Commits and releases of earlier prompts that the store has not finished.
     pub(crate) background: BackgroundWork,
     /// Set once the session is to end: who wants to know.
     pub(crate) closing: Vec<oneshot::Sender<()>>,

@@ -22,7 +22,7 @@ struct Stage {
     world: World,
     store: Arc<FailingStore>,
     session: Session,
-    /// What the store's clock is ahead. Unit: seconds.
+    /// Offset of the store's clock from the real one. Unit: seconds.
     later: Arc<AtomicI64>,
     _folder: tempfile::TempDir,
 }
@@ -60,7 +60,7 @@ impl Stage {
         self.world.store.loops(id, 0).await.unwrap()
     }
 
-    /// What the model sees of a further prompt.
+    /// Runs a further prompt and returns the messages that the model receives.
     async fn third_request(&self) -> Vec<String> {
         say(&self.session, "third").result().await.unwrap();
         self.world.puppet.request(1)

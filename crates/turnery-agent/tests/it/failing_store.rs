@@ -45,7 +45,7 @@ pub(crate) struct FailingStore {
     pub(crate) beginnings: AtomicU64,
     /// Claims wait while this is locked.
     pub(crate) claims: tokio::sync::Mutex<()>,
-    /// Whether the next claim with first events is made, and fails all the same.
+    /// Makes the next claim with first events return an error although it was made.
     pub(crate) claim_answer_is_lost: AtomicBool,
 }
 

@@ -92,7 +92,7 @@ pub(crate) async fn interrupted_prompt_is_in_the_next_context() {
     assert_eq!(lost, Err(PromptError::Lost(CommitFault::LaneLost)));
 }
 
-/// What was asked is not lost with the process: one of the candidates stays, the first that can.
+/// A killed process does not lose the prompt: one of its candidates stays, the first that can.
 // proves: S5, LOOP-54
 #[tokio::test(start_paused = true)]
 async fn interrupted_evaluation_is_in_the_next_context() {

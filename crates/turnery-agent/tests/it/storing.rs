@@ -170,7 +170,7 @@ async fn damaged_session_opens_and_tells_what_is_missing() {
     db.execute("DELETE FROM remarks", ()).unwrap();
 }
 
-/// What could not be read of the journal is named when the session is opened, with a replay and without.
+/// Damage of the journal is named when the session is opened, with a replay and without.
 // proves: S5, LOAD-1
 #[tokio::test]
 async fn damaged_journal_is_named_when_its_session_is_opened() {

@@ -44,7 +44,7 @@ impl World {
         Self::over(Arc::new(MemoryStore::new()), answers)
     }
 
-    /// The same, with sessions in this store.
+    /// Like the constructor above, with sessions in this store.
     pub(crate) fn over(store: Arc<dyn Store>, answers: Value) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("work")).expect("a folder");
