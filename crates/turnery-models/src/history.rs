@@ -51,7 +51,7 @@ pub(crate) fn turns<'a>(messages: &'a [Arc<LlmMessage>], info: &ModelInfo) -> Ve
                 provider: author,
                 ..
             } => {
-                let kept = |item: &&Content| is_kept(item, author == provider, provider);
+                let kept = |item: &&Content| is_kept(item, author, provider);
                 assistant(&mut turns, content.iter().filter(kept).collect());
                 let answers: Vec<Answer<'_>> = message
                     .message
@@ -116,7 +116,7 @@ fn said<'a>(content: &'a [Content], info: &ModelInfo) -> Vec<Said<'a>> {
     content
         .iter()
         .filter_map(|item| match item {
-            Content::Text { text } if text.trim().is_empty() => None,
+            Content::Text { text } if is_blank(text) => None,
             Content::Text { text } => Some(Said::Text(Cow::Borrowed(text))),
             Content::Image(image) => Some(Said::Image(image)),
             Content::Audio(audio) => Some(match AudioFormat::of(&audio.mime_type) {
@@ -136,12 +136,17 @@ pub(crate) fn unheard<'a>(audio: &AudioData) -> Said<'a> {
     )))
 }
 
-/// Whether a block of an assistant's message is sent back; `own`: this provider wrote the message.
-fn is_kept(item: &Content, own: bool, provider: &str) -> bool {
+/// Looks at the first word only, where `trim` would look at both ends of a text.
+fn is_blank(text: &str) -> bool {
+    text.trim_start().is_empty()
+}
+
+/// Whether a block of an assistant's message is sent back to `provider`; `author` wrote the message.
+fn is_kept(item: &Content, author: &str, provider: &str) -> bool {
     match item {
-        Content::Text { text } => !text.trim().is_empty(),
+        Content::Text { text } => !is_blank(text),
         Content::ToolCall(_) => true,
-        Content::Thinking { .. } => own,
+        Content::Thinking { .. } => author == provider,
         Content::Opaque {
             provider: author, ..
         } => author == provider,

@@ -50,17 +50,17 @@ enum WireMessage<'a> {
         content: WireContent<'a>,
     },
     Assistant {
-        content: Option<String>,
+        content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<WireCall<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        reasoning_content: Option<String>,
+        reasoning_content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        reasoning: Option<String>,
+        reasoning: Option<Cow<'a, str>>,
     },
     Tool {
         tool_call_id: Cow<'a, str>,
-        content: String,
+        content: Cow<'a, str>,
     },
 }
 
@@ -199,10 +199,10 @@ fn messages<'a>(
             push_user(&mut messages, quirks, std::mem::take(&mut media));
         }
         match turn {
+            Turn::User(said) if media.is_empty() => push_user(&mut messages, quirks, said),
             Turn::User(said) => {
-                let mut all = std::mem::take(&mut media);
-                all.extend(said);
-                push_user(&mut messages, quirks, all);
+                media.extend(said);
+                push_user(&mut messages, quirks, std::mem::take(&mut media));
             }
             Turn::Assistant(content) => {
                 let field = quirks.reasoning_field.filter(|_| at > round);
@@ -224,7 +224,7 @@ fn messages<'a>(
 fn push_user<'a>(messages: &mut Vec<WireMessage<'a>>, quirks: &Quirks, said: Vec<Said<'a>>) {
     if quirks.is_mistral && matches!(messages.last(), Some(WireMessage::Tool { .. })) {
         messages.push(WireMessage::Assistant {
-            content: Some("I have the results.".to_owned()),
+            content: Some(Cow::Borrowed("I have the results.")),
             tool_calls: Vec::new(),
             reasoning_content: None,
             reasoning: None,
@@ -262,19 +262,14 @@ fn is_text(piece: &Said<'_>) -> bool {
 
 /// The texts, with an empty line in between.
 fn joined(said: Vec<Said<'_>>) -> Cow<'_, str> {
-    let mut texts = said.into_iter().filter_map(|piece| match piece {
-        Said::Text(text) => Some(text),
-        Said::Image(_) | Said::Audio(..) => None,
-    });
-    let Some(mut all) = texts.next() else {
-        return Cow::Borrowed("");
-    };
-    for text in texts {
-        let all = all.to_mut();
-        all.push_str("\n\n");
-        all.push_str(&text);
+    let mut all = None;
+    for piece in said {
+        match piece {
+            Said::Text(text) => append(&mut all, text),
+            Said::Image(_) | Said::Audio(..) => {}
+        }
     }
-    all
+    all.unwrap_or_default()
 }
 
 fn data_url(image: &ImageData) -> String {
@@ -296,13 +291,15 @@ fn assistant<'a>(
     quirks: &Quirks,
     field: Option<ReasoningField>,
 ) -> Option<WireMessage<'a>> {
-    let mut text: Option<String> = None;
-    let mut reasoning: Option<String> = None;
+    let mut text = None;
+    let mut reasoning = None;
     let mut tool_calls = Vec::new();
     for item in content {
         match item {
-            Content::Text { text: piece } => append(&mut text, piece),
-            Content::Thinking { text: piece, .. } => append(&mut reasoning, piece),
+            Content::Text { text: piece } => append(&mut text, Cow::Borrowed(piece.as_str())),
+            Content::Thinking { text: piece, .. } => {
+                append(&mut reasoning, Cow::Borrowed(piece.as_str()))
+            }
             Content::ToolCall(call) => tool_calls.push(wire_call(call, quirks)),
             Content::Image(_) | Content::Audio(_) | Content::Opaque { .. } => {}
         }
@@ -324,12 +321,16 @@ fn assistant<'a>(
     })
 }
 
-fn append(all: &mut Option<String>, piece: &str) {
-    let all = all.get_or_insert_default();
-    if !all.is_empty() {
-        all.push_str("\n\n");
+/// Copies nothing if there is only one piece.
+fn append<'a>(all: &mut Option<Cow<'a, str>>, piece: Cow<'a, str>) {
+    match all {
+        Some(so_far) if !so_far.is_empty() => {
+            let so_far = so_far.to_mut();
+            so_far.push_str("\n\n");
+            so_far.push_str(&piece);
+        }
+        Some(_) | None => *all = Some(piece),
     }
-    all.push_str(piece);
 }
 
 fn wire_call<'a>(call: &'a ToolCall, quirks: &Quirks) -> WireCall<'a> {
@@ -352,11 +353,11 @@ fn result<'a>(answer: Answer<'a>, quirks: &Quirks, media: &mut Vec<Said<'a>>) ->
         true => ("recording", "Recordings"),
         false => ("picture", "Pictures"),
     };
-    let mut content = joined(texts).into_owned();
+    let mut content = joined(texts);
     if content.is_empty() {
         content = match others.is_empty() {
-            true => "(no output)".to_owned(),
-            false => format!("(a {one}: see the next message)"),
+            true => Cow::Borrowed("(no output)"),
+            false => Cow::Owned(format!("(a {one}: see the next message)")),
         };
     }
     if !others.is_empty() {
