@@ -27,7 +27,7 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// A prompt asks several times in a row: so long the answer of a look holds. No program that keeps a key is as quick.
-const FRESH: Duration = Duration::from_millis(1);
+const FRESH: Duration = Duration::from_millis(5);
 
 /// All providers. The file of keys is looked at for each prompt, and read when it has changed.
 pub(crate) struct Reach {
