@@ -24,7 +24,7 @@ pub use damage::{Damage, DamagedPart, History, Repair};
 pub use export::{Document, ImportError};
 pub use memory::MemoryStore;
 pub use page::{PAGE_EVENTS, Page, Rest};
-pub use sqlite::SqliteStore;
+pub use sqlite::{Inline, SqliteStore};
 
 /// How long a lane is held without being renewed. Renew well before.
 pub const LANE_TIME: std::time::Duration = std::time::Duration::from_secs(30);

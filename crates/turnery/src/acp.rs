@@ -5,12 +5,14 @@ use crate::{
     config::environment,
     login::page,
     logs,
-    parts::{Parts, runtime},
+    parts::Parts,
+    runtime::FailoverRuntime,
     watchdog::Watchdog,
 };
 use std::{process::ExitCode, sync::Arc, time::Duration};
 use turnery_acp::{KeyPages, Login, ServeOptions, Stdio, serve as serve_client};
 use turnery_agent::CancellationToken;
+use turnery_store::Store;
 
 /// How long a thread that still runs may take to end once the connection has (TR-6: 2 s in all).
 const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(100);
@@ -27,6 +29,7 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
     let stdio = Stdio::take()?;
     logs::never_wait()?;
     let stop = CancellationToken::new();
+    let runtime = FailoverRuntime::new()?;
     let watchdog = {
         let input = stdio.input.try_clone()?;
         let stop = stop.clone();
@@ -34,10 +37,9 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
     };
     let parts = Parts::read(global, args.choice.into());
     let login = login(&parts);
-    let store = parts.store()?;
+    let store: Arc<dyn Store> = Arc::new(parts.store()?.inline(runtime.inline()));
     let agent = Arc::new(parts.agent_over(Arc::clone(&store)));
-    let runtime = runtime()?;
-    let served = runtime.block_on(async {
+    let served = runtime.runtime.block_on(async {
         tokio::spawn(watchdog.clone().answer());
         let options = ServeOptions {
             stop,
@@ -46,11 +48,11 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
             login,
         };
         let (input, output) = stdio.ends();
-        // A task of its own: the runtime wakes the future that it blocks on by a write to a descriptor.
+        // A task of its own, so that the runtime's threads do all the work.
         tokio::spawn(serve_client(agent, input, output, options)).await
     });
     watchdog.beat();
-    runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
+    runtime.end(RUNTIME_SHUTDOWN);
     watchdog.beat();
     // A drain has taken as long as the prompts took.
     let since = watchdog.leaving_since().filter(|_| !args.drain);

@@ -11,8 +11,9 @@ use crate::{
         keys::{Kept, Keys, KeysError},
     },
     logs::say,
-    parts::{Parts, runtime},
+    parts::Parts,
     run::exit,
+    runtime::runtime,
 };
 use anyhow::{Context as _, bail};
 use clap::Args as Group;

@@ -14,6 +14,7 @@ mod models;
 mod parts;
 mod projects;
 mod run;
+mod runtime;
 mod sessions;
 mod show;
 mod tool;

@@ -3,7 +3,8 @@
 use crate::{
     args::{Global, Mcp},
     config::Choice,
-    parts::{Parts, folder, runtime},
+    parts::{Parts, folder},
+    runtime::runtime,
 };
 use serde_json::{Value, json};
 use std::{

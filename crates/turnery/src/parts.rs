@@ -95,10 +95,8 @@ impl Parts {
     }
 
     /// The store of sessions.
-    pub(crate) fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
-        Ok(Arc::new(SqliteStore::open(
-            self.places.sessions()?.to_owned(),
-        )))
+    pub(crate) fn store(&self) -> anyhow::Result<SqliteStore> {
+        Ok(SqliteStore::open(self.places.sessions()?.to_owned()))
     }
 
     /// What the user says that a model costs, by its `provider/model` in records.
@@ -140,13 +138,6 @@ pub(crate) fn folder(cwd: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     asked
         .canonicalize()
         .with_context(|| format!("cannot work in {}", asked.display()))
-}
-
-/// A runtime on this thread alone.
-pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?)
 }
 
 #[cfg(test)]

@@ -21,7 +21,8 @@ use crate::{
     args::{Again, Choices, Format, Global, How, RunArgs},
     config::Choice,
     logs,
-    parts::{Parts, folder, runtime},
+    parts::{Parts, folder},
+    runtime::runtime,
     watchdog::{self, Watchdog},
 };
 use anyhow::{Context as _, anyhow};
@@ -181,7 +182,7 @@ fn in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
     // Signals are heard by the runtime as well; this is for one that hears nothing.
     let watchdog = Watchdog::start(None, false, || {})?;
     let parts = Parts::read(global, Choice::from(job.how.choice.clone()));
-    let store = parts.store()?;
+    let store: Arc<dyn Store> = Arc::new(parts.store()?);
     let result = runtime.block_on(async {
         tokio::spawn(watchdog.clone().answer());
         converse(parts, Arc::clone(&store), job).await

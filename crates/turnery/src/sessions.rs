@@ -8,8 +8,9 @@ mod usage;
 use crate::{
     args::{Global, Kept},
     config::Choice,
-    parts::{Parts, folder, runtime},
+    parts::{Parts, folder},
     run::{exit, number},
+    runtime::runtime,
     show::{line, plain, when},
 };
 use std::{
@@ -34,24 +35,24 @@ pub(crate) fn run(global: &Global, what: Kept) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     runtime.block_on(async {
         match what {
-            Kept::List { all, json } => list(&*store, all, json, &mut out).await,
-            Kept::Show { id, json } => show(&*store, &SessionId::from(id), json, &mut out).await,
+            Kept::List { all, json } => list(&store, all, json, &mut out).await,
+            Kept::Show { id, json } => show(&store, &SessionId::from(id), json, &mut out).await,
             Kept::Export { id, file } => {
-                transfer::export(&*store, &SessionId::from(id), file.as_deref(), &mut out).await
+                transfer::export(&store, &SessionId::from(id), file.as_deref(), &mut out).await
             }
-            Kept::Import { file, new } => transfer::import(&*store, &file, new, &mut out).await,
+            Kept::Import { file, new } => transfer::import(&store, &file, new, &mut out).await,
             Kept::Usage { id, json } => {
                 let price = |model: &str| parts.price(model);
-                usage::usage(&*store, &SessionId::from(id), price, json, &mut out).await
+                usage::usage(&store, &SessionId::from(id), price, json, &mut out).await
             }
-            Kept::Delete { id, force } => delete(&*store, id, force, &mut out).await,
+            Kept::Delete { id, force } => delete(&store, id, force, &mut out).await,
             Kept::Check { id, json, repair } => {
                 let id = id.map(SessionId::from);
-                damage::check(&*store, id.as_ref(), json, repair, &mut out).await
+                damage::check(&store, id.as_ref(), json, repair, &mut out).await
             }
             Kept::Repair { id, json } => {
                 let ids: Vec<SessionId> = id.into_iter().map(SessionId::from).collect();
-                damage::repair(&*store, &ids, json, &mut out).await
+                damage::repair(&store, &ids, json, &mut out).await
             }
         }
     })

@@ -1,11 +1,6 @@
 //! `turnery tool`: the tools without a model. Whoever types the call wants it, so nothing is asked.
 
-use crate::{
-    args::Tool,
-    parts::{folder, runtime},
-    run::exit,
-    show::plain,
-};
+use crate::{args::Tool, parts::folder, run::exit, runtime::runtime, show::plain};
 use anyhow::Context as _;
 use serde_json::Value;
 use std::{

@@ -1,13 +1,13 @@
-//! Ends the process when its main thread does not hear that it is to leave.
+//! Ends the process when its runtime does not hear that it is to leave.
 //!
-//! One thread runs the whole agent, and whatever it is stuck in (a write to a disk that hangs, an input
-//! that some parser never finishes), the end of input and signals must still end the process and all that
-//! it started. A thread of its own hears both, without waking for ordinary input. From then on it asks the
-//! main thread for a sign of life every few milliseconds, until the process is gone.
+//! Whatever the agent is stuck in (a write to a disk that hangs, an input that some parser never finishes),
+//! the end of input and signals must still end the process and all that it started. A thread of its own
+//! hears both, without waking for ordinary input. From then on it asks the runtime for a sign of life every
+//! few milliseconds, until the process is gone.
 
 mod life_signs;
 
-use crate::{logs, run::exit};
+use crate::{logs, run::exit, runtime::AGENT};
 use life_signs::{LifeSigns, Sign, Urgency};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -31,13 +31,13 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// How often the main thread is asked for a sign of life, once it is to leave.
+/// How often the runtime is asked for a sign of life, once it is to leave.
 const STEP: Duration = Duration::from_millis(50);
 
 /// How long the end of a process that is stuck may take, before it is killed.
 const EXIT: Duration = Duration::from_millis(200);
 
-/// Watches the main thread. Dropping it changes nothing: the thread watches until the process ends.
+/// Watches the runtime. Dropping it changes nothing: the thread watches until the process ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Watchdog(Arc<Shared>);
 
@@ -79,7 +79,7 @@ impl Watchdog {
         Ok(watchdog)
     }
 
-    /// Gives signs of life for as long as it is polled: a task of the main thread's runtime.
+    /// Gives signs of life for as long as it is polled: a task of the runtime.
     pub(crate) async fn answer(self) {
         loop {
             self.beat();
@@ -252,14 +252,23 @@ pub(crate) fn ignores_hangup() -> bool {
         .is_some_and(|mask| mask & 1 != 0)
 }
 
-/// How long the main thread was ready to run and had no processor, in all; zero where nobody can tell.
+/// How long the threads of the agent were ready to run and had no processor, in all; zero where nobody can tell.
 fn waited_for_processor() -> Duration {
-    let told = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let waited = told.split_whitespace().nth(1);
-    Duration::from_nanos(waited.and_then(|waited| waited.parse().ok()).unwrap_or(0))
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    let waited = threads.filter_map(|thread| {
+        let thread = thread.ok()?.path();
+        let read = |name| std::fs::read_to_string(thread.join(name)).ok();
+        let is_main = thread.file_name()?.to_str()? == std::process::id().to_string();
+        if !is_main && read("comm")?.trim() != AGENT {
+            return None;
+        }
+        let waited: u64 = read("schedstat")?.split_whitespace().nth(1)?.parse().ok()?;
+        Some(waited)
+    });
+    Duration::from_nanos(waited.sum())
 }
 
-/// The main thread is stuck: end all that it started, say so, and leave.
+/// The agent is stuck: end all that it started, say so, and leave.
 fn end_process() -> ! {
     // Whatever of this gets stuck as well, the process is gone soon.
     let _ = thread::Builder::new().spawn(|| {

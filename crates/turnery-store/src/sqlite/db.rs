@@ -12,7 +12,7 @@ use super::{
 };
 use crate::StoreError;
 use rusqlite::Connection;
-use std::{collections::HashMap, path::Path, time::Duration};
+use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 use turnery_engine::SessionId;
 
 /// A connection.
@@ -25,7 +25,7 @@ pub(super) struct Db {
     pub(super) numbers: HashMap<SessionId, Numbers>,
     /// Something has been done since the last checkpoint.
     pub(super) dirty: bool,
-    pub(super) log: Log,
+    pub(super) log: Arc<Log>,
     pub(super) tidy: Tidy,
     files: OpenFiles,
 }
@@ -39,7 +39,7 @@ impl Db {
             clean: HashMap::new(),
             numbers: HashMap::new(),
             dirty: false,
-            log: Log::of(path),
+            log: Arc::new(Log::of(path)),
             tidy: Tidy::default(),
         })
     }

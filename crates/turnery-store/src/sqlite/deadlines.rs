@@ -13,11 +13,14 @@ use std::{
 use tokio::sync::oneshot;
 
 /// How often deadlines are looked at while jobs are under way.
-const TICK: Duration = Duration::from_millis(250);
+const TICK: Duration = Duration::from_millis(50);
 
 /// How many more times they are looked at after the last job. Waking the thread for each job would cost a
 /// session in use more than the looking does.
-const TICKS_AFTER: u32 = 20;
+const TICKS_AFTER: u32 = 100;
+
+/// A job that takes longer is taken to hang.
+const STALL: Duration = Duration::from_millis(50);
 
 /// How much longer than its patience a job may take. A wait for a lock ends before, with an error that
 /// says so.
@@ -62,6 +65,9 @@ pub(super) trait Deadline: Send + Sync {
     /// Time left to wait for a lock.
     fn time_left(&self) -> Duration;
 
+    /// True if it takes so long that others have to go on without it.
+    fn is_stalled(&self) -> bool;
+
     /// Answers with an error if the time is up.
     fn expire(&self, path: &Path);
 }
@@ -75,6 +81,10 @@ impl<T: Send> Deadline for Ticket<T> {
         self.patience.saturating_sub(self.begun.elapsed())
     }
 
+    fn is_stalled(&self) -> bool {
+        self.begun.elapsed() > STALL
+    }
+
     fn expire(&self, path: &Path) {
         if self.begun.elapsed() > self.patience + GRACE {
             self.answer(Err(Fault::Stuck(self.patience).at(path)));
@@ -85,6 +95,8 @@ impl<T: Send> Deadline for Ticket<T> {
 /// Deadlines of the jobs under way.
 pub(super) struct Deadlines {
     path: PathBuf,
+    /// Called at each look while a job hangs.
+    on_stall: Box<dyn Fn() + Send + Sync>,
     state: Mutex<State>,
     more: Condvar,
 }
@@ -100,9 +112,13 @@ struct State {
 
 impl Deadlines {
     /// Starts the thread.
-    pub(super) fn start(path: PathBuf) -> std::io::Result<Arc<Self>> {
+    pub(super) fn start(
+        path: PathBuf,
+        on_stall: Box<dyn Fn() + Send + Sync>,
+    ) -> std::io::Result<Arc<Self>> {
         let deadlines = Arc::new(Self {
             path,
+            on_stall,
             state: Mutex::default(),
             more: Condvar::new(),
         });
@@ -145,13 +161,19 @@ impl Deadlines {
                 let waited = self.more.wait(state);
                 waited.unwrap_or_else(PoisonError::into_inner)
             };
+            let mut is_stalled = false;
             state.tickets.retain(|ticket| {
                 let Some(ticket) = ticket.upgrade() else {
                     return false;
                 };
                 ticket.expire(&self.path);
-                !ticket.is_answered()
+                let is_open = !ticket.is_answered();
+                is_stalled |= is_open && ticket.is_stalled();
+                is_open
             });
+            if is_stalled {
+                (self.on_stall)();
+            }
         }
     }
 

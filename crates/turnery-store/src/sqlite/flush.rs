@@ -9,6 +9,10 @@ use std::{
     fs::File,
     io,
     path::{Path, PathBuf},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// When the disk is told to keep what a job has committed. Once the job is answered, other processes
@@ -21,21 +25,22 @@ pub(super) enum Flush {
     Now,
 }
 
-/// The database's log, where a commit is once SQLite has made it.
+/// The database's log, where a commit is once SQLite has made it. It can be flushed while the connection is
+/// in use.
 pub(super) struct Log {
     database: PathBuf,
     path: PathBuf,
     /// Opened to be flushed. Nobody removes it while there is a connection.
-    file: Option<File>,
+    file: Mutex<Option<File>>,
     /// Something has been committed since the last flush that is to be flushed.
-    owed: bool,
+    owed: AtomicBool,
     /// The last flush failed, so a power cut may undo what was committed.
-    failed: bool,
+    failed: AtomicBool,
     #[cfg(test)]
-    flushes: usize,
+    flushes: std::sync::atomic::AtomicUsize,
     /// The disk fails while this is set.
     #[cfg(test)]
-    disk_fails: bool,
+    disk_fails: AtomicBool,
 }
 
 impl Log {
@@ -43,25 +48,25 @@ impl Log {
         Self {
             database: database.to_owned(),
             path: log_of(database),
-            file: None,
-            owed: false,
-            failed: false,
+            file: Mutex::new(None),
+            owed: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
             #[cfg(test)]
-            flushes: 0,
+            flushes: std::sync::atomic::AtomicUsize::new(0),
             #[cfg(test)]
-            disk_fails: false,
+            disk_fails: AtomicBool::new(false),
         }
     }
 
     /// Before a job: whether the disk keeps what it is given. After a flush that failed, a later one
     /// may succeed although the system has dropped what was written. So everything is first copied
     /// from the log into the database and flushed there.
-    pub(super) fn ready(&mut self, flush: Flush, sql: &Connection) -> Result<(), Fault> {
+    pub(super) fn ready(&self, flush: Flush, sql: &Connection) -> Result<(), Fault> {
         match flush {
-            Flush::Now if self.failed => {
+            Flush::Now if self.failed.load(Ordering::Acquire) => {
                 self.copy_back(sql)?;
                 tracing::info!("{} is kept again", self.database.display());
-                self.failed = false;
+                self.failed.store(false, Ordering::Release);
                 Ok(())
             }
             Flush::Now | Flush::Later => Ok(()),
@@ -70,7 +75,7 @@ impl Log {
 
     fn copy_back(&self, sql: &Connection) -> Result<(), Fault> {
         #[cfg(test)]
-        if self.disk_fails {
+        if self.disk_fails.load(Ordering::Relaxed) {
             return Err(Fault::Disk(no_space()));
         }
         let is_busy: bool =
@@ -83,34 +88,39 @@ impl Log {
     }
 
     /// After a job that is to be flushed.
-    pub(super) fn owe(&mut self) {
-        self.owed = true;
+    pub(super) fn owe(&self) {
+        self.owed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_owed(&self) -> bool {
+        self.owed.load(Ordering::Acquire)
     }
 
     /// Flush what is owed: once for all jobs that were done since the last time.
-    pub(super) fn pay(&mut self) {
-        if !std::mem::take(&mut self.owed) {
+    pub(super) fn pay(&self) {
+        if !self.owed.swap(false, Ordering::AcqRel) {
             return;
         }
         if let Err(error) = self.flush() {
             tracing::error!("{}", Fault::Disk(error).at(&self.database));
-            self.failed = true;
+            self.failed.store(true, Ordering::Release);
         }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&self) -> io::Result<()> {
         #[cfg(test)]
         {
-            self.flushes += 1;
-            if self.disk_fails {
+            self.flushes.fetch_add(1, Ordering::Relaxed);
+            if self.disk_fails.load(Ordering::Relaxed) {
                 return Err(no_space());
             }
         }
-        let file = match self.file.take() {
+        let mut opened = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match opened.take() {
             Some(file) => file,
             None => File::options().write(true).open(&self.path)?,
         };
-        self.file.insert(file).sync_data()
+        opened.insert(file).sync_data()
     }
 }
 
@@ -140,13 +150,15 @@ mod tests {
     }
 
     async fn flushes(worker: &Worker) -> usize {
-        let asked = worker.call(Flush::Later, Settles::new(), |db| Ok(db.log.flushes));
+        let asked = worker.call(Flush::Later, Settles::new(), |db| {
+            Ok(db.log.flushes.load(Ordering::Relaxed))
+        });
         asked.await.unwrap()
     }
 
     async fn set_disk_fails(worker: &Worker, fails: bool) {
         let set = worker.call(Flush::Later, Settles::new(), move |db| {
-            db.log.disk_fails = fails;
+            db.log.disk_fails.store(fails, Ordering::Relaxed);
             Ok(())
         });
         set.await.unwrap();

@@ -1,7 +1,7 @@
 //! `SqliteStore`: sessions in one SQLite file, for all processes of one machine.
 //!
 //! One thread writes, another reads, so that lists and loads do not wait behind writes. Both start
-//! when first needed; no caller's thread ever reads or writes. Commits are flushed to the disk at once;
+//! when first needed; no caller ever reads or writes itself. Commits are flushed to the disk at once;
 //! claims and journals are not, since a claim that a power cut undoes has no holder any more, and a
 //! journal is evidence only.
 
@@ -14,6 +14,7 @@ mod fault;
 mod fields;
 mod flush;
 mod identity;
+mod inline;
 mod journal;
 mod lanes;
 mod log;
@@ -39,6 +40,7 @@ use db::Db;
 use fault::CHECK_PATIENCE;
 use flush::Flush;
 use futures_util::future::BoxFuture;
+pub use inline::Inline;
 use rows::Row;
 use std::{path::PathBuf, sync::Arc};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
@@ -67,6 +69,13 @@ impl SqliteStore {
             writer: Worker::new(path, "store-writer"),
             clock,
         }
+    }
+
+    /// Has claims and commits done by this runtime while they are quick, rather than by a thread of the store.
+    #[must_use]
+    pub fn inline(mut self, inline: Inline) -> Self {
+        self.writer.inline(inline);
+        self
     }
 
     fn queue_claim(

@@ -1,7 +1,7 @@
 //! Bounded queue to a thread that takes jobs in batches. Pushing never waits.
 //!
-//! Urgent jobs, whose answer somebody awaits, wake the thread. The others may stay for [`LINGER`], so
-//! that a whole turn's journal is written at once, or not at all when its commit comes first.
+//! Whoever pushes may also take the batch and do it in place of the thread. To keep the order of jobs, either
+//! takes a batch only once the other has done the last one.
 
 use std::{
     collections::VecDeque,
@@ -15,6 +15,18 @@ pub(super) const CAPACITY: usize = 16_384;
 /// Longest time that a job may stay which is not urgent.
 const LINGER: Duration = Duration::from_millis(20);
 
+/// When a job is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// At once: somebody awaits its answer.
+    Now,
+    /// After [`LINGER`] at the latest, so that a whole turn's journal is written at once, or not at all
+    /// when its commit comes first.
+    Later,
+    /// By whoever pushed it, who calls [`Queue::take`] next, or [`Queue::wake`] if it cannot.
+    Here,
+}
+
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
     filled: Condvar,
@@ -22,6 +34,7 @@ pub(super) struct Queue<T> {
 
 struct State<T> {
     jobs: VecDeque<T>,
+    /// The thread is to come round, even if there is no job.
     urgent: bool,
     closed: bool,
 }
@@ -36,8 +49,9 @@ pub(super) enum PushError {
 }
 
 /// Next thing for the thread to do.
-pub(super) enum Taken<T> {
-    Batch(VecDeque<T>),
+pub(super) enum Next {
+    /// There may be jobs to be taken.
+    Jobs,
     /// No job arrived in the given time.
     Idle,
     /// The queue is closed and empty.
@@ -56,7 +70,7 @@ impl<T> Queue<T> {
         }
     }
 
-    pub(super) fn push(&self, job: T, urgent: bool) -> Result<(), PushError> {
+    pub(super) fn push(&self, job: T, urgency: Urgency) -> Result<(), PushError> {
         let mut state = self.lock();
         if state.closed {
             return Err(PushError::Closed);
@@ -65,14 +79,26 @@ impl<T> Queue<T> {
             return Err(PushError::Full);
         }
         state.jobs.push_back(job);
-        let full = state.jobs.len() >= CAPACITY / 32;
-        let wake = state.jobs.len() == 1 || (!state.urgent && (urgent || full));
-        state.urgent |= urgent || full;
+        let urgent = urgency == Urgency::Now || state.jobs.len() >= CAPACITY / 32;
+        let is_first = state.jobs.len() == 1 && urgency == Urgency::Later;
+        let wake = is_first || (!state.urgent && urgent);
+        state.urgent |= urgent;
         drop(state);
         if wake {
             self.filled.notify_one();
         }
         Ok(())
+    }
+
+    /// Has the thread come round: for the jobs that there are, or to see what was done in its place.
+    pub(super) fn wake(&self) {
+        self.lock().urgent = true;
+        self.filled.notify_one();
+    }
+
+    /// Takes all jobs.
+    pub(super) fn take(&self) -> VecDeque<T> {
+        std::mem::take(&mut self.lock().jobs)
     }
 
     /// True if the thread has something better to do than housekeeping.
@@ -81,18 +107,18 @@ impl<T> Queue<T> {
         state.closed || !state.jobs.is_empty()
     }
 
-    /// Waits for jobs, at most for `idle` if given.
-    pub(super) fn take(&self, idle: Option<Duration>) -> Taken<T> {
+    /// Waits until jobs are to be taken, at most for `idle` if given.
+    pub(super) fn next(&self, idle: Option<Duration>) -> Next {
         let mut state = self.lock();
         let deadline = idle.map(|idle| Instant::now() + idle);
-        while state.jobs.is_empty() {
+        while state.jobs.is_empty() && !state.urgent {
             if state.closed {
-                return Taken::Closed;
+                return Next::Closed;
             }
             let in_time;
             (state, in_time) = self.wait(state, deadline);
             if !in_time {
-                return Taken::Idle;
+                return Next::Idle;
             }
         }
         let deadline = Instant::now() + LINGER;
@@ -101,7 +127,7 @@ impl<T> Queue<T> {
             (state, in_time) = self.wait(state, Some(deadline));
         }
         state.urgent = false;
-        Taken::Batch(std::mem::take(&mut state.jobs))
+        Next::Jobs
     }
 
     /// Refuses further jobs; those that are queued are still handed out.

@@ -1,9 +1,12 @@
 //! Worker: a connection, and a thread that works with it. The thread starts with the first job and
 //! ends, with all jobs done, when the worker is dropped.
 //!
-//! All reading and writing happens on that thread, since any of it may hang: a disk on a network, a lock
-//! held by another process. Whoever asks never waits for more than the mutex of the queue, which nobody
-//! holds while reading or writing. A job that takes too long is answered with an error meanwhile.
+//! Any reading and writing may hang: a disk on a network, a lock held by another process. So whoever asks
+//! never waits for more than the mutex of the queue, which nobody holds while reading or writing. A job that
+//! takes too long is answered with an error meanwhile.
+//!
+//! Changing threads takes longer than a short job. Where there is a runtime that goes on while one of its
+//! threads hangs ([`Inline`]), jobs that are usually short are done by a task of it, as long as they are.
 //!
 //! What was committed is flushed to the disk by the thread, at once; whoever committed does not wait
 //! for it. Once a flush has failed, nothing more is promised until the disk has kept everything.
@@ -13,64 +16,37 @@ use super::{
     deadlines::{Deadline, Deadlines, Ticket},
     fault::{Fault, PATIENCE},
     flush::Flush,
+    inline::Inline,
     journal::Append,
-    queue::{CAPACITY, PushError, Queue, Taken},
-    tidy::{Occasion, TIME_AT_END},
+    queue::{CAPACITY, PushError, Urgency},
 };
-use crate::{COMMIT_PATIENCE, Lane, StoreError};
+use crate::{COMMIT_PATIENCE, StoreError};
 use futures_util::future::BoxFuture;
 use std::{
-    collections::{HashSet, VecDeque},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    thread::JoinHandle,
-    time::{Duration, Instant},
+    sync::{Arc, OnceLock},
+    thread::{self, JoinHandle},
+    time::Duration,
 };
 use tokio::sync::oneshot;
-use turnery_engine::{LoopId, SessionId};
+use turnery_engine::SessionId;
 
-/// After this long without a job the log is copied back into the database, so that no commit has to.
-const IDLE: Duration = Duration::from_secs(2);
+mod execution;
 
-/// How long the journal alone may wait for another process that writes. What cannot be written then is
-/// kept for later.
-const JOURNAL_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Journal entries that are kept for later while the disk is full or another process keeps the database
-/// locked.
-const UNWRITTEN: usize = 4096;
-
-type Work = Box<dyn FnOnce(Result<&mut Db, StoreError>) + Send>;
-
-/// The loops whose journals a job will drop, each for the holder of a lane.
-pub(super) type Settles = Vec<(Lane, LoopId)>;
-
-enum Job {
-    Append {
-        append: Append,
-        /// Who waits until it is written.
-        ticket: Option<Arc<Ticket<()>>>,
-    },
-    Call {
-        flush: Flush,
-        settles: Settles,
-        /// Session whose journal the job needs to be complete.
-        needs: Option<SessionId>,
-        deadline: Arc<dyn Deadline>,
-        work: Work,
-    },
-}
+pub(super) use execution::{CutJournals, Settles};
+use execution::{Job, Shared, Work, hole};
 
 pub(super) struct Worker {
     path: PathBuf,
     name: &'static str,
+    inline: Option<Inline>,
     running: OnceLock<Result<Running, StoreError>>,
     /// Cut where they did not fit in the queue.
     cut: CutJournals,
 }
 
 struct Running {
-    queue: Arc<Queue<Job>>,
+    shared: Arc<Shared>,
     deadlines: Arc<Deadlines>,
     thread: JoinHandle<()>,
 }
@@ -80,9 +56,15 @@ impl Worker {
         Self {
             path,
             name,
+            inline: None,
             running: OnceLock::new(),
             cut: CutJournals::default(),
         }
+    }
+
+    /// Has jobs that are usually short done by this runtime. For a worker that has no job yet.
+    pub(super) fn inline(&mut self, inline: Inline) {
+        self.inline = Some(inline);
     }
 
     /// Queues a job. It is done even if nobody waits for the answer any more, unless its time is up
@@ -96,15 +78,38 @@ impl Worker {
         self.call_within(PATIENCE, flush, settles, work)
     }
 
-    /// Like `call`, for a job that ends a lane of a session. Fails if something that was journalled under it
-    /// cannot be written yet: it would be lost with the lane.
+    pub(super) fn call_within<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        flush: Flush,
+        settles: Settles,
+        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let order = Order {
+            patience,
+            flush,
+            settles,
+            needs: None,
+            is_short: false,
+        };
+        self.queue(order, work)
+    }
+
+    /// Like `call`, for a job that begins or ends a lane of a session. Fails if something that was journalled
+    /// under the last one cannot be written yet: it would be lost with it.
     pub(super) fn settle<T: Send + 'static>(
         &self,
         session: &SessionId,
         work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
-        let needs = Some(session.clone());
-        self.queue(PATIENCE, Flush::Later, Settles::new(), needs, work)
+        let order = Order {
+            patience: PATIENCE,
+            flush: Flush::Later,
+            settles: Settles::new(),
+            needs: Some(session.clone()),
+            is_short: true,
+        };
+        self.queue(order, work)
     }
 
     /// Like `call`, with the patience that a commit deserves.
@@ -113,55 +118,46 @@ impl Worker {
         settles: Settles,
         work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
-        self.call_within(COMMIT_PATIENCE, Flush::Now, settles, work)
-    }
-
-    pub(super) fn call_within<T: Send + 'static>(
-        &self,
-        patience: Duration,
-        flush: Flush,
-        settles: Settles,
-        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
-        self.queue(patience, flush, settles, None, work)
+        let order = Order {
+            patience: COMMIT_PATIENCE,
+            flush: Flush::Now,
+            settles,
+            needs: None,
+            is_short: true,
+        };
+        self.queue(order, work)
     }
 
     fn queue<T: Send + 'static>(
         &self,
-        patience: Duration,
-        flush: Flush,
-        settles: Settles,
-        needs: Option<SessionId>,
+        order: Order,
         work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
-        for (_, loop_id) in &settles {
+        for (_, loop_id) in &order.settles {
             self.cut.settle(loop_id);
         }
-        let (answer, answered) = oneshot::channel();
-        let ticket = Ticket::new(patience, answer);
-        let deadline: Arc<dyn Deadline> = Arc::<Ticket<T>>::clone(&ticket);
+        let Order {
+            patience,
+            flush,
+            settles,
+            needs,
+            is_short,
+        } = order;
         let path = self.path.clone();
-        let queued = self.running().and_then(|running| {
+        let queued = self.submit(patience, is_short, |ticket: Arc<Ticket<T>>| {
+            let deadline: Arc<dyn Deadline> = Arc::<Ticket<T>>::clone(&ticket);
             let work: Work = Box::new(move |db| {
                 ticket.answer(db.and_then(|db| work(db).map_err(|fault| fault.at(&path))));
             });
-            let job = Job::Call {
+            Job::Call {
                 flush,
                 settles,
                 needs,
-                deadline: Arc::clone(&deadline),
+                deadline,
                 work,
-            };
-            self.push(running, job)?;
-            // Only now, so that the job is begun while the deadlines are woken.
-            running.deadlines.add(&deadline);
-            Ok(())
+            }
         });
-        let path = self.path.clone();
-        Box::pin(async move {
-            queued?;
-            answered.await.unwrap_or_else(|_| Err(ended(&path)))
-        })
+        self.answer(queued)
     }
 
     /// Queues events for the journal, and answers when they are written. Fails if earlier events of the loop
@@ -171,34 +167,58 @@ impl Worker {
             return Box::pin(std::future::ready(Err(hole(&append))));
         }
         let loop_id = append.loop_id().clone();
-        let (answer, answered) = oneshot::channel();
-        let ticket = Ticket::new(PATIENCE, answer);
-        let queued = self.running().and_then(|running| {
-            let deadline: Arc<dyn Deadline> = Arc::<Ticket<()>>::clone(&ticket);
+        let queued = self.submit(PATIENCE, true, |ticket| {
             let ticket = Some(ticket);
-            self.push(running, Job::Append { append, ticket })?;
-            running.deadlines.add(&deadline);
-            Ok(())
+            Job::Append { append, ticket }
         });
         if let Err(error) = &queued {
             self.cut.cut(loop_id, &error.to_string());
         }
-        let path = self.path.clone();
-        Box::pin(async move {
-            queued?;
-            answered.await.unwrap_or_else(|_| Err(ended(&path)))
-        })
+        self.answer(queued)
     }
 
-    fn push(&self, running: &Running, job: Job) -> Result<(), StoreError> {
-        running.queue.push(job, true).map_err(|error| match error {
+    /// Queues the job that is made of its ticket.
+    fn submit<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        is_short: bool,
+        job: impl FnOnce(Arc<Ticket<T>>) -> Job,
+    ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
+        let running = self.running()?;
+        let inline = self.inline.as_ref().filter(|_| is_short);
+        let inline = inline.filter(|_| running.shared.is_quick());
+        let urgency = match inline {
+            Some(_) => Urgency::Here,
+            None => Urgency::Now,
+        };
+        let (answer, answered) = oneshot::channel();
+        let ticket = Ticket::new(patience, answer);
+        let deadline: Arc<dyn Deadline> = Arc::<Ticket<T>>::clone(&ticket);
+        let pushed = running.shared.queue.push(job(ticket), urgency);
+        pushed.map_err(|error| match error {
             PushError::Full => StoreError::Broken(format!(
                 "{} does not keep up: {CAPACITY} requests wait for it already; check its disk, and \
                  whether another program keeps it locked, then try again",
                 self.path.display()
             )),
             PushError::Closed => ended(&self.path),
-        })
+        })?;
+        if let Some(inline) = inline {
+            let shared = Arc::clone(&running.shared);
+            // A task of its own: whoever asked can still be cancelled while it hangs.
+            inline.runtime.spawn(async move { shared.work_inline() });
+        }
+        // Only now, so that the job is begun while the deadlines are woken.
+        running.deadlines.add(&deadline);
+        Ok(answered)
+    }
+
+    fn answer<T: Send + 'static>(
+        &self,
+        queued: Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let path = self.path.clone();
+        Box::pin(async move { queued?.await.unwrap_or_else(|_| Err(ended(&path))) })
     }
 
     /// Queues events for the journal. While the disk hangs there may be no room: then the loop's journal
@@ -210,8 +230,11 @@ impl Worker {
         let loop_id = append.loop_id().clone();
         let queued = self.running().map_err(|error| error.to_string());
         let queued = queued.and_then(|running| {
-            let ticket = None;
-            let pushed = running.queue.push(Job::Append { append, ticket }, false);
+            let job = Job::Append {
+                append,
+                ticket: None,
+            };
+            let pushed = running.shared.queue.push(job, Urgency::Later);
             pushed.map_err(|error| format!("the queue is {error:?}"))
         });
         if let Err(error) = queued {
@@ -226,17 +249,19 @@ impl Worker {
 
     fn start(&self) -> Result<Running, StoreError> {
         let start = || {
-            let queue = Arc::new(Queue::new());
-            let theirs = Arc::clone(&queue);
-            let path = self.path.clone();
-            let thread = std::thread::Builder::new().name(self.name.to_owned());
-            let thread = thread.spawn(move || {
-                let _last = Abandon(&theirs);
-                run(&path, &theirs);
-            })?;
-            let deadlines = Deadlines::start(self.path.clone())?;
+            let shared = Arc::new(Shared::new(self.path.clone()));
+            let thread = thread::Builder::new().name(self.name.to_owned());
+            let theirs = Arc::clone(&shared);
+            let thread = thread.spawn(move || theirs.run())?;
+            let (watched, inline) = (Arc::clone(&shared), self.inline.clone());
+            let on_stall = move || {
+                if let Some(inline) = &inline {
+                    watched.on_stall(inline);
+                }
+            };
+            let deadlines = Deadlines::start(self.path.clone(), Box::new(on_stall))?;
             Ok(Running {
-                queue,
+                shared,
                 deadlines,
                 thread,
             })
@@ -247,10 +272,21 @@ impl Worker {
     }
 }
 
+/// How a job is to be done.
+struct Order {
+    patience: Duration,
+    flush: Flush,
+    settles: Settles,
+    /// Session whose journal the job needs to be complete.
+    needs: Option<SessionId>,
+    /// Whether the job is usually a short one.
+    is_short: bool,
+}
+
 impl Drop for Worker {
     fn drop(&mut self) {
         if let Some(Ok(running)) = self.running.take() {
-            running.queue.close();
+            running.shared.queue.close();
             // A thread that panicked has told so already.
             let _ = running.thread.join();
             running.deadlines.close();
@@ -258,202 +294,11 @@ impl Drop for Worker {
     }
 }
 
-fn hole(append: &Append) -> StoreError {
-    StoreError::Broken(format!(
-        "earlier events of loop {} are not in its journal; journal it again from its first event",
-        append.loop_id()
-    ))
-}
-
 fn ended(path: &Path) -> StoreError {
     StoreError::Broken(format!(
         "the store at {} has stopped after a fault; start again",
         path.display()
     ))
-}
-
-/// However the thread ends, nobody waits for it any more.
-struct Abandon<'a>(&'a Queue<Job>);
-
-impl Drop for Abandon<'_> {
-    fn drop(&mut self) {
-        self.0.abandon();
-    }
-}
-
-/// Loops whose journal has lost events. What follows them is left out too: a journal that ends early is
-/// honest, one with a gap is not.
-#[derive(Default)]
-pub(super) struct CutJournals(Mutex<HashSet<LoopId>>);
-
-impl CutJournals {
-    /// False if earlier events of the loop are missing. A loop that begins again is always admitted.
-    fn admits(&self, append: &Append) -> bool {
-        let mut cut = self.lock();
-        if append.begins() {
-            cut.remove(append.loop_id());
-        }
-        cut.is_empty() || !cut.contains(append.loop_id())
-    }
-
-    pub(super) fn cut(&self, loop_id: LoopId, error: &str) {
-        tracing::warn!(%loop_id, error, "the journal of a loop ends early");
-        self.lock().insert(loop_id);
-    }
-
-    fn settle(&self, loop_id: &LoopId) {
-        self.lock().remove(loop_id);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<LoopId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn run(path: &Path, queue: &Arc<Queue<Job>>) {
-    let mut opened: Option<Db> = None;
-    // Cut where they could not be written.
-    let cut = &CutJournals::default();
-    let mut appends = Vec::new();
-    loop {
-        let has_rest = |db: &&Db| db.dirty || db.tidy.is_due() || !appends.is_empty();
-        let idle = opened.as_ref().filter(has_rest).map(|_| IDLE);
-        match (queue.take(idle), &mut opened) {
-            (Taken::Closed, db) => {
-                if let Some(db) = db {
-                    journal(db, path, &mut appends, cut, JOURNAL_PATIENCE);
-                    if db.tidy.is_due() {
-                        let end = Instant::now() + TIME_AT_END;
-                        db.clean_up(path, Occasion::End, move || Instant::now() >= end);
-                    }
-                    db.log.pay();
-                }
-                return;
-            }
-            (Taken::Idle, None) => {}
-            (Taken::Idle, Some(db)) => {
-                journal(db, path, &mut appends, cut, JOURNAL_PATIENCE);
-                db.checkpoint();
-                let queue = Arc::clone(queue);
-                db.clean_up(path, Occasion::Idle, move || queue.has_jobs());
-            }
-            (Taken::Batch(batch), db) => {
-                let db = match db {
-                    Some(db) => Ok(db),
-                    None => Db::open(path).map(|opened| db.insert(opened)),
-                };
-                match db {
-                    Ok(db) => {
-                        work_off(db, path, batch, &mut appends, cut);
-                        db.log.pay();
-                    }
-                    Err(error) => refuse(batch, &error, cut),
-                }
-            }
-        }
-    }
-}
-
-fn refuse(batch: VecDeque<Job>, error: &StoreError, cut: &CutJournals) {
-    for job in batch {
-        match job {
-            Job::Append { append, ticket } => {
-                cut.cut(append.loop_id().clone(), &error.to_string());
-                if let Some(ticket) = ticket {
-                    ticket.answer(Err(error.clone()));
-                }
-            }
-            Job::Call { work, .. } => work(Err(error.clone())),
-        }
-    }
-}
-
-fn work_off(
-    db: &mut Db,
-    path: &Path,
-    batch: VecDeque<Job>,
-    appends: &mut Vec<Append>,
-    cut: &CutJournals,
-) {
-    for job in batch {
-        match job {
-            Job::Append { append, ticket } => {
-                let kept = keep(append, appends, cut);
-                if let Some(ticket) = ticket {
-                    // With all that came before it, and in order: a journal must not have a gap.
-                    let written =
-                        kept.and_then(|()| db.journal(path, appends, cut, ticket.time_left()));
-                    ticket.answer(written);
-                }
-            }
-            Job::Call {
-                flush,
-                settles,
-                needs,
-                deadline,
-                work,
-            } => {
-                if deadline.is_answered() {
-                    continue;
-                }
-                // What the commit would only remove again need not be written.
-                for (lane, loop_id) in &settles {
-                    appends.retain(|append| !append.is_of(lane, loop_id));
-                    cut.settle(loop_id);
-                }
-                let written = db.journal(path, appends, cut, deadline.time_left());
-                if let (Err(error), Some(session)) = (written, needs)
-                    && appends.iter().any(|append| append.is_in(&session))
-                {
-                    work(Err(error));
-                    continue;
-                }
-                let ready = db
-                    .wait_for_locks(deadline.time_left())
-                    .and_then(|()| db.check_files())
-                    .and_then(|()| db.log.ready(flush, &db.sql));
-                match ready {
-                    Ok(()) => work(Ok(db)),
-                    Err(fault) => work(Err(fault.at(path))),
-                }
-                if flush == Flush::Now {
-                    db.log.owe();
-                    db.tidy.note_commit();
-                }
-            }
-        }
-    }
-    journal(db, path, appends, cut, JOURNAL_PATIENCE);
-    db.dirty = true;
-}
-
-/// Keeps events until they are written. Fails if earlier ones of the loop are missing.
-fn keep(append: Append, appends: &mut Vec<Append>, cut: &CutJournals) -> Result<(), StoreError> {
-    if append.begins() {
-        // A loop whose journal is written again from its beginning.
-        appends.retain(|earlier| !earlier.is_of(append.lane(), append.loop_id()));
-    }
-    if appends.len() >= UNWRITTEN {
-        appends.retain(|earlier| earlier.loop_id() != append.loop_id());
-        let loop_id = append.loop_id().clone();
-        cut.cut(loop_id, "too much is waiting to be written");
-    }
-    if !cut.admits(&append) {
-        return Err(hole(&append));
-    }
-    appends.push(append);
-    Ok(())
-}
-
-/// Writes what is kept, as far as that succeeds; the rest stays for the next time, and has been logged.
-fn journal(
-    db: &mut Db,
-    path: &Path,
-    appends: &mut Vec<Append>,
-    cut: &CutJournals,
-    patience: Duration,
-) {
-    let _ = db.journal(path, appends, cut, patience);
 }
 
 #[cfg(test)]

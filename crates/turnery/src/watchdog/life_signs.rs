@@ -1,15 +1,15 @@
-//! Decides how long a main thread may give no sign of life.
+//! Decides how long a runtime may give no sign of life.
 
 use std::time::Duration;
 
-/// How long the main thread may give no sign of life. With a step, and the end itself, less than the two
+/// How long the runtime may give no sign of life. With a step, and the end itself, less than the two
 /// seconds in which the process must have left (TR-6).
 const LIMIT: Duration = Duration::from_millis(1500);
 
 /// The same, whatever a thread that has no processor is excused for.
 const LIMIT_WITHOUT_PROCESSOR: Duration = Duration::from_secs(10);
 
-/// What is known of the main thread at a time.
+/// What is known of the runtime at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sign {
     /// Signs of life so far.
@@ -18,7 +18,7 @@ pub(super) struct Sign {
     pub(super) waited_for_processor: Duration,
 }
 
-/// How long the main thread has given no sign of life.
+/// How long the runtime has given no sign of life.
 ///
 /// Counted in steps of the watching thread, so a machine that stops both counts nothing. Time in which the
 /// main thread only waited for a processor is not held against it, up to [`LIMIT_WITHOUT_PROCESSOR`]: on a
@@ -30,13 +30,13 @@ pub(super) struct LifeSigns {
     urgency: Urgency,
 }
 
-/// How soon the main thread has to leave.
+/// How soon the runtime has to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// The input has ended, and the prompts that were accepted are to be finished: a main thread that works
+    /// The input has ended, and the prompts that were accepted are to be finished: a runtime that works
     /// is not late before [`LIMIT_WITHOUT_PROCESSOR`].
     Drain,
-    /// The input has ended. A main thread that has not begun to read it is not late before
+    /// The input has ended. A runtime that has not begun to read it is not late before
     /// [`LIMIT_WITHOUT_PROCESSOR`].
     EndOfInput,
     /// A signal said so.
@@ -58,7 +58,7 @@ impl LifeSigns {
         self.urgency = Urgency::Signal;
     }
 
-    /// Counts one step. True if the main thread is stuck.
+    /// Counts one step. True if the runtime is stuck.
     pub(super) fn step(&mut self, step: Duration, sign: Sign) -> bool {
         let has_time = match self.urgency {
             Urgency::Drain => true,

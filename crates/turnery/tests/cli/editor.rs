@@ -187,13 +187,22 @@ impl Editor {
             .sum()
     }
 
-    /// How often its main thread has gone to sleep so far: once more each time that something woke it.
+    /// How often the threads of its runtime have gone to sleep so far: once more each time that something woke one.
     pub(crate) fn woken(&self) -> u64 {
         let id = self.child.id().expect("running");
-        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("running");
-        let mut lines = status.lines();
-        let line = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        line.expect("a line").trim().parse().expect("a number")
+        let threads = fs::read_dir(format!("/proc/{id}/task")).expect("running");
+        let status = |thread: std::io::Result<fs::DirEntry>| {
+            fs::read_to_string(thread.ok()?.path().join("status")).ok()
+        };
+        let of_the_runtime = threads.filter_map(status).filter_map(|status| {
+            status.strip_prefix("Name:\tagent\n")?;
+            let mut lines = status.lines();
+            let line = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line?.trim().parse::<u64>().ok()
+        });
+        let woken = of_the_runtime.sum();
+        assert!(woken > 0, "no thread of the runtime is found");
+        woken
     }
 
     /// The memory that it has now. Unit: bytes.

@@ -167,7 +167,7 @@ async fn stuck_in_mid_shell(home: &Home) -> (Editor, [Started; 3], File) {
     (editor, started, pipe)
 }
 
-/// Blocks the agent's main thread: it makes a session (request 3), for which it reads a pipe into which nobody
+/// Blocks the thread that runs the agent: it makes a session (request 3), for which it reads a pipe into which nobody
 /// has written yet.
 async fn block(home: &Home, editor: &mut Editor) -> File {
     let scenario = home.write("scenario.json", "");

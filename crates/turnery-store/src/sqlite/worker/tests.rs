@@ -1,13 +1,22 @@
 //! Jobs that hang, come too late, or find the database locked, full or gone.
 
-use super::{super::db, *};
-use crate::{NewSession, Owner, SqliteStore, Store};
+use super::{
+    super::{db, db::Db, queue::CAPACITY},
+    execution::QUICK,
+    *,
+};
+use crate::{Lane, NewSession, Owner, SqliteStore, Store};
 use rusqlite::Connection;
 use std::{
     fs,
-    sync::{atomic::AtomicBool, atomic::Ordering, mpsc},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Instant,
 };
-use turnery_engine::{Event, EventKind, SessionId, TurnTrigger};
+use turnery_engine::{Event, EventKind, LoopId, SessionId, TurnTrigger};
 
 fn worker(folder: &tempfile::TempDir) -> Worker {
     Worker::new(folder.path().join("sessions.db"), "writer")
@@ -358,5 +367,140 @@ async fn files_taken_away_are_noticed_and_may_come_back() {
         assert!(nothing(&worker).await.is_err(), "a copy is another file");
         fs::rename(&elsewhere, &file).unwrap();
         nothing(&worker).await.unwrap();
+    }
+}
+
+/// Name of the threads of [`runtime`].
+const INLINE: &str = "inline";
+
+fn runtime() -> tokio::runtime::Runtime {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2).thread_name(INLINE);
+    runtime.build().unwrap()
+}
+
+/// A worker that has worked already; something is sent when another thread of the runtime has to take over.
+fn inline_worker(
+    folder: &tempfile::TempDir,
+    runtime: &tokio::runtime::Runtime,
+) -> (Worker, mpsc::Receiver<()>) {
+    let (stall, stalled) = mpsc::sync_channel(1);
+    let mut worker = worker(folder);
+    worker.inline(Inline {
+        runtime: runtime.handle().clone(),
+        on_stall: Arc::new(move || {
+            let _ = stall.try_send(());
+        }),
+    });
+    runtime.block_on(nothing(&worker)).unwrap();
+    (worker, stalled)
+}
+
+fn thread_name() -> String {
+    thread::current().name().unwrap_or_default().to_owned()
+}
+
+/// Where a commit is done.
+async fn place(worker: &Worker) -> String {
+    worker
+        .commit(Settles::new(), |_| Ok(thread_name()))
+        .await
+        .unwrap()
+}
+
+#[test]
+fn short_jobs_are_done_inline_and_others_are_not() {
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
+    let (worker, _stalled) = inline_worker(&folder, &runtime);
+    runtime.block_on(async {
+        // A busy machine may have made the last job slow.
+        while place(&worker).await != INLINE {}
+        let other = worker.call(Flush::Later, Settles::new(), |_| Ok(thread_name()));
+        assert_eq!(other.await.unwrap(), "writer");
+        let slow = worker.commit(Settles::new(), |_| {
+            thread::sleep(QUICK);
+            Ok(())
+        });
+        slow.await.unwrap();
+        assert_eq!(place(&worker).await, "writer", "after a slow job");
+    });
+}
+
+/// Whatever is in the queue is done first, by whom it may be.
+#[test]
+fn inline_jobs_keep_their_order() {
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
+    let (worker, _stalled) = inline_worker(&folder, &runtime);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let jobs: Vec<_> = (0..1000)
+        .map(|number| {
+            let order = Arc::clone(&order);
+            let work = move |_: &mut Db| {
+                order.lock().unwrap().push(number);
+                Ok(())
+            };
+            match number % 3 {
+                0 => worker.call(Flush::Later, Settles::new(), work),
+                _ => worker.commit(Settles::new(), work),
+            }
+        })
+        .collect();
+    for job in jobs {
+        runtime.block_on(job).unwrap();
+    }
+    assert_eq!(*order.lock().unwrap(), (0..1000).collect::<Vec<_>>());
+}
+
+#[test]
+fn hanging_inline_job_is_told_and_its_caller_is_not_stuck() {
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
+    let (worker, stalled) = inline_worker(&folder, &runtime);
+    while runtime.block_on(place(&worker)) != INLINE {}
+    let (hanging, release) = hang(&worker);
+    stalled.recv_timeout(Duration::from_secs(60)).expect("told");
+    let queued = worker.call_within(Duration::ZERO, Flush::Now, Settles::new(), |_| Ok(()));
+    let told = text(runtime.block_on(queued).unwrap_err());
+    assert!(told.contains("did not respond within"), "{told}");
+    release.send(()).unwrap();
+    assert_eq!(runtime.block_on(hanging), Ok(()));
+    runtime.block_on(nothing(&worker)).unwrap();
+}
+
+#[test]
+fn panic_of_an_inline_job_answers_all_jobs() {
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
+    let (worker, _stalled) = inline_worker(&folder, &runtime);
+    while runtime.block_on(place(&worker)) != INLINE {}
+    let broken = worker.commit(Settles::new(), |_| -> Result<(), Fault> { panic!("a bug") });
+    let told = text(runtime.block_on(broken).unwrap_err());
+    assert!(told.contains("has stopped after a fault"), "{told}");
+    let behind = text(runtime.block_on(nothing(&worker)).unwrap_err());
+    assert!(behind.contains("has stopped after a fault"), "{behind}");
+}
+
+/// The runtime that should do a job is gone.
+#[test]
+fn inline_job_without_a_runtime_is_done_by_the_thread() {
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
+    let (worker, _stalled) = inline_worker(&folder, &runtime);
+    while runtime.block_on(place(&worker)) != INLINE {}
+    runtime.shutdown_background();
+    let other = tokio::runtime::Builder::new_current_thread();
+    let other = { other }.build().unwrap();
+    assert_eq!(other.block_on(place(&worker)), "writer");
+}
+
+/// What was committed inline reaches the disk without a further job.
+#[test]
+fn inline_commits_are_flushed() {
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
+    let (worker, _stalled) = inline_worker(&folder, &runtime);
+    while runtime.block_on(place(&worker)) != INLINE {}
+    let log = worker.commit(Settles::new(), |db| Ok(Arc::clone(&db.log)));
+    let log = runtime.block_on(log).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while log.is_owed() {
+        assert!(Instant::now() < until, "nobody flushes");
+        thread::yield_now();
     }
 }

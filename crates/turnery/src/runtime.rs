@@ -1,0 +1,155 @@
+//! Runtimes: of one thread, and of one thread with another on standby.
+
+use std::{
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::runtime::{Builder, Runtime};
+use turnery_store::Inline;
+
+/// Name of the threads that run the agent.
+pub(crate) const AGENT: &str = "agent";
+
+/// What a thread of its own has; worker threads get less unless told.
+const STACK: usize = 8 << 20;
+
+/// The thread on standby sleeps again once nothing has been stuck for so long.
+const CALM: Duration = Duration::from_secs(1);
+
+/// A runtime on this thread alone.
+pub(crate) fn runtime() -> anyhow::Result<Runtime> {
+    Ok(Builder::new_current_thread().enable_all().build()?)
+}
+
+/// A runtime of one thread that works, and one on standby that sleeps until the first is stuck.
+///
+/// One thread is fastest as long as nothing hangs, since no task changes threads. When it is stuck in a disk
+/// that hangs, the other runs all other tasks.
+pub(crate) struct FailoverRuntime {
+    pub(crate) runtime: Runtime,
+    standby: Standby,
+}
+
+impl FailoverRuntime {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name(AGENT)
+            .thread_stack_size(STACK)
+            .enable_all()
+            .build()?;
+        let standby = Standby::default();
+        runtime.spawn(standby.clone().run());
+        Ok(Self { runtime, standby })
+    }
+
+    /// For a store whose short jobs this runtime is to do.
+    pub(crate) fn inline(&self) -> Inline {
+        let standby = self.standby.clone();
+        Inline {
+            runtime: self.runtime.handle().clone(),
+            on_stall: Arc::new(move || standby.wake()),
+        }
+    }
+
+    /// Ends the runtime. Threads that are stuck are left behind after `patience`.
+    pub(crate) fn end(self, patience: Duration) {
+        self.standby.end();
+        self.runtime.shutdown_timeout(patience);
+    }
+}
+
+/// Keeps one of the runtime's threads asleep, out of reach of tasks, until the other is stuck.
+#[derive(Clone, Default)]
+struct Standby(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    woken: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_woken: bool,
+    has_ended: bool,
+    /// How often the thread has gone to sleep.
+    #[cfg(test)]
+    sleeps: u32,
+}
+
+impl Standby {
+    /// A task that takes up one thread. Whatever lies in that thread's queue is taken by the other.
+    async fn run(self) {
+        while !self.sleep() {
+            // Awake: this thread does what the other cannot.
+            while std::mem::take(&mut self.state().is_woken) {
+                tokio::time::sleep(CALM).await;
+            }
+        }
+    }
+
+    /// Blocks the thread until it is woken. True if it is to stay awake for good.
+    fn sleep(&self) -> bool {
+        #[cfg(test)]
+        {
+            self.state().sleeps += 1;
+        }
+        let sleeping = |state: &mut State| !state.is_woken && !state.has_ended;
+        let awake = self.0.woken.wait_while(self.state(), sleeping);
+        awake.unwrap_or_else(PoisonError::into_inner).has_ended
+    }
+
+    fn wake(&self) {
+        self.state().is_woken = true;
+        self.0.woken.notify_one();
+    }
+
+    fn end(&self) {
+        self.state().has_ended = true;
+        self.0.woken.notify_one();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{sync::mpsc, thread, time::Instant};
+
+    /// Only a hang takes so long.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A task that is stuck until another task of the runtime sends something.
+    fn stuck_task(runtime: &FailoverRuntime) -> mpsc::Receiver<bool> {
+        let (send, sent) = mpsc::sync_channel(1);
+        let (begin, begun) = mpsc::sync_channel(1);
+        let (end, ended) = mpsc::sync_channel(1);
+        runtime.runtime.spawn(async move {
+            let _ = begin.send(());
+            let _ = end.send(sent.recv_timeout(PATIENCE).is_ok());
+        });
+        begun.recv().unwrap();
+        runtime.runtime.spawn(async move { send.send(()) });
+        ended
+    }
+
+    #[test]
+    fn standby_takes_over_when_it_is_woken_and_sleeps_again() {
+        let runtime = FailoverRuntime::new().unwrap();
+        for sleeps in 1..=2 {
+            let until = Instant::now() + PATIENCE;
+            while runtime.standby.state().sleeps < sleeps {
+                assert!(Instant::now() < until, "it stays awake");
+                thread::yield_now();
+            }
+            let ended = stuck_task(&runtime);
+            (runtime.inline().on_stall)();
+            assert_eq!(ended.recv(), Ok(true));
+        }
+        runtime.end(PATIENCE);
+    }
+}
