@@ -5,7 +5,12 @@ use super::{
     SessionOptions, Set, SetError, known::Known, mail::Word, run::beginning::PendingBeginning,
     tools::Tools, watch::Watch,
 };
-use crate::{Item, Ports, Settings, observe::Observing, sink::Tap, trace_sink::Tracing};
+use crate::{
+    Item, Ports, Settings,
+    observe::Observing,
+    sink::{Shown, Tap},
+    trace_sink::Tracing,
+};
 use futures_util::future::BoxFuture;
 use std::{
     collections::VecDeque,
@@ -238,6 +243,16 @@ impl Task {
             self.mail(mail);
         }
         self.ports.outbox.push(Item::Ended(end));
+    }
+
+    /// Tells the client if the prompt waits for an earlier one that is still being stored.
+    pub(crate) fn poll_background_notice(&mut self, cx: &mut Context<'_>) {
+        let mut shown = Shown {
+            outbox: &mut *self.ports.outbox,
+            tap: &mut self.tap,
+            observing: &mut self.observing,
+        };
+        self.background.poll_notice(cx, &mut shown);
     }
 
     /// Takes the lane once the store is done with earlier prompts, and catches up if somebody else has been

@@ -155,6 +155,7 @@ impl Watch {
                     return Poll::Ready(Next::Done(done));
                 }
                 if !self.poll_cancelled(cx) {
+                    task.poll_background_notice(cx);
                     return Poll::Pending;
                 }
                 let patience = patience.get_or_insert_with(store_patience);

@@ -8,7 +8,7 @@ use crate::{
 use std::{sync::atomic::Ordering, time::Duration};
 use tokio::time::{Instant, sleep};
 use turnery_agent::{CancellationToken, Pick, PromptOptions, PromptResult, Session, Ticket};
-use turnery_engine::{Content, EventKind, Outcome, TurnStop};
+use turnery_engine::{Content, Event, EventKind, Outcome, TurnStop};
 use turnery_store::{Owner, StoreError};
 use turnery_tools::Mode;
 
@@ -101,6 +101,66 @@ async fn cancel_of_the_next_prompt_does_not_wait_either() {
     store.commit_takes.store(0, Ordering::SeqCst);
     say(&session, "third").result().await.unwrap();
     assert_eq!(world.puppet.request(1), ["first", "one", "third"]);
+}
+
+/// The notices in `shown` that an earlier prompt is still being stored.
+fn storing_notices(shown: &[Event]) -> Vec<&Event> {
+    let is_notice = |event: &&Event| match &event.kind {
+        EventKind::Issue { text } => text.contains("still being stored"),
+        _ => false,
+    };
+    shown.iter().filter(is_notice).collect()
+}
+
+/// The notice belongs to the loop that is being stored, and a cancel is answered as soon after it as before.
+// proves: CANCEL-2
+#[tokio::test(start_paused = true)]
+async fn prompt_behind_a_hanging_commit_says_so_once() {
+    let store = FailingStore::new();
+    let world = World::over(store.clone(), &TWO);
+    let (session, mut seen) = world.session(ROOM).await;
+    store.commit_takes.store(HANGS, Ordering::SeqCst);
+    let cancel = CancellationToken::new();
+    let first = cancelled(start(&session, "first", cancel.clone()), &cancel).await;
+    store.commit_takes.store(0, Ordering::SeqCst);
+    let told = drain(&mut seen);
+    assert!(storing_notices(&live(&told)).is_empty());
+
+    let cancel = CancellationToken::new();
+    let second = start(&session, "second", cancel.clone());
+    sleep(Duration::from_millis(900)).await;
+    assert!(drain(&mut seen).is_empty());
+    sleep(Duration::from_millis(200)).await;
+    let shown = live(&drain(&mut seen));
+    assert_eq!(
+        (shown.len(), storing_notices(&shown).len()),
+        (1, 1),
+        "{shown:?}"
+    );
+    assert_eq!(shown[0].loop_id, first.loops[0].loop_id);
+    cancelled(second, &cancel).await;
+    assert!(drain(&mut seen).is_empty());
+
+    say(&session, "third").result().await.unwrap();
+    assert_eq!(storing_notices(&live(&drain(&mut seen))).len(), 1);
+    assert_eq!(world.puppet.request(1), ["first", "one", "third"]);
+    say(&session, "fourth").result().await.unwrap();
+    assert!(storing_notices(&live(&drain(&mut seen))).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn short_wait_for_an_earlier_prompt_is_not_told() {
+    let store = FailingStore::new();
+    let world = World::over(store.clone(), &TWO);
+    let (session, mut seen) = world.session(ROOM).await;
+    store.commit_takes.store(1, Ordering::SeqCst);
+    let cancel = CancellationToken::new();
+    let first = cancelled(start(&session, "first", cancel.clone()), &cancel).await;
+    assert!(!first.is_stored);
+    store.commit_takes.store(0, Ordering::SeqCst);
+    store.writes_take.store(5, Ordering::SeqCst);
+    say(&session, "second").result().await.unwrap();
+    assert!(storing_notices(&live(&drain(&mut seen))).is_empty());
 }
 
 /// The outcome was sealed before: it stands (CANCEL-11).

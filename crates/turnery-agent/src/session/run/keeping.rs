@@ -183,16 +183,17 @@ impl Run<'_> {
             journalling: self.journalling.take(),
             committing,
         };
-        self.task.background.start(commit.finish());
-        self.watch.stop_renewing();
-        self.is_overdue = true;
-        self.steps.push(Step::Show(Event {
+        let notice = Event {
             turn_index: None,
             kind: EventKind::Issue {
                 text: NOT_STORED.to_owned(),
             },
             ..end.clone()
-        }));
+        };
+        self.task.background.start_commit(commit, notice.clone());
+        self.watch.stop_renewing();
+        self.is_overdue = true;
+        self.steps.push(Step::Show(notice));
         let outcome = record.outcome.clone();
         self.steps.push(Step::Finish(Finish::Done {
             outcome: outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError)),
