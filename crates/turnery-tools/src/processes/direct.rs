@@ -5,16 +5,22 @@
 
 use super::{
     leftovers,
-    process_tree::{FinishedTree, StopReport},
+    process_tree::{FinishedTree, RunningProcess, StopReport},
     program::{ChildStdio, ProgramSpec},
     registry::{Registration, Target, check_open},
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use std::io;
+use std::{io, process::ExitStatus, thread, time::Duration};
 use tokio::{
     process::{Child, Command},
+    select,
     signal::unix::{Signal as SignalStream, SignalKind, signal},
+    task::spawn_blocking,
 };
+
+/// How long a killed leader may take to end, in short waits: a busy machine delays each of them as well.
+const MOST_PAUSES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A running program and its process group. Dropping this kills the group and all that has the tag.
 ///
@@ -22,6 +28,8 @@ use tokio::{
 #[derive(Debug)]
 pub(super) struct DirectGroup {
     leader: Child,
+    /// File name of the program.
+    program: String,
     /// `None` once the leader was waited for.
     id: Option<Pid>,
     /// Becomes ready when a child of this process ends.
@@ -34,6 +42,7 @@ pub(super) struct DirectGroup {
 impl DirectGroup {
     pub(super) fn spawn(program: ProgramSpec, stdio: ChildStdio, tag: String) -> io::Result<Self> {
         let endings = signal(SignalKind::child())?;
+        let name = program.program.to_string_lossy().into_owned();
         let mut command = Command::new(program.program);
         command
             .args(program.args)
@@ -53,6 +62,7 @@ impl DirectGroup {
             .and_then(Pid::from_raw);
         let mut group = Self {
             leader,
+            program: name,
             id,
             endings,
             registration: None,
@@ -82,21 +92,64 @@ impl DirectGroup {
         self.signal(Signal::KILL);
     }
 
-    /// Kills what is left of the group, waits for the leader, and kills all that has the tag.
-    pub(super) async fn finish(mut self) -> io::Result<FinishedTree> {
+    /// Kills what is left of the group, waits for the leader, and kills all that has the tag. Takes a bounded
+    /// time.
+    pub(super) async fn finish(self) -> io::Result<FinishedTree> {
+        self.finish_within(MOST_PAUSES).await
+    }
+
+    async fn finish_within(mut self, pauses: u32) -> io::Result<FinishedTree> {
         self.kill();
         // Before the leader is waited for: its number is ours no longer after that.
         self.registration = None;
         self.id = None;
-        let status = self.leader.wait().await?;
-        let stopped = match self.tag.take() {
+        let status = self.wait_for_leader(pauses).await?;
+        let mut stopped = match self.tag.take() {
             Some(tag) => leftovers::sweep(tag).await,
             None => StopReport::GroupAndTagged,
         };
-        Ok(FinishedTree {
-            status: Some(status),
-            stopped,
-        })
+        if status.is_none() {
+            stopped = self.with_leader(stopped);
+        }
+        Ok(FinishedTree { status, stopped })
+    }
+
+    /// Waits for a leader that was killed. `None` if it does not end: it may be another user's, which may not
+    /// be killed, or the kernel is not done with it.
+    async fn wait_for_leader(&mut self, pauses: u32) -> io::Result<Option<ExitStatus>> {
+        for _ in 0..pauses {
+            if let Some(status) = self.leader.try_wait()? {
+                return Ok(Some(status));
+            }
+            // The time is for the kernel, so it passes on no clock that a test has paused.
+            let pause = spawn_blocking(|| thread::sleep(PAUSE));
+            select! {
+                biased;
+                status = self.leader.wait() => return status.map(Some),
+                // An error means that the runtime ends.
+                _ = pause => {}
+            }
+        }
+        self.leader.try_wait()
+    }
+
+    /// Adds the leader, which has not ended, to the report.
+    fn with_leader(&self, stopped: StopReport) -> StopReport {
+        let mut remaining = match stopped {
+            StopReport::Remaining(remaining) => remaining,
+            StopReport::Everything | StopReport::GroupAndTagged => Vec::new(),
+        };
+        let pid = self.leader.id().and_then(|id| i32::try_from(id).ok());
+        if let Some(pid) = pid
+            && remaining.iter().all(|process| process.pid != pid)
+        {
+            let command = leftovers::command_line(pid);
+            remaining.push(RunningProcess {
+                pid,
+                command: command.unwrap_or_else(|| self.program.clone()),
+            });
+        }
+        StopReport::Remaining(remaining)
     }
 
     fn signal(&self, signal: Signal) {
@@ -156,6 +209,26 @@ mod tests {
         );
     }
 
+    /// A leader that may not be killed is not waited for.
+    #[tokio::test]
+    async fn leader_that_does_not_end_is_named() {
+        let mut group = group("exec sleep 600");
+        let pid = group.id.unwrap();
+        // Nothing kills it before the group is dropped.
+        group.id = None;
+        group.tag = None;
+        let finished = group.finish_within(1).await.unwrap();
+        assert_eq!(finished.status, None);
+        let StopReport::Remaining(remaining) = finished.stopped else {
+            panic!("{finished:?}");
+        };
+        let [process] = &remaining[..] else {
+            panic!("{remaining:?}");
+        };
+        assert_eq!(process.pid, pid.as_raw_nonzero().get());
+        assert!(!process.command.is_empty());
+    }
+
     /// Whoever ends all at this moment must not signal a number that was given away.
     #[cfg(target_os = "linux")]
     #[tokio::test]
@@ -165,7 +238,7 @@ mod tests {
         group.wait_exit().await.unwrap();
         let (thread, sent) = std::sync::mpsc::sync_channel(1);
         let registry = crate::processes::registry::lock();
-        let dropping = std::thread::spawn(move || {
+        let dropping = thread::spawn(move || {
             thread
                 .send(std::fs::read_link("/proc/thread-self").unwrap())
                 .unwrap();
@@ -174,7 +247,7 @@ mod tests {
         // It sleeps for nothing but the registry.
         let stat = Path::new("/proc").join(sent.recv().unwrap()).join("stat");
         while !std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S ")) {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         assert_eq!(test_kill_process(id), Ok(()), "nobody has waited for it");
         drop(registry);

@@ -19,6 +19,12 @@ pub(super) async fn sweep(_tag: String) -> StopReport {
     StopReport::GroupAndTagged
 }
 
+/// Nothing is known here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn command_line(_pid: i32) -> Option<String> {
+    None
+}
+
 /// Kills every process with this tag, without a runtime and without keeping the caller waiting.
 #[cfg(target_os = "linux")]
 pub(super) fn sweep_in_background(tag: String) {

@@ -113,7 +113,8 @@ impl ProcessTree {
         }
     }
 
-    /// Kills what is left, and reports how the program ended. Takes a bounded time.
+    /// Kills what is left, and reports how the program ended. Takes a bounded time: what has not ended by then,
+    /// the program included, is named in the report.
     ///
     /// # Errors
     ///
