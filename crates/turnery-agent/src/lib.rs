@@ -37,8 +37,9 @@ pub use evaluate::{Candidate, Pick};
 pub use hooks::{HOOK_TIME, HookCx, Hooks};
 pub use observe::{Cursor, Observed, Observer};
 pub use session::{
-    CANDIDATES, ContinueError, Heard, PROMPTS_WAITING, PromptError, PromptOptions, PromptResult,
-    SayError, Session, SessionOptions, SetError, StartError, Ticket, ToolExecution, WORDS_WAITING,
+    CANDIDATES, ContinueError, DeliveryReceipt, PROMPTS_WAITING, PromptError, PromptOptions,
+    PromptResult, SayError, Session, SessionOptions, SetError, StartError, Ticket, ToolExecution,
+    WORDS_WAITING,
 };
 pub use settings::{Projects, Settings, SettingsError};
 pub use sink::{ActivitySink, ChannelSink};

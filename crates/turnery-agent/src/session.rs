@@ -21,7 +21,9 @@ mod tools;
 mod watch;
 
 pub use options::{PromptOptions, SessionOptions};
-pub use result::{ContinueError, Heard, PromptError, PromptResult, Ticket, ToolExecution};
+pub use result::{
+    ContinueError, DeliveryReceipt, PromptError, PromptResult, Ticket, ToolExecution,
+};
 
 pub(crate) use background::BackgroundWork;
 pub(crate) use history::History;
@@ -304,19 +306,19 @@ impl Session {
     }
 
     /// Like [`steer`](Self::steer), for who waits to know: what the prompt does not get to hear is not run.
-    pub fn try_steer(&self, content: Vec<Content>) -> Result<Heard, SayError> {
+    pub fn try_steer(&self, content: Vec<Content>) -> Result<DeliveryReceipt, SayError> {
         self.try_say(When::Soon, content)
     }
 
     /// Like [`follow_up`](Self::follow_up), for who waits to know, as with [`try_steer`](Self::try_steer).
-    pub fn try_follow_up(&self, content: Vec<Content>) -> Result<Heard, SayError> {
+    pub fn try_follow_up(&self, content: Vec<Content>) -> Result<DeliveryReceipt, SayError> {
         self.try_say(When::AtTheEnd, content)
     }
 
-    fn try_say(&self, when: When, content: Vec<Content>) -> Result<Heard, SayError> {
+    fn try_say(&self, when: When, content: Vec<Content>) -> Result<DeliveryReceipt, SayError> {
         let (reply, heard) = oneshot::channel();
         self.say(when, content, Some(reply))?;
-        Ok(Heard { heard })
+        Ok(DeliveryReceipt { heard })
     }
 
     fn say(

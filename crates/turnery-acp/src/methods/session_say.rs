@@ -8,7 +8,7 @@ use crate::{
 };
 use agent_client_protocol_schema::v1::ContentBlock;
 use serde::{Deserialize, Serialize};
-use turnery_agent::{Heard, SayError, Session};
+use turnery_agent::{DeliveryReceipt, SayError, Session};
 use turnery_engine::Content;
 
 /// Heard as soon as the running call is done (UP-5).
@@ -41,7 +41,7 @@ pub(super) async fn follow_up(call: Call) -> Result<Response, Fault> {
 /// late is refused, since nobody would await the prompt that it would become.
 async fn say(
     call: &Call,
-    how: fn(&Session, Vec<Content>) -> Result<Heard, SayError>,
+    how: fn(&Session, Vec<Content>) -> Result<DeliveryReceipt, SayError>,
 ) -> Result<Response, Fault> {
     let request: Request = parse(&call.params)?;
     let session = call.connection.session(&request.session_id)?;

@@ -198,12 +198,12 @@ pub enum ContinueError {
     Answered,
 }
 
-/// Something said to a running prompt, that may be heard.
-pub struct Heard {
+/// Tells whether something said to a running prompt reached its model.
+pub struct DeliveryReceipt {
     pub(super) heard: oneshot::Receiver<()>,
 }
 
-impl Heard {
+impl DeliveryReceipt {
     /// Waits until the model gets to hear it, or a filter has dropped it; [`SayError::Idle`] if the prompt
     /// ended before. Then it is gone, and nothing is run.
     pub async fn result(self) -> Result<(), SayError> {

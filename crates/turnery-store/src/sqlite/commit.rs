@@ -18,7 +18,7 @@ use std::sync::Arc;
 use turnery_engine::{LoopId, LoopRecord, SessionId};
 
 /// How the session stands, whether the lane is the caller's, and the loop if it is there already.
-const LOOK: &str = "SELECT head_version, owner_id IS ?3 AND fence = ?4, version, parent_loop_id, \
+const CHECK: &str = "SELECT head_version, owner_id IS ?3 AND fence = ?4, version, parent_loop_id, \
      on_chain, continuation_kind, status, started_at, ended_at, record, messages, log \
      FROM sessions \
      LEFT JOIN loops ON loops.session_id = sessions.session_id AND loops.loop_id = ?2 \
@@ -70,7 +70,7 @@ pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, Fault> {
 }
 
 /// Result of a commit.
-struct Stored {
+struct CommitOutcome {
     /// Head version that the commit made.
     version: u64,
     /// False if an earlier try had stored the loops already.
@@ -84,26 +84,26 @@ fn advance_by(
     commit: &Commit,
     rows: &[Row],
     clean: bool,
-) -> Result<Result<Stored, StoreError>, Fault> {
+) -> Result<Result<CommitOutcome, StoreError>, Fault> {
     let Commit { lane, records, .. } = commit;
-    let looks = records
+    let checks = records
         .iter()
         .zip(rows)
-        .map(|(record, row)| look(work, lane, record, row));
-    let looks = looks.collect::<Result<Vec<Look>, Fault>>()?;
-    let [first, ..] = &looks[..] else {
+        .map(|(record, row)| check_loop(work, lane, record, row));
+    let checks = checks.collect::<Result<Vec<LoopCheck>, Fault>>()?;
+    let [first, ..] = &checks[..] else {
         return Err(Fault::Row("a commit without a loop".to_owned()));
     };
     // The answer to the first try got lost (S2).
     if let Some(version) = first.version
-        && looks
+        && checks
             .iter()
-            .all(|look| look.same && look.version == first.version)
+            .all(|check| check.same && check.version == first.version)
     {
         if commit.release {
             lanes::release(work, lane)?;
         }
-        return Ok(Ok(Stored {
+        return Ok(Ok(CommitOutcome {
             version,
             is_new: false,
         }));
@@ -111,7 +111,7 @@ fn advance_by(
     if !first.holds {
         return Err(StoreError::LaneLost(lane.session_id.clone()).into());
     }
-    let there = looks.iter().position(|look| look.version.is_some());
+    let there = checks.iter().position(|check| check.version.is_some());
     if let Some(place) = there {
         let loop_id = records[place].loop_id.clone();
         return Err(StoreError::CommitMismatch(loop_id).into());
@@ -145,13 +145,14 @@ fn advance_by(
         false => ADVANCE,
     };
     advance(work, update, &lane.session_id, &step)?;
-    Ok(Ok(Stored {
+    Ok(Ok(CommitOutcome {
         version,
         is_new: true,
     }))
 }
 
-struct Look {
+/// State of the session and of one loop before its commit.
+struct LoopCheck {
     head_version: u64,
     /// The lane is still the caller's. A late holder that nobody has replaced keeps its right.
     holds: bool,
@@ -161,8 +162,13 @@ struct Look {
     same: bool,
 }
 
-fn look(db: &Connection, lane: &Lane, record: &LoopRecord, row: &Row) -> Result<Look, Fault> {
-    let mut select = db.prepare_cached(LOOK)?;
+fn check_loop(
+    db: &Connection,
+    lane: &Lane,
+    record: &LoopRecord,
+    row: &Row,
+) -> Result<LoopCheck, Fault> {
+    let mut select = db.prepare_cached(CHECK)?;
     let (session, loop_id) = (lane.session_id.as_str(), record.loop_id.as_str());
     let mut rows = select.query(params![session, loop_id, lane.owner_id, lane.fence])?;
     let found = rows.next()?;
@@ -176,7 +182,7 @@ fn look(db: &Connection, lane: &Lane, record: &LoopRecord, row: &Row) -> Result<
             .into_iter()
             .zip(5..)
             .all(|(part, column)| maybe(found, column).is_ok_and(|stored| stored == part));
-    Ok(Look {
+    Ok(LoopCheck {
         head_version: found.get(0)?,
         holds: found.get(1)?,
         version,

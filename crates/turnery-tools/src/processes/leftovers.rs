@@ -7,7 +7,7 @@ pub(super) use linux::command_line;
 /// Kills every process with this tag. Takes a bounded time.
 #[cfg(target_os = "linux")]
 pub(super) async fn sweep(tag: String) -> StopReport {
-    // The time between two looks is for the kernel, so it passes on no clock that a test has paused.
+    // The time between two scans is for the kernel, so it passes on no clock that a test has paused.
     let sweep = tokio::task::spawn_blocking(move || linux::sweep(&tag));
     // An error means that the runtime ends.
     sweep.await.unwrap_or(StopReport::GroupAndTagged)
@@ -50,8 +50,8 @@ mod linux {
         time::Duration,
     };
 
-    /// Looks that find something, before what is left is reported.
-    const MOST_LOOKS: u32 = 50;
+    /// Scans that find something, before what is left is reported.
+    const MOST_SCANS: u32 = 50;
     const PAUSE: Duration = Duration::from_millis(10);
     /// What is told of a command line. Unit: bytes.
     const LONGEST_COMMAND: usize = 120;
@@ -69,23 +69,23 @@ mod linux {
         Unknown,
     }
 
-    /// Processes of one look at the system.
-    struct Look {
+    /// Processes found by one scan of the system.
+    struct Scan {
         tagged: Vec<i32>,
         has_unknown: bool,
     }
 
     pub(super) fn sweep(tag: &str) -> StopReport {
         let variable = format!("{TAG_VARIABLE}={tag}");
-        for _ in 0..MOST_LOOKS {
-            let look = look(&variable);
-            if look.tagged.is_empty() && !look.has_unknown {
+        for _ in 0..MOST_SCANS {
+            let found = scan(&variable);
+            if found.tagged.is_empty() && !found.has_unknown {
                 return StopReport::GroupAndTagged;
             }
-            look.tagged.iter().for_each(|pid| kill(*pid, &variable));
+            found.tagged.iter().for_each(|pid| kill(*pid, &variable));
             sleep(PAUSE);
         }
-        let left = look(&variable).tagged.into_iter().filter_map(|pid| {
+        let left = scan(&variable).tagged.into_iter().filter_map(|pid| {
             Some(RunningProcess {
                 pid,
                 command: command_line(pid)?,
@@ -98,23 +98,23 @@ mod linux {
         }
     }
 
-    fn look(variable: &str) -> Look {
-        let mut look = Look {
+    fn scan(variable: &str) -> Scan {
+        let mut found = Scan {
             tagged: Vec::new(),
             has_unknown: false,
         };
         let Ok(processes) = fs::read_dir("/proc") else {
-            return look;
+            return found;
         };
         let pid = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
         for pid in processes.filter_map(pid) {
             match tagged(pid, variable) {
-                Tagged::Yes => look.tagged.push(pid),
+                Tagged::Yes => found.tagged.push(pid),
                 Tagged::No => {}
-                Tagged::Unknown => look.has_unknown = true,
+                Tagged::Unknown => found.has_unknown = true,
             }
         }
-        look
+        found
     }
 
     /// Whether the process has this variable in its environment. A process that has ended has not.
