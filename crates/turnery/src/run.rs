@@ -231,7 +231,14 @@ async fn converse(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Resu
         }
     };
     let price = agent.models().price(&name);
-    Ok(RunResult::of(&session, &result, seen, price))
+    let model = session.options().model;
+    Ok(RunResult::of(
+        session.id().clone(),
+        model,
+        &result,
+        seen,
+        price,
+    ))
 }
 
 /// The end of the prompt, with everything written.

@@ -27,6 +27,9 @@ pub(super) struct RunResult {
     outcome: &'static str,
     /// The Agent Client Protocol's word; `null` for a failure.
     stop_reason: Option<&'static str>,
+    /// True if the prompt is stored in the session. False if the store of sessions did not answer in time, so that
+    /// what was shown may be lost, or if no prompt came to its end.
+    stored: bool,
     /// The model's last message.
     text: String,
     /// Tokens of all turns; absent when no prompt ran, or the provider said nothing.
@@ -61,6 +64,7 @@ impl RunResult {
             loop_ids: Vec::new(),
             outcome: "error",
             stop_reason: None,
+            stored: false,
             text: String::new(),
             usage: None,
             cost: None,
@@ -95,7 +99,8 @@ impl RunResult {
 
     /// A prompt that ended.
     pub(super) fn of(
-        session: &Session,
+        session_id: SessionId,
+        model: String,
         result: &PromptResult,
         seen: Seen,
         price: Option<Price>,
@@ -115,17 +120,18 @@ impl RunResult {
         let usage = Some(result.usage).filter(|usage| *usage != Usage::default());
         Self {
             r#type: "result",
-            session_id: Some(session.id().clone()),
+            session_id: Some(session_id),
             loop_ids: result.loop_ids().cloned().collect(),
             outcome,
             stop_reason,
+            stored: result.is_stored,
             text: seen.text,
             cost: usage
                 .zip(price)
                 .map(|(usage, price)| money(price.of(&usage))),
             usage,
             turns: seen.turns,
-            model: winner.or_else(|| Some(session.options().model)),
+            model: winner.or(Some(model)),
             candidates,
             duration_ms: 0,
             error: message,
@@ -138,8 +144,9 @@ impl RunResult {
 mod tests {
     use super::*;
     use schemars::{JsonSchema, generate::SchemaSettings};
+    use serde_json::json;
     use std::{fs, path::PathBuf};
-    use turnery_engine::Event;
+    use turnery_engine::{Event, Outcome, TurnStop};
 
     /// A line of `turnery run --format stream-json`. `--format json` prints the last one alone.
     #[derive(JsonSchema)]
@@ -180,6 +187,24 @@ mod tests {
             text,
             "schemas/run.json is out of date: run `cargo xtask schemas`"
         );
+    }
+
+    #[test]
+    fn result_tells_whether_the_prompt_is_stored() {
+        for is_stored in [true, false] {
+            let prompt = PromptResult {
+                is_stored,
+                ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled), None)
+            };
+            let seen = Seen {
+                text: "partial".to_owned(),
+                turns: 1,
+            };
+            let result = RunResult::of("s".into(), "p/m".to_owned(), &prompt, seen, None);
+            assert_eq!(json!(result)["stored"], is_stored);
+        }
+        let failed = RunResult::failed(&anyhow!("the disk is full"));
+        assert_eq!(json!(failed)["stored"], false);
     }
 
     #[test]
