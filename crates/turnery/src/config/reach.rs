@@ -37,6 +37,10 @@ pub(crate) struct Reach {
     shared: Arc<Shared>,
     /// How long the answer of a look holds.
     fresh: Duration,
+    /// How long a caller waits for the first look.
+    first_patience: Duration,
+    /// How long a caller waits for any other.
+    patience: Duration,
 }
 
 struct Shared {
@@ -132,6 +136,8 @@ impl Reach {
             reader: OnceLock::new(),
             keys,
             fresh: FRESH,
+            first_patience: FIRST_PATIENCE,
+            patience: PATIENCE,
             shared: Arc::new(Shared {
                 configured,
                 state: Mutex::new(state),
@@ -172,8 +178,8 @@ impl Reach {
             return;
         }
         let patience = match self.shared.is_known.swap(true, Ordering::AcqRel) {
-            true => PATIENCE,
-            false => FIRST_PATIENCE,
+            true => self.patience,
+            false => self.first_patience,
         };
         if is_done.recv_timeout(patience).is_err() {
             tracing::warn!("the file of keys cannot be read in time");
@@ -338,7 +344,9 @@ mod tests {
             0,
         )
         .unwrap();
-        let reach = Reach::new(well_known(&[]), Some(Keys::at(path.clone())));
+        let mut reach = Reach::new(well_known(&[]), Some(Keys::at(path.clone())));
+        reach.first_patience = Duration::from_millis(20);
+        reach.patience = Duration::ZERO;
         for _ in 0..3 {
             assert_eq!(reach.usual_model().to_string(), "offline");
         }
