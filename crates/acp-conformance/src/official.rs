@@ -3,15 +3,23 @@
 //! The schemas use few words of JSON Schema. They are walked here and not by a general validator, because a
 //! person wants to read which member is wrong, and because the same walk finds the members that no schema knows.
 
+mod schema;
+
+use schema::Schema;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
+    ops::ControlFlow,
     sync::LazyLock,
 };
 
 /// A version of the protocol, with its schema.
 pub(crate) struct Official {
-    schema: Value,
+    /// All definitions. The first one allows everything and stands for names that are unknown.
+    definitions: Vec<Schema>,
+    /// The index of each definition by its name.
+    indices: HashMap<String, usize>,
     /// Definitions by side, method and what they are.
     names: HashMap<(Side, String, Part), String>,
 }
@@ -48,10 +56,59 @@ struct Looked<'a> {
     unstable: BTreeSet<&'a str>,
 }
 
-static V1: LazyLock<Official> =
-    LazyLock::new(|| Official::read(include_str!(concat!(env!("OUT_DIR"), "/v1.json"))));
-static V2: LazyLock<Official> =
-    LazyLock::new(|| Official::read(include_str!(concat!(env!("OUT_DIR"), "/v2.json"))));
+/// Path to a part of a value, displayed as `/update/content/0`.
+#[derive(Clone, Copy)]
+enum Pointer<'a> {
+    Top,
+    Member(&'a Pointer<'a>, &'a str),
+    Item(&'a Pointer<'a>, usize),
+}
+
+impl fmt::Display for Pointer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Top => Ok(()),
+            Self::Member(parent, key) => write!(f, "{parent}/{key}"),
+            Self::Item(parent, index) => write!(f, "{parent}/{index}"),
+        }
+    }
+}
+
+impl Pointer<'_> {
+    /// Makes a fault of the part that it points to.
+    fn fault(self, why: String) -> Fault {
+        let path = self.to_string();
+        Fault { path, why }
+    }
+}
+
+/// Receiver of the faults that a walk over a value finds. `Break` ends the walk; then no text is rendered.
+trait FaultSink {
+    fn add(&mut self, make: impl FnOnce(&mut Vec<Fault>)) -> ControlFlow<()>;
+}
+
+impl FaultSink for Vec<Fault> {
+    fn add(&mut self, make: impl FnOnce(&mut Self)) -> ControlFlow<()> {
+        make(self);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Ends the walk at the first fault.
+struct StopAtFirst;
+
+impl FaultSink for StopAtFirst {
+    fn add(&mut self, _: impl FnOnce(&mut Vec<Fault>)) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+}
+
+const SCHEMAS: [&str; 2] = [
+    include_str!(concat!(env!("OUT_DIR"), "/v1.json")),
+    include_str!(concat!(env!("OUT_DIR"), "/v2.json")),
+];
+static V1: LazyLock<Official> = LazyLock::new(|| Official::read(SCHEMAS[0]));
+static V2: LazyLock<Official> = LazyLock::new(|| Official::read(SCHEMAS[1]));
 
 /// The schema of this version.
 pub(crate) fn official(version: u64) -> &'static Official {
@@ -65,9 +122,12 @@ impl Official {
     fn read(text: &str) -> Self {
         // They come along; a test reads them.
         let schema: Value = serde_json::from_str(text).unwrap_or_default();
+        let definitions = || schema["$defs"].as_object().into_iter().flatten();
+        let indices = definitions().zip(1..);
+        let indices: HashMap<_, _> = indices.map(|((name, _), index)| (&**name, index)).collect();
+        let read = definitions().map(|(_, definition)| Schema::read(definition, &indices));
         let mut names = HashMap::new();
-        let definitions = schema["$defs"].as_object();
-        for (name, definition) in definitions.into_iter().flatten() {
+        for (name, definition) in definitions() {
             let side = match definition["x-side"].as_str() {
                 Some("agent") => Side::Agent,
                 Some("client") => Side::Client,
@@ -84,7 +144,14 @@ impl Official {
                 names.insert((side, method.to_owned(), part), name.clone());
             }
         }
-        Self { schema, names }
+        Self {
+            definitions: std::iter::once(Schema::default()).chain(read).collect(),
+            indices: indices
+                .iter()
+                .map(|(name, index)| ((*name).to_owned(), *index))
+                .collect(),
+            names,
+        }
     }
 
     /// The name of the definition of this part of a method.
@@ -96,14 +163,14 @@ impl Official {
     /// What is wrong with a value of this definition.
     pub(crate) fn faults(&self, name: &str, value: &Value) -> Vec<Fault> {
         let mut faults = Vec::new();
-        self.check(self.definition(name), value, "", &mut faults);
+        let _ = self.check(self.definition(name), value, Pointer::Top, &mut faults);
         faults
     }
 
     /// The members that the definition does not know, and `_meta` does not hold.
     pub(crate) fn unknown(&self, name: &str, value: &Value) -> Vec<String> {
         let mut looked = Looked::default();
-        self.look(vec![self.definition(name)], value, "", &mut looked);
+        self.look(&[self.definition(name)], value, Pointer::Top, &mut looked);
         looked.unknown.sort();
         looked.unknown
     }
@@ -111,19 +178,20 @@ impl Official {
     /// The unstable members and variants that a value of this definition uses: `Definition.member`.
     pub(crate) fn unstable(&self, name: &str, value: &Value) -> BTreeSet<&str> {
         let mut looked = Looked::default();
-        self.look(vec![self.definition(name)], value, "", &mut looked);
+        self.look(&[self.definition(name)], value, Pointer::Top, &mut looked);
         looked.unstable
     }
 
     /// The definition as a whole is unstable.
     pub(crate) fn is_unstable(&self, name: &str) -> bool {
-        unstable(self.definition(name)).is_some()
+        self.definition(name).unstable.is_some()
     }
 
     /// The values of this member that tell the variants of a definition apart.
     pub(crate) fn variants(&self, name: &str, key: &str) -> Vec<&str> {
-        branches(self.definition(name))
-            .filter_map(|branch| branch["properties"][key]["const"].as_str())
+        let branches = self.definition(name).branches();
+        branches
+            .filter_map(|branch| branch.constant_of(key)?.as_str())
             .collect()
     }
 
@@ -154,152 +222,157 @@ impl Official {
     }
 
     /// All members that a value of this schema may have.
-    fn members<'a>(&'a self, schema: &'a Value, members: &mut BTreeMap<&'a str, &'a Value>) {
-        let own = schema["properties"].as_object().into_iter().flatten();
+    fn members<'a>(&'a self, schema: &'a Schema, members: &mut BTreeMap<&'a str, &'a Schema>) {
+        let own = schema.properties.iter();
         members.extend(own.map(|(key, member)| (key.as_str(), member)));
-        let parts = items(&schema["allOf"]).iter().chain(branches(schema));
+        let parts = schema.all_of.iter().chain(schema.branches());
         for part in parts.chain(self.target(schema)) {
             self.members(part, members);
         }
     }
 
-    fn definition(&self, name: &str) -> &Value {
-        &self.schema["$defs"][name]
+    fn definition(&self, name: &str) -> &Schema {
+        &self.definitions[self.indices.get(name).copied().unwrap_or_default()]
     }
 
     /// The schema that a schema refers to, if it does.
-    fn target(&self, schema: &Value) -> Option<&Value> {
-        let name = schema["$ref"].as_str()?.strip_prefix("#/$defs/")?;
-        Some(self.definition(name))
+    fn target(&self, schema: &Schema) -> Option<&Schema> {
+        Some(&self.definitions[schema.target?])
     }
 
-    fn holds(&self, schema: &Value, value: &Value) -> bool {
-        let mut faults = Vec::new();
-        self.check(schema, value, "", &mut faults);
-        faults.is_empty()
+    fn holds(&self, schema: &Schema, value: &Value) -> bool {
+        schema.fits_tag(value)
+            && self
+                .check(schema, value, Pointer::Top, &mut StopAtFirst)
+                .is_continue()
     }
 
-    fn check(&self, schema: &Value, value: &Value, path: &str, faults: &mut Vec<Fault>) {
+    fn check(
+        &self,
+        schema: &Schema,
+        value: &Value,
+        at: Pointer<'_>,
+        faults: &mut impl FaultSink,
+    ) -> ControlFlow<()> {
         if let Some(target) = self.target(schema) {
-            self.check(target, value, path, faults);
+            self.check(target, value, at, faults)?;
         }
-        for part in items(&schema["allOf"]) {
-            self.check(part, value, path, faults);
+        for part in &schema.all_of {
+            self.check(part, value, at, faults)?;
         }
-        let mut wrong = |why: String| {
-            let path = path.to_owned();
-            faults.push(Fault { path, why });
-        };
-        if !is_of_type(&schema["type"], value) {
-            wrong(format!("{} is no {}", short(value), types(&schema["type"])));
-            return;
-        }
-        if let Some(wanted) = schema.get("const").filter(|wanted| *wanted != value) {
-            wrong(format!("{} is not {wanted}", short(value)));
-        }
-        let is_beyond = |key: &str, beyond: fn(f64, f64) -> bool| {
-            let bound = schema[key].as_f64().zip(value.as_f64());
-            bound.is_some_and(|(bound, value)| beyond(value, bound))
-        };
-        if is_beyond("minimum", |value, bound| value < bound)
-            || is_beyond("maximum", |value, bound| value > bound)
+        let mut wrong = |why: &dyn Fn() -> String| faults.add(|list| list.push(at.fault(why())));
+        if let Some(types) = &schema.types
+            && !is_of_type(types, value)
         {
-            wrong(format!("{value} is out of bounds"));
+            return wrong(&|| format!("{} is no {}", short(value), types.join(" or ")));
+        }
+        if let Some(wanted) = &schema.constant
+            && wanted != value
+        {
+            wrong(&|| format!("{} is not {wanted}", short(value)))?;
+        }
+        if let Some(number) = value.as_f64()
+            && (schema.minimum.is_some_and(|bound| number < bound)
+                || schema.maximum.is_some_and(|bound| number > bound))
+        {
+            wrong(&|| format!("{value} is out of bounds"))?;
         }
         let length = match value {
-            Value::String(text) if schema.get("minLength").is_some() => {
-                Some((text.chars().count(), "minLength"))
-            }
-            Value::Array(items) => Some((items.len(), "minItems")),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Object(_) => None,
+            Value::String(text) => schema.min_length.map(|least| (text.chars().count(), least)),
+            Value::Array(items) => schema.min_items.map(|least| (items.len(), least)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
         };
-        if let Some((length, key)) = length
-            && let Some(least) = schema[key].as_u64()
-            && u64::try_from(length).is_ok_and(|length| length < least)
-        {
-            wrong(format!("{} is too short", short(value)));
+        if length.is_some_and(|(length, least)| length < least) {
+            wrong(&|| format!("{} is too short", short(value)))?;
         }
-        if let Some(not) = schema.get("not")
+        if let Some(not) = &schema.not
             && self.holds(not, value)
         {
-            wrong(format!("{} is what it must not be", short(value)));
+            wrong(&|| format!("{} is what it must not be", short(value)))?;
         }
         if let Some(object) = value.as_object() {
-            for key in items(&schema["required"]).iter().filter_map(Value::as_str) {
+            for key in &schema.required {
                 if !object.contains_key(key) {
-                    wrong(format!("{key} is missing"));
+                    wrong(&|| format!("{key} is missing"))?;
                 }
             }
         }
-        self.check_members(schema, value, path, faults);
-        for key in ["oneOf", "anyOf"] {
-            self.check_variants(items(&schema[key]), value, path, faults);
-        }
-    }
-
-    fn check_members(&self, schema: &Value, value: &Value, path: &str, faults: &mut Vec<Fault>) {
-        if let Some(object) = value.as_object() {
-            let others = schema.get("additionalProperties");
-            for (key, value) in object {
-                let member = schema["properties"].get(key).or(others);
-                if let Some(member) = member.filter(|member| member.is_object()) {
-                    self.check(member, value, &format!("{path}/{key}"), faults);
-                }
+        self.check_members(schema, value, at, faults)?;
+        for variants in [&schema.one_of, &schema.any_of] {
+            if !variants.is_empty() && !variants.iter().any(|variant| self.holds(variant, value)) {
+                faults.add(|list| self.add_variant_faults(variants, value, at, list))?;
             }
         }
-        if let (Some(item), Some(values)) = (schema.get("items"), value.as_array()) {
-            for (index, value) in values.iter().enumerate() {
-                self.check(item, value, &format!("{path}/{index}"), faults);
-            }
-        }
+        ControlFlow::Continue(())
     }
 
-    fn check_variants(
+    fn check_members(
         &self,
-        variants: &[Value],
+        schema: &Schema,
         value: &Value,
-        path: &str,
+        at: Pointer<'_>,
+        faults: &mut impl FaultSink,
+    ) -> ControlFlow<()> {
+        if let Some(object) = value.as_object() {
+            for (key, value) in object {
+                let member = schema.properties.get(key);
+                if let Some(member) = member.or(schema.others.as_deref()) {
+                    self.check(member, value, Pointer::Member(&at, key), faults)?;
+                }
+            }
+        }
+        if let (Some(item), Some(values)) = (&schema.items, value.as_array()) {
+            for (index, value) in values.iter().enumerate() {
+                self.check(item, value, Pointer::Item(&at, index), faults)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Adds the faults of a value that fits none of the variants.
+    fn add_variant_faults(
+        &self,
+        variants: &[Schema],
+        value: &Value,
+        at: Pointer<'_>,
         faults: &mut Vec<Fault>,
     ) {
-        if variants.is_empty() || variants.iter().any(|variant| self.holds(variant, value)) {
-            return;
-        }
+        let tried = |variant| {
+            let mut faults = Vec::new();
+            let _ = self.check(variant, value, at, &mut faults);
+            faults
+        };
         // The one that is meant says best what is wrong.
-        let key = variants.iter().find_map(tag);
+        let key = variants.iter().find_map(|variant| variant.tag.as_deref());
         if let Some(key) = key
             && let Some(found) = value.get(key)
         {
-            let meant = |variant: &&Value| variant["properties"][key].get("const") == Some(found);
+            let meant = |variant: &&Schema| variant.constant_of(key) == Some(found);
             if let Some(variant) = variants.iter().find(meant) {
-                return self.check(variant, value, path, faults);
+                return faults.extend(tried(variant));
             }
-            if variants.iter().all(|variant| tag(variant) == Some(key)) {
-                let path = format!("{path}/{key}");
+            if variants
+                .iter()
+                .all(|variant| variant.tag.as_deref() == Some(key))
+            {
                 let why = format!("{} is none of the known ones", short(found));
-                return faults.push(Fault { path, why });
+                return faults.push(Pointer::Member(&at, key).fault(why));
             }
         }
-        let constants = variants
-            .iter()
-            .all(|variant| variant.get("const").is_some());
-        if constants {
-            let path = path.to_owned();
+        if variants.iter().all(|variant| variant.constant.is_some()) {
             let why = format!("{} is none of the known ones", short(value));
-            return faults.push(Fault { path, why });
+            return faults.push(at.fault(why));
         }
         // Who says something means something.
-        let variants = variants.iter().filter(|variant| variant["type"] != "null");
-        let tries = variants.map(|variant| {
-            let mut faults = Vec::new();
-            self.check(variant, value, path, &mut faults);
-            faults
-        });
+        let is_null = |variant: &Schema| {
+            variant
+                .types
+                .as_ref()
+                .is_some_and(|types| *types == ["null"])
+        };
+        let variants = variants.iter().filter(|variant| !is_null(variant));
         // Faults further inside mean that more of it was right.
-        let nearest = tries.max_by_key(|faults| {
+        let nearest = variants.map(tried).max_by_key(|faults| {
             let depth = faults
                 .iter()
                 .map(|fault| fault.path.len())
@@ -312,60 +385,43 @@ impl Official {
 
     fn look<'a>(
         &'a self,
-        schemas: Vec<&'a Value>,
+        schemas: &[&'a Schema],
         value: &Value,
-        path: &str,
+        at: Pointer<'_>,
         looked: &mut Looked<'a>,
     ) {
         let mut all = Vec::new();
         for schema in schemas {
             self.gather(schema, value, &mut all);
         }
-        let names = all.iter().filter_map(|schema| unstable(schema));
+        let names = all.iter().filter_map(|schema| schema.unstable.as_deref());
         looked
             .unstable
             .extend(names.filter(|name| name.contains('.')));
         match value {
             Value::Object(object) => {
-                let mut known: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-                for schema in &all {
-                    for (key, member) in schema["properties"].as_object().into_iter().flatten() {
-                        known.entry(key).or_default().push(member);
-                    }
-                }
-                let is_open = |schema: &&Value| {
-                    let open = ["additionalProperties", "unevaluatedProperties"];
-                    let is_open =
-                        |key: &&str| schema.get(*key).is_some_and(|value| *value != false);
-                    open.iter().any(is_open) || says_nothing(schema)
-                };
-                let is_open = all.iter().any(is_open) || known.is_empty();
+                let is_open = all.iter().any(|schema| schema.is_open)
+                    || all.iter().all(|schema| schema.properties.is_empty());
                 // Whoever does not know a variant still knows what names it.
-                let tags = all
-                    .iter()
-                    .flat_map(|schema| branches(schema))
-                    .filter_map(tag);
-                let tags: Vec<&str> = tags.collect();
-                for (key, value) in object
-                    .iter()
-                    .filter(|(key, _)| !tags.contains(&key.as_str()))
-                {
-                    let path = format!("{path}/{key}");
-                    match known.remove(key.as_str()) {
-                        Some(_) if value.is_null() => {}
-                        Some(members) => self.look(members, value, &path, looked),
-                        None if is_open => {}
-                        None => looked.unknown.push(path),
+                let is_tag = |key: &str| all.iter().any(|schema| schema.tags.contains(key));
+                for (key, value) in object.iter().filter(|(key, _)| !is_tag(key)) {
+                    let members = all.iter().filter_map(|schema| schema.properties.get(key));
+                    let members: Vec<&Schema> = members.collect();
+                    let at = Pointer::Member(&at, key);
+                    if !members.is_empty() {
+                        if !value.is_null() {
+                            self.look(&members, value, at, looked);
+                        }
+                    } else if !is_open {
+                        looked.unknown.push(at.to_string());
                     }
                 }
             }
             Value::Array(values) => {
-                let item: Vec<&Value> = all
-                    .iter()
-                    .filter_map(|schema| schema.get("items"))
-                    .collect();
+                let item = all.iter().filter_map(|schema| schema.items.as_deref());
+                let item: Vec<&Schema> = item.collect();
                 for (index, value) in values.iter().enumerate() {
-                    self.look(item.clone(), value, &format!("{path}/{index}"), looked);
+                    self.look(&item, value, Pointer::Item(&at, index), looked);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -373,15 +429,15 @@ impl Official {
     }
 
     /// All schemas that a schema is made of, for this value.
-    fn gather<'a>(&'a self, schema: &'a Value, value: &Value, all: &mut Vec<&'a Value>) {
+    fn gather<'a>(&'a self, schema: &'a Schema, value: &Value, all: &mut Vec<&'a Schema>) {
         all.push(schema);
         if let Some(target) = self.target(schema) {
             self.gather(target, value, all);
         }
-        for part in items(&schema["allOf"]) {
+        for part in &schema.all_of {
             self.gather(part, value, all);
         }
-        for branch in branches(schema) {
+        for branch in schema.branches() {
             if self.holds(branch, value) {
                 self.gather(branch, value, all);
             }
@@ -389,36 +445,8 @@ impl Official {
     }
 }
 
-fn items(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn branches(schema: &Value) -> impl Iterator<Item = &Value> {
-    items(&schema["oneOf"])
-        .iter()
-        .chain(items(&schema["anyOf"]))
-}
-
-/// Its name as an unstable part, if it is one.
-fn unstable(schema: &Value) -> Option<&str> {
-    schema["x-unstable"].as_str()
-}
-
-/// Whether anything at all fits it: such as what an error's data may be, beside the shapes that are named.
-fn says_nothing(schema: &Value) -> bool {
-    let mut keys = schema.as_object().into_iter().flatten();
-    keys.all(|(key, _)| matches!(key.as_str(), "title" | "description" | "x-unstable"))
-}
-
-/// The member that tells this variant from the others.
-fn tag(variant: &Value) -> Option<&str> {
-    let mut members = variant["properties"].as_object()?.iter();
-    let tag = members.find(|(_, member)| member.get("const").is_some());
-    tag.map(|(key, _)| key.as_str())
-}
-
-fn is_of_type(types: &Value, value: &Value) -> bool {
-    let is = |name: &str| match value {
+fn is_of_type(types: &[String], value: &Value) -> bool {
+    types.iter().any(|name| match value {
         Value::Null => name == "null",
         Value::Bool(_) => name == "boolean",
         Value::Number(number) => {
@@ -428,22 +456,7 @@ fn is_of_type(types: &Value, value: &Value) -> bool {
         Value::String(_) => name == "string",
         Value::Array(_) => name == "array",
         Value::Object(_) => name == "object",
-    };
-    match types {
-        Value::String(name) => is(name),
-        Value::Array(names) => names.iter().filter_map(Value::as_str).any(is),
-        _ => true,
-    }
-}
-
-fn types(types: &Value) -> String {
-    match types {
-        Value::Array(names) => {
-            let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
-            names.join(" or ")
-        }
-        other => other.as_str().unwrap_or_default().to_owned(),
-    }
+    })
 }
 
 fn short(value: &Value) -> String {

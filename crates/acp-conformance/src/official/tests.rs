@@ -5,7 +5,10 @@ use serde_json::json;
 
 fn wrong(name: &str, value: &Value) -> Vec<(String, String)> {
     let faults = official(1).faults(name, value);
-    let schema = json!({"$ref": format!("#/$defs/{name}"), "$defs": official(1).schema["$defs"]});
+    let holds = official(1).holds(official(1).definition(name), value);
+    assert_eq!(holds, faults.is_empty(), "{name} {value}: {faults:?}");
+    let definitions: Value = serde_json::from_str(SCHEMAS[0]).unwrap();
+    let schema = json!({"$ref": format!("#/$defs/{name}"), "$defs": definitions["$defs"]});
     let general = jsonschema::is_valid(&schema, value);
     assert_eq!(general, faults.is_empty(), "{name} {value}: {faults:?}");
     faults
@@ -203,23 +206,18 @@ impl Official {
 
     fn reach<'a>(
         &'a self,
-        schema: &'a Value,
-        known: &mut BTreeSet<&'a str>,
+        schema: &'a Schema,
+        known: &mut BTreeSet<usize>,
         parts: &mut BTreeSet<&'a str>,
     ) {
-        parts.extend(unstable(schema).filter(|name| name.contains('.')));
-        if let Some(name) = schema["$ref"].as_str()
-            && known.insert(name)
-            && let Some(target) = self.target(schema)
-        {
-            self.reach(target, known, parts);
-        }
-        let inner: Box<dyn Iterator<Item = &Value>> = match schema {
-            Value::Object(members) => Box::new(members.values()),
-            Value::Array(items) => Box::new(items.iter()),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return,
-        };
-        for schema in inner {
+        let unstable = schema.unstable.as_deref();
+        parts.extend(unstable.filter(|name| name.contains('.')));
+        let target = schema.target.filter(|target| known.insert(*target));
+        let inner = schema.all_of.iter().chain(schema.branches());
+        let inner = inner.chain(schema.properties.values());
+        let inner = inner.chain(schema.others.as_deref());
+        let inner = inner.chain(schema.items.as_deref());
+        for schema in inner.chain(target.map(|target| &self.definitions[target])) {
             self.reach(schema, known, parts);
         }
     }
