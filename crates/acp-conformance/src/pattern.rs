@@ -17,16 +17,40 @@ pub type Captures = BTreeMap<String, Value>;
 /// # Errors
 /// The path to the first difference, and what is there.
 pub fn fits(pattern: &Value, found: &Value, captures: &mut Captures) -> Result<(), String> {
-    let mut taken = captures.clone();
-    compare(pattern, Some(found), &mut taken, "")?;
-    *captures = taken;
+    let mut scope = Scope::new(captures);
+    compare(pattern, Some(found), &mut scope, "")?;
+    let new = scope.new;
+    captures.extend(new);
     Ok(())
+}
+
+/// Tells whether `found` holds all that `pattern` says, and captures nothing.
+pub(crate) fn would_fit(pattern: &Value, found: &Value, captures: &Captures) -> bool {
+    compare(pattern, Some(found), &mut Scope::new(captures), "").is_ok()
+}
+
+/// Captures during a comparison. Those from before it are borrowed, because they may hold whole results.
+#[derive(Clone)]
+struct Scope<'a> {
+    before: &'a Captures,
+    new: Captures,
+}
+
+impl<'a> Scope<'a> {
+    fn new(before: &'a Captures) -> Self {
+        let new = Captures::new();
+        Self { before, new }
+    }
+
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.new.get(name).or_else(|| self.before.get(name))
+    }
 }
 
 fn compare(
     pattern: &Value,
     found: Option<&Value>,
-    captures: &mut Captures,
+    captures: &mut Scope<'_>,
     path: &str,
 ) -> Result<(), String> {
     if let Some((word, argument)) = operator(pattern) {
@@ -44,12 +68,12 @@ fn compare(
                 )),
                 Some(_) => Ok(()),
                 None => {
-                    captures.insert(name.to_owned(), found.clone());
+                    captures.new.insert(name.to_owned(), found.clone());
                     Ok(())
                 }
             },
             None => {
-                let text = Value::from(fill_text(text, captures));
+                let text = Value::from(fill(text, |name| captures.get(name)));
                 same(&text, found, path)
             }
         },
@@ -123,7 +147,7 @@ fn operate(
     word: &str,
     argument: &Value,
     found: Option<&Value>,
-    captures: &mut Captures,
+    captures: &mut Scope<'_>,
     path: &str,
 ) -> Result<(), String> {
     match word {
@@ -224,7 +248,7 @@ fn operate(
     }
 }
 
-fn try_one(pattern: &Value, found: Option<&Value>, captures: &mut Captures, path: &str) -> bool {
+fn try_one(pattern: &Value, found: Option<&Value>, captures: &mut Scope<'_>, path: &str) -> bool {
     let mut taken = captures.clone();
     let one = compare(pattern, found, &mut taken, path).is_ok();
     if one {
@@ -277,12 +301,16 @@ fn plain(value: &Value) -> String {
 /// Fill what was captured into a text. What was not stays as it is.
 #[must_use]
 pub fn fill_text(text: &str, captures: &Captures) -> String {
+    fill(text, |name| captures.get(name))
+}
+
+fn fill<'a>(text: &str, captured: impl Fn(&str) -> Option<&'a Value>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
         filled.push_str(before);
         let end = leading_name(after);
-        match captures.get(&after[..end]) {
+        match captured(&after[..end]) {
             Some(value) => filled.push_str(&plain(value)),
             None => {
                 filled.push('$');

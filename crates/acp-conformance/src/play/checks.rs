@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     case::{Range, Voice},
-    pattern::{fill_text, fill_value, fits, short},
+    pattern::{fill_text, fill_value, fits, short, would_fit},
 };
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ impl Stage<'_> {
 
     /// Those of them that fit, by their number.
     fn fitting(&self, pattern: &Value) -> Vec<usize> {
-        let fit = |heard: &Heard| fits(pattern, &heard.value, &mut self.vars.clone()).is_ok();
+        let fit = |heard: &Heard| would_fit(pattern, &heard.value, &self.vars);
         let lines = self.lines().iter().enumerate();
         let fitting = lines.filter(|(_, heard)| fit(heard));
         fitting.map(|(index, _)| self.mark + index).collect()
