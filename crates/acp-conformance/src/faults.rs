@@ -144,17 +144,30 @@ impl Breaker {
 
     /// One line, with its end unless the stream ended before it.
     pub fn line(&mut self, way: Way, raw: &[u8]) -> Outcome {
-        if self.line.is_none() {
-            return Outcome::as_it_is(way, raw);
-        }
-        self.parsed(way, raw, parse(raw))
-    }
-
-    /// The same, for a line that was parsed before.
-    pub(crate) fn parsed(&mut self, way: Way, raw: &[u8], value: Value) -> Outcome {
         let Some(line) = self.line else {
             return Outcome::as_it_is(way, raw);
         };
+        self.pass(line, way, raw, parse(raw)).outcome()
+    }
+
+    /// Tells whether the fault changes a line that was parsed before.
+    pub(crate) fn changes(&mut self, way: Way, raw: &[u8], value: Value) -> bool {
+        let Some(line) = self.line else {
+            return false;
+        };
+        let passing = self.pass(line, way, raw, value);
+        // Most lines pass untouched, and long ones are not copied for that.
+        !passing.is_untouched() && !passing.outcome().is_as_it_was(way, raw)
+    }
+
+    /// Lets the fault handle a line.
+    fn pass<'a>(
+        &'a mut self,
+        line: fn(&mut Passing<'_>),
+        way: Way,
+        raw: &'a [u8],
+        value: Value,
+    ) -> Passing<'a> {
         let kind = self.wire.note(way, &value);
         let ours = matches!(&kind, Kind::Answer(open) if open.own);
         let mut passing = Passing {
@@ -172,7 +185,7 @@ impl Breaker {
             deed: Deed::None,
         };
         line(&mut passing);
-        passing.outcome()
+        passing
     }
 }
 
@@ -190,13 +203,23 @@ impl Outcome {
     }
 
     /// Is this what comes of a line without any fault?
-    pub(crate) fn is_as_it_was(&self, way: Way, raw: &[u8]) -> bool {
+    fn is_as_it_was(&self, way: Way, raw: &[u8]) -> bool {
         self.deed == Deed::None
             && matches!(self.lines.as_slice(), [(to, line)] if *to == way && line == raw)
     }
 }
 
 impl Passing<'_> {
+    /// The fault has left the line alone and added nothing.
+    fn is_untouched(&self) -> bool {
+        !self.edited
+            && !self.swallowed
+            && self.instead.is_none()
+            && self.before.is_empty()
+            && self.after.is_empty()
+            && self.deed == Deed::None
+    }
+
     fn outcome(self) -> Outcome {
         let mut lines = Vec::new();
         lines.extend(self.before.iter().map(written));

@@ -288,11 +288,8 @@ impl Heard<'_> {
         }
         self.said.iter().any(|process| {
             let mut breaker = Breaker::new(Some(fault));
-            process.iter().any(|(way, raw, value)| {
-                !breaker
-                    .parsed(*way, raw, value.clone())
-                    .is_as_it_was(*way, raw)
-            })
+            let mut lines = process.iter();
+            lines.any(|(way, raw, value)| breaker.changes(*way, raw, value.clone()))
         })
     }
 }
