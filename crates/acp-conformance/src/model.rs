@@ -86,6 +86,17 @@ impl FakeModel {
         self.stage.borrow().exchanges.clone()
     }
 
+    /// Reads the requests so far without copying them: each holds the schemas of all tools.
+    pub(crate) fn read_exchanges<T>(&self, read: impl FnOnce(&[Exchange]) -> T) -> T {
+        read(&self.stage.borrow().exchanges)
+    }
+
+    /// Counts the requests of the conversation so far.
+    pub(crate) fn count_conversation(&self) -> usize {
+        let is_main = |exchange: &&Exchange| exchange.is_main();
+        self.read_exchanges(|exchanges| exchanges.iter().filter(is_main).count())
+    }
+
     /// The requests of the conversation so far.
     #[must_use]
     pub fn conversation(&self) -> Vec<Exchange> {

@@ -20,6 +20,7 @@ pub(super) struct Answers {
 pub(super) struct Asked {
     pub(super) id: Value,
     pub(super) method: String,
+    /// Parameters without lists and objects, which may be long.
     pub(super) params: Value,
     /// It is malformed, so that it may be answered with an error without an id, or not at all.
     is_odd: bool,
@@ -58,7 +59,7 @@ impl Answers {
                 self.asked.push(Asked {
                     id: id.clone(),
                     method: method.to_owned(),
-                    params: message["params"].clone(),
+                    params: scalars(&message["params"]),
                     is_odd,
                     is_answered: false,
                 });
@@ -180,6 +181,15 @@ impl Asked {
 /// A whole number of 64 bits, a text, or null.
 fn is_id(id: &Value) -> bool {
     id.is_string() || id.is_i64() || id.is_null()
+}
+
+/// Copies the members that are neither lists nor objects.
+fn scalars(params: &Value) -> Value {
+    let members = params.as_object().into_iter().flatten();
+    let scalars = members.filter(|(_, value)| !value.is_array() && !value.is_object());
+    scalars
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// Whether one id was made of the other: 7 and "7", or a number that lost its last digits.

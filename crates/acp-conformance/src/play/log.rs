@@ -54,12 +54,12 @@ impl Log {
         self.entries.len() - 1
     }
 
-    pub(super) fn sent(&mut self, text: &str) {
-        let mut message: Value = serde_json::from_str(text).unwrap_or_default();
+    /// Adds a line that was sent. `message` is the parsed text; `null` if it is no JSON.
+    pub(super) fn sent(&mut self, text: &str, message: &Value) {
         let sent = Sent {
             entry: self.add(Kind::Sent, text),
             is_probe: message["method"] == PROBE,
-            id: message.get_mut("id").map(Value::take).unwrap_or_default(),
+            id: message["id"].clone(),
             is_answered: false,
         };
         self.sent.push(sent);

@@ -3,7 +3,7 @@
 use super::{Miss, stage::Stage};
 use crate::{
     case::{Need, Range},
-    model::{Answer, FakeModel, Fate, Role},
+    model::{Answer, Exchange, FakeModel, Fate, Role},
     pattern::fill_text,
 };
 use serde_json::Value;
@@ -44,13 +44,16 @@ impl Stage<'_> {
 
     pub(super) fn saw(&self, has: bool, text: &str) -> Result<(), Miss> {
         let text = fill_text(text, &self.vars);
-        let conversation = self.fake()?.conversation();
-        let Some(last) = conversation.last() else {
+        let holds = self.fake()?.read_exchanges(|exchanges| {
+            let last = exchanges.iter().rfind(|exchange| exchange.is_main());
+            last.map(|last| holds(&last.body, &text))
+        });
+        let Some(holds) = holds else {
             return Err(Miss::wrong(
                 self.but_for_side("the model was not asked anything")?,
             ));
         };
-        match (holds(&last.body, &text), has) {
+        match (holds, has) {
             (true, true) | (false, false) => Ok(()),
             (true, false) => Err(Miss::wrong(format!("the model saw {text:?}"))),
             (false, true) => Err(Miss::wrong(format!("the model did not see {text:?}"))),
@@ -58,7 +61,7 @@ impl Stage<'_> {
     }
 
     pub(super) fn asked(&self, range: Range) -> Result<(), Miss> {
-        let asked = self.fake()?.conversation().len() - self.asked_before;
+        let asked = self.fake()?.count_conversation() - self.asked_before;
         if range.holds(asked) {
             return Ok(());
         }
@@ -68,11 +71,12 @@ impl Stage<'_> {
 
     /// It may have been asked without tools.
     fn but_for_side(&self, why: &str) -> Result<String, Miss> {
-        let exchanges = self.fake()?.exchanges();
-        let has_side = exchanges.iter().any(|exchange| {
+        let is_side = |exchange: &Exchange| {
             let asked = exchange.asked.as_ref();
             exchange.role == Role::Side && asked.is_some_and(|asked| asked.offered.is_empty())
-        });
+        };
+        let fake = self.fake()?;
+        let has_side = fake.read_exchanges(|exchanges| exchanges.iter().any(is_side));
         Ok(if has_side {
             format!(
                 "{why}; a request came without tools and was taken for a side request (a title, a summary): set \
@@ -84,11 +88,9 @@ impl Stage<'_> {
     }
 
     pub(super) fn dropped(&self) -> Result<(), Miss> {
-        let exchanges = self.fake()?.exchanges();
-        if exchanges
-            .iter()
-            .any(|exchange| exchange.fate == Fate::Dropped)
-        {
+        let is_dropped = |exchange: &Exchange| exchange.fate == Fate::Dropped;
+        let fake = self.fake()?;
+        if fake.read_exchanges(|exchanges| exchanges.iter().any(is_dropped)) {
             return Ok(());
         }
         Err(Miss::wrong("no answer of the model was let go of"))

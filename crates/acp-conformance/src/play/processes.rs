@@ -97,10 +97,7 @@ impl Stage<'_> {
         self.is_forced = false;
         self.is_silent = false;
         self.ending = None;
-        self.asked_before = self
-            .fake
-            .as_ref()
-            .map_or(0, |fake| fake.conversation().len());
+        self.asked_before = self.fake.as_ref().map_or(0, FakeModel::count_conversation);
         Ok(())
     }
 

@@ -19,12 +19,12 @@ impl Stage<'_> {
         more: bool,
     ) -> Result<(), Miss> {
         let line = fill_line(text, &self.vars);
+        let message = serde_json::from_str(&line);
         if !broken {
-            let message: Value = serde_json::from_str(&line)
-                .map_err(|error| Miss::Fault(format!("not JSON ({error}): {line}")))?;
-            self.check_own(&message)?;
+            let not_json = |error| Miss::Fault(format!("not JSON ({error}): {line}"));
+            self.check_own(message.as_ref().map_err(not_json)?)?;
         }
-        self.send(&line, more).await
+        self.send(&line, &message.unwrap_or_default(), more).await
     }
 
     /// Send a message that the runner has made.
@@ -37,13 +37,17 @@ impl Stage<'_> {
         if !broken {
             self.check_own(message)?;
         }
-        self.send(&message.to_string(), more).await
+        self.send(&message.to_string(), message, more).await
     }
 
-    async fn send(&mut self, line: &str, more: bool) -> Result<(), Miss> {
-        self.log.sent(line);
-        self.told(line.as_bytes());
-        self.told(b"\n");
+    async fn send(&mut self, line: &str, message: &Value, more: bool) -> Result<(), Miss> {
+        self.log.sent(line, message);
+        if self.begun_line.is_empty() && !line.contains('\n') {
+            self.told_message(message);
+        } else {
+            self.told(line.as_bytes());
+            self.told(b"\n");
+        }
         self.held.extend_from_slice(line.as_bytes());
         self.held.push(b'\n');
         if more { Ok(()) } else { self.flush().await }
@@ -54,7 +58,9 @@ impl Stage<'_> {
             Ok(text) => fill_text(text, &self.vars).into_bytes(),
             Err(_) => bytes.to_vec(),
         };
-        self.log.sent(&String::from_utf8_lossy(&bytes));
+        let text = String::from_utf8_lossy(&bytes);
+        let message = serde_json::from_str(&text).unwrap_or_default();
+        self.log.sent(&text, &message);
         self.told(&bytes);
         self.held.extend_from_slice(&bytes);
         if more { Ok(()) } else { self.flush().await }

@@ -406,14 +406,18 @@ impl<'a> Stage<'a> {
     /// A line is whole.
     pub(super) fn told_line(&mut self) {
         let line = std::mem::take(&mut self.begun_line);
-        let message: Value = serde_json::from_slice(&line).unwrap_or_default();
-        self.oracle.sent_message(&message);
+        self.told_message(&serde_json::from_slice(&line).unwrap_or_default());
+    }
+
+    /// Tells the peers of the agent about a whole line, parsed; `null` if it is no JSON.
+    pub(super) fn told_message(&mut self, message: &Value) {
+        self.oracle.sent_message(message);
         if let Some(fake) = &self.fake
             && message["method"] == "session/prompt"
         {
             fake.prompted(|text| holds(&message["params"]["prompt"], text));
         }
-        self.client.said(&message);
+        self.client.said(message);
     }
 
     /// Answer the agent as the client.
