@@ -179,8 +179,12 @@ const running = (pid) => {
   }
 };
 const descendants = (pid) => {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
-  return children.split(" ").filter(Boolean).flatMap((child) => [child, ...descendants(child)]);
+  // A child stands with the thread that started it.
+  const threads = readdirSync(`/proc/${pid}/task`);
+  const startedBy = (thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ");
+  const children = threads.flatMap(startedBy).filter(Boolean);
+  return children.flatMap((child) => [child, ...descendants(child)]);
 };
 
 let sessionId;
