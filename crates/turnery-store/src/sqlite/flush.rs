@@ -10,7 +10,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        Mutex, PoisonError,
+        OnceLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -31,7 +31,7 @@ pub(super) struct Log {
     database: PathBuf,
     path: PathBuf,
     /// Opened to be flushed. Nobody removes it while there is a connection.
-    file: Mutex<Option<File>>,
+    file: OnceLock<File>,
     /// Something has been committed since the last flush that is to be flushed.
     owed: AtomicBool,
     /// The last flush failed, so a power cut may undo what was committed.
@@ -48,7 +48,7 @@ impl Log {
         Self {
             database: database.to_owned(),
             path: log_of(database),
-            file: Mutex::new(None),
+            file: OnceLock::new(),
             owed: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             #[cfg(test)]
@@ -115,12 +115,11 @@ impl Log {
                 return Err(no_space());
             }
         }
-        let mut opened = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = match opened.take() {
-            Some(file) => file,
-            None => File::options().write(true).open(&self.path)?,
-        };
-        opened.insert(file).sync_data()
+        if let Some(file) = self.file.get() {
+            return file.sync_data();
+        }
+        let file = File::options().write(true).open(&self.path)?;
+        self.file.get_or_init(|| file).sync_data()
     }
 }
 
