@@ -99,8 +99,8 @@ impl Shared {
         let stamp = keys.stamp();
         {
             let mut state = self.state();
-            state.looked = Some(Instant::now());
             if stamp == state.stamp {
+                state.looked = Some(Instant::now());
                 return;
             }
         }
