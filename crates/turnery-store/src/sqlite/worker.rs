@@ -34,7 +34,7 @@ use turnery_engine::SessionId;
 mod execution;
 
 pub(super) use execution::{CutJournals, Settles};
-use execution::{Job, Shared, Work, hole};
+use execution::{Job, Order, Shared, Work, hole};
 
 pub(super) struct Worker {
     path: PathBuf,
@@ -136,13 +136,7 @@ impl Worker {
         for (_, loop_id) in &order.settles {
             self.cut.settle(loop_id);
         }
-        let Order {
-            patience,
-            flush,
-            settles,
-            needs,
-            is_short,
-        } = order;
+        let (patience, is_short) = (order.patience, order.is_short);
         let path = self.path.clone();
         let queued = self.submit(patience, is_short, |ticket: Arc<Ticket<T>>| {
             let deadline: Arc<dyn Deadline> = Arc::<Ticket<T>>::clone(&ticket);
@@ -150,9 +144,7 @@ impl Worker {
                 ticket.answer(db.and_then(|db| work(db).map_err(|fault| fault.at(&path))));
             });
             Job::Call {
-                flush,
-                settles,
-                needs,
+                order,
                 deadline,
                 work,
             }
@@ -270,17 +262,6 @@ impl Worker {
             StoreError::Broken(format!("the store's thread cannot start: {error}"))
         })
     }
-}
-
-/// How a job is to be done.
-struct Order {
-    patience: Duration,
-    flush: Flush,
-    settles: Settles,
-    /// Session whose journal the job needs to be complete.
-    needs: Option<SessionId>,
-    /// Whether the job is usually a short one.
-    is_short: bool,
 }
 
 impl Drop for Worker {

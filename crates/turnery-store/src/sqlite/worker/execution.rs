@@ -44,17 +44,25 @@ pub(in super::super) type Settles = Vec<(Lane, LoopId)>;
 pub(super) enum Job {
     Append {
         append: Append,
-        /// Who waits until it is written.
+        /// Answered when it is written, if anybody waits for that.
         ticket: Option<Arc<Ticket<()>>>,
     },
     Call {
-        flush: Flush,
-        settles: Settles,
-        /// Session whose journal the job needs to be complete.
-        needs: Option<SessionId>,
+        order: Order,
         deadline: Arc<dyn Deadline>,
         work: Work,
     },
+}
+
+/// Says how a job is to be done.
+pub(super) struct Order {
+    pub(super) patience: Duration,
+    pub(super) flush: Flush,
+    pub(super) settles: Settles,
+    /// Session whose journal the job needs to be complete.
+    pub(super) needs: Option<SessionId>,
+    /// True if the job is usually a short one.
+    pub(super) is_short: bool,
 }
 
 /// The jobs, and what whoever does them works with.
@@ -135,7 +143,7 @@ impl Shared {
         }
     }
 
-    /// Whether the last jobs were done quickly.
+    /// Returns true if the last jobs were done quickly.
     pub(super) fn is_quick(&self) -> bool {
         self.is_quick.load(Ordering::Relaxed)
     }
@@ -224,7 +232,7 @@ impl Shared {
 }
 
 impl State {
-    /// Whether there is something to do once nothing else is asked for.
+    /// Returns true if there is something to do once nothing else is asked for.
     fn has_rest(&self) -> bool {
         let has_rest = |db: &Db| db.dirty || db.tidy.is_due() || !self.appends.is_empty();
         self.db.as_ref().is_some_and(has_rest)
@@ -292,9 +300,7 @@ fn work_off(
                 }
             }
             Job::Call {
-                flush,
-                settles,
-                needs,
+                order,
                 deadline,
                 work,
             } => {
@@ -302,12 +308,12 @@ fn work_off(
                     continue;
                 }
                 // What the commit would only remove again need not be written.
-                for (lane, loop_id) in &settles {
+                for (lane, loop_id) in &order.settles {
                     appends.retain(|append| !append.is_of(lane, loop_id));
                     cut.settle(loop_id);
                 }
                 let written = db.journal(path, appends, cut, deadline.time_left());
-                if let (Err(error), Some(session)) = (written, needs)
+                if let (Err(error), Some(session)) = (written, order.needs)
                     && appends.iter().any(|append| append.is_in(&session))
                 {
                     work(Err(error));
@@ -316,12 +322,12 @@ fn work_off(
                 let ready = db
                     .wait_for_locks(deadline.time_left())
                     .and_then(|()| db.check_files())
-                    .and_then(|()| db.log.ready(flush, &db.sql));
+                    .and_then(|()| db.log.ready(order.flush, &db.sql));
                 match ready {
                     Ok(()) => work(Ok(db)),
                     Err(fault) => work(Err(fault.at(path))),
                 }
-                if flush == Flush::Now {
+                if order.flush == Flush::Now {
                     db.log.owe();
                     db.tidy.note_commit();
                 }
