@@ -136,12 +136,12 @@ pub(crate) fn unheard<'a>(audio: &AudioData) -> Said<'a> {
     )))
 }
 
-/// Looks at the first word only, where `trim` would look at both ends of a text.
+/// Returns true if there is only white space. `trim` would look at both ends of a text.
 fn is_blank(text: &str) -> bool {
     text.trim_start().is_empty()
 }
 
-/// Whether a block of an assistant's message is sent back to `provider`; `author` wrote the message.
+/// Returns true if a block of an assistant's message is sent back to `provider`; `author` wrote the message.
 fn is_kept(item: &Content, author: &str, provider: &str) -> bool {
     match item {
         Content::Text { text } => !is_blank(text),

@@ -89,7 +89,7 @@ impl Schema {
         self.properties.get(key)?.constant.as_ref()
     }
 
-    /// Whether the value lacks the tag or has that of this variant: a cheap test before a whole check.
+    /// Returns true if the value lacks the tag or has that of this variant: a cheap test before a whole check.
     pub(super) fn fits_tag(&self, value: &Value) -> bool {
         let found = self
             .tag
@@ -99,8 +99,8 @@ impl Schema {
     }
 }
 
-/// Whether members that are not named are allowed: expressly, or because the schema restricts nothing, like that of
-/// an error's data, which stands beside named shapes.
+/// Returns true if members that are not named are allowed: expressly, or because the schema restricts nothing, like
+/// that of an error's data, which stands beside named shapes.
 fn is_open(schema: &Value) -> bool {
     let allows = |key| schema.get(key).is_some_and(|others| *others != false);
     let mut words = schema.as_object().into_iter().flatten();

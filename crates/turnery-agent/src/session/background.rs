@@ -71,7 +71,7 @@ impl BackgroundWork {
         self.last_shown = Some(last_shown);
     }
 
-    /// Whether the work that was taken last is under way.
+    /// Returns true while the work that was taken last is under way.
     fn is_waited_for(&self) -> bool {
         self.taken.as_ref().is_some_and(|work| !work.is_finished())
     }

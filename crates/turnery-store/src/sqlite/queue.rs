@@ -1,7 +1,7 @@
 //! Bounded queue to a thread that takes jobs in batches. Pushing never waits.
 //!
-//! Whoever pushes may also take the batch and do it in place of the thread. To keep the order of jobs, either
-//! takes a batch only once the other has done the last one.
+//! The caller that pushes may also take the batch and do it in place of the thread. To keep the order of jobs,
+//! either takes a batch only once the other has done the last one.
 
 use std::{
     collections::VecDeque,

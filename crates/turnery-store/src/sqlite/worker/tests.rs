@@ -504,7 +504,7 @@ fn inline_job_without_a_runtime_is_done_by_the_thread() {
     assert_eq!(other.block_on(place(&worker)), "writer");
 }
 
-/// What was committed inline reaches the disk without a further job.
+/// Inline commits reach the disk without a further job.
 #[test]
 fn inline_commits_are_flushed() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
