@@ -13,7 +13,7 @@ use std::{
     io::{self, Read},
     thread,
 };
-use tokio::{net::unix::pipe, sync::mpsc};
+use tokio::{io::AsyncReadExt, net::unix::pipe, sync::mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
 /// What was read.
@@ -56,20 +56,10 @@ pub(crate) fn spawn(input: Input) -> io::Result<Reader> {
     })
 }
 
-async fn read_pipe(pipe: pipe::Receiver, sender: mpsc::Sender<Block>) {
+async fn read_pipe(mut pipe: pipe::Receiver, sender: mpsc::Sender<Block>) {
     let mut cutter = Cutter::new(LINE_LIMIT);
     loop {
-        let read = pipe.try_read(cutter.room());
-        match read {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                cutter.took(0);
-                if pipe.readable().await.is_err() {
-                    return;
-                }
-                continue;
-            }
-            Ok(_) | Err(_) => {}
-        }
+        let read = pipe.read_buf(cutter.space()).await;
         let more = cutter.read(read);
         while let Some(block) = cutter.next() {
             if sender.send(block).await.is_err() {
@@ -120,7 +110,16 @@ impl Cutter {
         }
     }
 
-    /// Where the next bytes go. Then say how many came, with `read` or `took`.
+    /// Where the next bytes are appended. Then say how many came, with `read`.
+    fn space(&mut self) -> &mut Vec<u8> {
+        self.start = self.held.len();
+        if self.held.capacity() - self.start < READ_BLOCK / 2 {
+            self.held.reserve(READ_BLOCK);
+        }
+        &mut self.held
+    }
+
+    /// The same for a reader that needs bytes to overwrite.
     fn room(&mut self) -> &mut [u8] {
         self.start = self.held.len();
         self.held.resize(self.start + READ_BLOCK, 0);
@@ -160,6 +159,15 @@ impl Cutter {
         true
     }
 
+    /// Takes the first `count` bytes. The space stays here unless they fill it.
+    fn take(&mut self, count: usize) -> Vec<u8> {
+        if count < READ_BLOCK / 8 {
+            return self.held.drain(..count).collect();
+        }
+        let rest = self.held.split_off(count);
+        std::mem::replace(&mut self.held, rest)
+    }
+
     fn cut(&mut self) {
         let newline = |bytes: &[u8]| bytes.iter().position(|byte| *byte == b'\n');
         if self.skipping {
@@ -180,8 +188,7 @@ impl Cutter {
             self.ready.push_back(Block::TooLong);
         }
         if let Some(end) = self.held[fresh..].iter().rposition(|byte| *byte == b'\n') {
-            let rest = self.held.split_off(fresh + end + 1);
-            let lines = std::mem::replace(&mut self.held, rest);
+            let lines = self.take(fresh + end + 1);
             self.ready.push_back(Block::Lines(lines));
         } else if self.held.len() > self.limit {
             self.held = Vec::new();
