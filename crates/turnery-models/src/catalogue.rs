@@ -215,6 +215,11 @@ impl Catalogue {
         })
     }
 
+    /// Has the keys looked up that a call of a model needs, which is about to be made.
+    pub fn look_ahead(&self) {
+        self.providers.look_ahead();
+    }
+
     /// Whether the model of that name has the key that it needs, as far as can be said without asking
     /// its provider.
     pub fn ready(&self, name: &ModelName) -> Result<(), MissingKey> {

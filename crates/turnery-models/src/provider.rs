@@ -10,6 +10,9 @@ use std::{fmt, sync::Arc, time::Duration};
 pub trait Providers: Send + Sync + 'static {
     /// All of them. Must not block for long.
     fn now(&self) -> Arc<[ProviderConfig]>;
+
+    /// Begins what [`now`](Self::now) waits for, since it will be asked soon. Must not block.
+    fn look_ahead(&self) {}
 }
 
 /// The same ones for ever.

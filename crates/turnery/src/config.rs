@@ -6,6 +6,7 @@
 pub(crate) mod choice;
 pub(crate) mod environment;
 pub(crate) mod file;
+mod file_watch;
 pub(crate) mod hooks;
 pub(crate) mod keys;
 pub(crate) mod mcp;

@@ -114,6 +114,8 @@ impl Task {
         options: &PromptOptions,
         cancel_all: CancellationToken,
     ) -> PromptEnd {
+        // While the session is claimed.
+        self.models.look_ahead();
         let name = options.model.as_ref();
         let model = name.map(|name| self.models.model(name)).transpose()?;
         let cancel = (options.cancel.clone(), cancel_all.clone());

@@ -1,20 +1,18 @@
 //! The providers as they are now, with the keys that `turnery login` has kept meanwhile.
 //!
 //! The file of keys is read on a thread of its own, since its disk may hang: callers wait a moment for it, and
-//! take what was read before if that is over.
+//! take what was read before if that is over. Where the kernel tells that it has not changed, it is not looked at
+//! again.
 
 use super::{
+    file_watch::{FileWatch, News},
     keys::{AllKept, Kept, Keys, Stamp},
     providers,
 };
 use std::{
     io,
     path::Path,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{self, SyncSender},
-    },
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -29,13 +27,16 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// A prompt asks several times in a row: so long the answer of a look holds. No program that keeps a key is as quick.
 const FRESH: Duration = Duration::from_millis(5);
 
+/// So long it holds while the kernel tells of no change: that a folder further up was moved it does not tell.
+const FRESH_IF_QUIET: Duration = Duration::from_secs(60);
+
 /// All providers. The file of keys is looked at for each prompt, and read when it has changed.
 pub(crate) struct Reach {
-    /// Where to ask for a look at the file of keys, from the first one on.
-    reader: OnceLock<io::Result<SyncSender<SyncSender<()>>>>,
     keys: Option<Keys>,
+    /// Whether the thread that looks at the file has started.
+    reader: OnceLock<io::Result<()>>,
     shared: Arc<Shared>,
-    /// How long the answer of a look holds.
+    /// How long the answer of a look holds that is not watched.
     fresh: Duration,
     /// How long a caller waits for the first look.
     first_patience: Duration,
@@ -47,27 +48,12 @@ struct Shared {
     /// As the environment and the configuration have them: a key from there wins.
     configured: Vec<ProviderConfig>,
     state: Mutex<State>,
-    /// Whether the file is being looked at.
-    is_looking: AtomicBool,
-    /// Whether the file was looked at, or waited for in vain.
-    is_known: AtomicBool,
-}
-
-/// Starts the thread that looks at the file of keys whenever it is asked to.
-fn read_on_a_thread(shared: &Arc<Shared>, keys: &Keys) -> io::Result<SyncSender<SyncSender<()>>> {
-    // Nobody asks while somebody waits.
-    let (sender, asked) = mpsc::sync_channel::<SyncSender<()>>(1);
-    let (shared, keys) = (Arc::clone(shared), keys.clone());
-    let reader = thread::Builder::new().name("keys".to_owned());
-    reader.spawn(move || {
-        for done in asked {
-            shared.look(&keys);
-            shared.is_looking.store(false, Ordering::Release);
-            // Nobody may wait any more.
-            let _ = done.send(());
-        }
-    })?;
-    Ok(sender)
+    /// Whether the kernel may be asked to tell of changes.
+    may_watch: bool,
+    /// Wakes the thread that looks.
+    asked: Condvar,
+    /// Wakes whoever waits for a look.
+    answered: Condvar,
 }
 
 struct State {
@@ -80,12 +66,50 @@ struct State {
     kept: Vec<String>,
     /// Why the file was not read.
     problem: Option<String>,
+    /// Watches the file since the last look or longer.
+    watch: Option<FileWatch>,
+    /// The watch hears nothing more.
+    watch_is_over: bool,
+    looks: Looks,
+}
+
+/// Looks at the file, numbered from 1.
+#[derive(Default)]
+struct Looks {
+    /// The last that was asked for.
+    asked: u64,
+    /// The last that is done. Nobody asks for another before.
+    answered: u64,
+    /// The last that was waited for in vain.
+    given_up: u64,
+    /// Nobody asks any more.
+    has_ended: bool,
+}
+
+impl Looks {
+    fn is_under_way(&self) -> bool {
+        self.asked > self.answered
+    }
 }
 
 impl State {
     /// Whether the last look still holds.
-    fn is_fresh(&self, fresh: Duration) -> bool {
-        self.looked.is_some_and(|looked| looked.elapsed() < fresh)
+    fn is_fresh(&mut self, fresh: Duration) -> bool {
+        let Some(looked) = self.looked.filter(|_| !self.looks.is_under_way()) else {
+            return false;
+        };
+        if looked.elapsed() < fresh {
+            return true;
+        }
+        let watch = self.watch.as_ref().filter(|_| !self.watch_is_over);
+        match watch.map(FileWatch::news) {
+            Some(News::Nothing) => looked.elapsed() < FRESH_IF_QUIET,
+            Some(News::Changed) | None => false,
+            Some(News::Over) => {
+                self.watch_is_over = true;
+                false
+            }
+        }
     }
 }
 
@@ -94,15 +118,38 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Looks whenever it is asked to.
+    fn run(&self, keys: &Keys) {
+        loop {
+            let idle = |state: &mut State| !state.looks.is_under_way() && !state.looks.has_ended;
+            let state = self.asked.wait_while(self.state(), idle);
+            let state = state.unwrap_or_else(PoisonError::into_inner);
+            if state.looks.has_ended {
+                return;
+            }
+            let needs_watch = self.may_watch && (state.watch.is_none() || state.watch_is_over);
+            drop(state);
+            // Before the look, so that no change falls between the two.
+            let watch = needs_watch.then(|| FileWatch::start(keys.path()));
+            self.look(keys);
+            let mut state = self.state();
+            let earlier = watch.map(|watch| {
+                state.watch_is_over = false;
+                std::mem::replace(&mut state.watch, watch)
+            });
+            state.looked = Some(Instant::now());
+            state.looks.answered = state.looks.asked;
+            drop(state);
+            self.answered.notify_all();
+            drop(earlier);
+        }
+    }
+
     /// Looks at the file, and reads it if it has changed.
     fn look(&self, keys: &Keys) {
         let stamp = keys.stamp();
-        {
-            let mut state = self.state();
-            if stamp == state.stamp {
-                state.looked = Some(Instant::now());
-                return;
-            }
+        if stamp == self.state().stamp {
+            return;
         }
         let (kept, problem) = match keys.read() {
             Ok(kept) => (kept, None),
@@ -112,37 +159,50 @@ impl Shared {
             }
         };
         let now = with_keys(&self.configured, &kept, keys.path()).into();
-        *self.state() = State {
-            looked: Some(Instant::now()),
-            stamp,
-            now,
-            kept: kept.into_keys().collect(),
-            problem,
-        };
+        let mut state = self.state();
+        state.stamp = stamp;
+        state.now = now;
+        state.kept = kept.into_keys().collect();
+        state.problem = problem;
+    }
+}
+
+impl Drop for Reach {
+    fn drop(&mut self) {
+        self.shared.state().looks.has_ended = true;
+        self.shared.asked.notify_one();
     }
 }
 
 impl Reach {
     /// These providers, and the keys in that file.
     pub(crate) fn new(configured: Vec<ProviderConfig>, keys: Option<Keys>) -> Self {
+        Self::watching(configured, keys, true)
+    }
+
+    fn watching(configured: Vec<ProviderConfig>, keys: Option<Keys>, may_watch: bool) -> Self {
         let state = State {
             looked: None,
             stamp: None,
             now: configured.clone().into(),
             kept: Vec::new(),
             problem: None,
+            watch: None,
+            watch_is_over: false,
+            looks: Looks::default(),
         };
         Self {
-            reader: OnceLock::new(),
             keys,
+            reader: OnceLock::new(),
             fresh: FRESH,
             first_patience: FIRST_PATIENCE,
             patience: PATIENCE,
             shared: Arc::new(Shared {
                 configured,
                 state: Mutex::new(state),
-                is_looking: AtomicBool::new(false),
-                is_known: AtomicBool::new(false),
+                may_watch,
+                asked: Condvar::new(),
+                answered: Condvar::new(),
             }),
         }
     }
@@ -152,38 +212,59 @@ impl Reach {
         &self.shared.configured
     }
 
+    /// The state after a look at the file that holds still, or as it was if none is done in time.
     fn state(&self) -> MutexGuard<'_, State> {
-        if let Some(keys) = &self.keys
-            && !self.shared.state().is_fresh(self.fresh)
-            && !self.shared.is_looking.swap(true, Ordering::AcqRel)
-        {
-            self.look(keys);
+        let mut state = self.ask();
+        let look = state.looks.asked;
+        if !state.looks.is_under_way() || state.looks.given_up == look {
+            return state;
         }
-        self.shared.state()
-    }
-
-    /// Has the file looked at, and waits for that a moment.
-    fn look(&self, keys: &Keys) {
-        let reader = self
-            .reader
-            .get_or_init(|| read_on_a_thread(&self.shared, keys));
-        let (done, is_done) = mpsc::sync_channel(1);
-        let asked = match reader {
-            Ok(reader) => reader.try_send(done).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
+        let patience = match state.looks.answered {
+            0 => self.first_patience,
+            _ => self.patience,
         };
-        if let Err(error) = asked {
-            self.shared.is_looking.store(false, Ordering::Release);
-            tracing::warn!("the file of keys is not read: {error}");
-            return;
-        }
-        let patience = match self.shared.is_known.swap(true, Ordering::AcqRel) {
-            true => self.patience,
-            false => self.first_patience,
+        let waits = |state: &mut State| state.looks.answered < look;
+        let waited = self
+            .shared
+            .answered
+            .wait_timeout_while(state, patience, waits);
+        let is_late;
+        (state, is_late) = match waited {
+            Ok((state, waited)) => (state, waited.timed_out()),
+            Err(poisoned) => (poisoned.into_inner().0, false),
         };
-        if is_done.recv_timeout(patience).is_err() {
+        if is_late {
+            state.looks.given_up = look;
             tracing::warn!("the file of keys cannot be read in time");
         }
+        state
+    }
+
+    /// Asks for a look, unless the last one still holds or is under way.
+    fn ask(&self) -> MutexGuard<'_, State> {
+        let mut state = self.shared.state();
+        if let Some(keys) = &self.keys
+            && !state.looks.is_under_way()
+            && !state.is_fresh(self.fresh)
+        {
+            match self.reader.get_or_init(|| self.start(keys)) {
+                Ok(()) => {
+                    state.looks.asked += 1;
+                    // Not while whoever wakes would have to wait for it.
+                    drop(state);
+                    self.shared.asked.notify_one();
+                    state = self.shared.state();
+                }
+                Err(error) => tracing::warn!("the file of keys is not read: {error}"),
+            }
+        }
+        state
+    }
+
+    fn start(&self, keys: &Keys) -> io::Result<()> {
+        let (shared, keys) = (Arc::clone(&self.shared), keys.clone());
+        let reader = thread::Builder::new().name("keys".to_owned());
+        reader.spawn(move || shared.run(&keys)).map(drop)
     }
 
     /// Why no key can be read from the file, if none can.
@@ -225,6 +306,10 @@ impl Reach {
 impl Providers for Reach {
     fn now(&self) -> Arc<[ProviderConfig]> {
         Arc::clone(&self.state().now)
+    }
+
+    fn look_ahead(&self) {
+        drop(self.ask());
     }
 }
 
@@ -310,24 +395,52 @@ mod tests {
     // proves: AUTH-4
     #[test]
     fn a_key_counts_from_the_moment_that_it_is_kept_to_the_moment_that_it_is_not() {
+        for may_watch in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let keys = Keys::at(folder.path().join("keys.json"));
+            let configured = well_known(&[]);
+            let mut reach = Reach::watching(configured, Some(keys.clone()), may_watch);
+            reach.fresh = Duration::ZERO;
+            assert_eq!(reach.usual_model().to_string(), "offline");
+            let openai = "https://api.openai.com/v1";
+            let write = |key: &str| {
+                let one = [("openai".to_owned(), kept(key, openai))];
+                keys.write(&AllKept::from(one)).unwrap();
+            };
+            write("sk-1");
+            assert_eq!(find(&reach, "openai").0.as_deref(), Some("sk-1"));
+            assert_eq!(reach.usual_model().to_string(), "openai/gpt-5.1");
+            write("sk-2");
+            assert_eq!(find(&reach, "openai").0.as_deref(), Some("sk-2"));
+            keys.write(&AllKept::new()).unwrap();
+            assert_eq!(find(&reach, "openai").0, None);
+            assert_eq!(reach.usual_model().to_string(), "offline");
+        }
+    }
+
+    /// Number of looks until now.
+    fn looks(reach: &Reach) -> u64 {
+        reach.state().looks.answered
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn unchanged_file_is_not_looked_at_again() {
         let folder = tempfile::tempdir().unwrap();
-        let keys = Keys::at(folder.path().join("keys.json"));
-        let mut reach = Reach::new(well_known(&[]), Some(keys.clone()));
+        let place = folder.path().join("place");
+        std::fs::create_dir(&place).unwrap();
+        let keys = Keys::at(place.join("keys.json"));
+        let mut reach = Reach::new(well_known(&[]), Some(keys));
         reach.fresh = Duration::ZERO;
-        assert_eq!(reach.usual_model().to_string(), "offline");
-        let openai = "https://api.openai.com/v1";
-        let write = |key: &str| {
-            let one = [("openai".to_owned(), kept(key, openai))];
-            keys.write(&AllKept::from(one)).unwrap();
-        };
-        write("sk-1");
-        assert_eq!(find(&reach, "openai").0.as_deref(), Some("sk-1"));
-        assert_eq!(reach.usual_model().to_string(), "openai/gpt-5.1");
-        write("sk-2");
-        assert_eq!(find(&reach, "openai").0.as_deref(), Some("sk-2"));
-        keys.write(&AllKept::new()).unwrap();
-        assert_eq!(find(&reach, "openai").0, None);
-        assert_eq!(reach.usual_model().to_string(), "offline");
+        assert_eq!((looks(&reach), looks(&reach)), (1, 1));
+        std::fs::write(place.join("keys.json"), "{}").unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (2, 2));
+        std::fs::write(place.join("sessions.db"), "").unwrap();
+        assert_eq!(looks(&reach), 2, "another file");
+        std::fs::rename(&place, folder.path().join("elsewhere")).unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (3, 4), "no folder to watch");
+        std::fs::create_dir(&place).unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (5, 5));
     }
 
     /// A file that hangs is waited for once, and for a moment.
