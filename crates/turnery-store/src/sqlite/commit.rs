@@ -30,12 +30,14 @@ const LOOP: &str = "INSERT INTO loops (session_id, version, loop_id, parent_loop
 
 const ADVANCE: &str = "UPDATE sessions SET head_version = ?2, loop_count = loop_count + ?3, \
      updated_at = max(updated_at, ?4), tip_loop_id = coalesce(?5, tip_loop_id), \
-     title = coalesce(title, ?6) WHERE session_id = ?1";
+     title = coalesce(title, ?6), \
+     begun_loop_id = NULL, begun_checksum = NULL, beginning = NULL WHERE session_id = ?1";
 
 const ADVANCE_AND_RELEASE: &str = "UPDATE sessions SET head_version = ?2, \
      loop_count = loop_count + ?3, updated_at = max(updated_at, ?4), \
      tip_loop_id = coalesce(?5, tip_loop_id), title = coalesce(title, ?6), \
-     owner_id = NULL, process = NULL, expires_at = NULL WHERE session_id = ?1";
+     owner_id = NULL, process = NULL, expires_at = NULL, \
+     begun_loop_id = NULL, begun_checksum = NULL, beginning = NULL WHERE session_id = ?1";
 
 pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, Fault> {
     let Commit { lane, records, .. } = commit;
@@ -119,10 +121,11 @@ fn advance_by(
     // Whatever comes of it, what the loops have journalled is settled (C-12).
     if !clean {
         for record in records {
-            journal::drop_loop(work, &lane.session_id, &record.loop_id)?;
+            journal::drop_rows(work, &lane.session_id, &record.loop_id)?;
         }
     }
     if first.head_version != commit.expected_head {
+        journal::drop_beginning(work, &lane.session_id)?;
         lanes::note_lost(work, &lane.session_id, last_number(records))?;
         return Ok(Err(StoreError::HeadConflict {
             expected: commit.expected_head,

@@ -9,9 +9,10 @@ use super::{
     loops::{text, undamaged_or},
     texts,
 };
-use crate::{Damage, DamagedPart, Lane, Owner, cursor::time_text};
+use crate::{Damage, DamagedPart, Lane, LoopBeginning, Owner, cursor::time_text};
 use rusqlite::{Connection, Row, params, types::Value};
-use turnery_engine::{Event, EventKind, LoopId, SessionId};
+use serde::{Deserialize, Serialize};
+use turnery_engine::{Event, EventKind, LoopId, SessionId, Timestamp};
 
 /// Events to be journalled.
 pub(super) struct Append {
@@ -53,6 +54,9 @@ impl Append {
     }
 }
 
+/// A loop, and events of it.
+type LoopEvents = (LoopId, Vec<Event>);
+
 /// All in one transaction. What comes from somebody who lost the lane is dropped: the claim of the next holder
 /// has made a loop of the journal as it was (C-12). What comes after the commit is dropped too.
 pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
@@ -77,7 +81,7 @@ pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
 }
 
 /// Adds events to the journal of a loop as one row.
-pub(super) fn insert(
+fn insert(
     db: &Connection,
     session: &SessionId,
     loop_id: &LoopId,
@@ -86,7 +90,7 @@ pub(super) fn insert(
     let Some(first) = events.first() else {
         return Ok(());
     };
-    let body = texts::encode(db, session, &events)?;
+    let body = encode(db, session, events)?;
     let at = time_text(first.at);
     let checksum = Checksum::default()
         .text(session.as_str())
@@ -111,6 +115,113 @@ pub(super) fn insert(
     Ok(())
 }
 
+/// The first events of a loop, as its session's row has them: the oldest in its journal.
+pub(super) struct Beginning {
+    pub(super) loop_id: LoopId,
+    pub(super) body: String,
+    pub(super) checksum: i64,
+}
+
+impl Beginning {
+    pub(super) fn encode(
+        db: &Connection,
+        session: &SessionId,
+        beginning: &LoopBeginning,
+    ) -> Result<Self, Fault> {
+        let loop_id = beginning.loop_id.clone();
+        let body = encode(db, session, &beginning.events)?;
+        let checksum = Self::sum(session, loop_id.as_str(), &body).finish();
+        Ok(Self {
+            loop_id,
+            body,
+            checksum,
+        })
+    }
+
+    fn sum(session: &SessionId, loop_id: &str, body: &str) -> Checksum {
+        let sum = Checksum::default().text(session.as_str());
+        sum.text(loop_id).text(body)
+    }
+
+    /// The loop's events. `None` if the session has no beginning.
+    fn read(
+        db: &Connection,
+        session: &SessionId,
+    ) -> Result<Option<Result<LoopEvents, String>>, Fault> {
+        let mut select = db.prepare_cached(
+            "SELECT begun_loop_id, beginning, begun_checksum FROM sessions WHERE session_id = ?1 \
+             AND coalesce(begun_loop_id, beginning) IS NOT NULL",
+        )?;
+        let mut rows = select.query((session.as_str(),))?;
+        let Some(row) = rows.next()? else {
+            return Ok(None);
+        };
+        Ok(Some(undamaged_or(Self::parse(db, session, row))?))
+    }
+
+    fn parse(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvents, Fault> {
+        let (loop_id, body) = (text(row, 0)?, text(row, 1)?);
+        if Self::sum(session, loop_id, body).verify(row.get_ref(2)?) != Verdict::Matches {
+            return Err(Fault::Row("its checksum does not match".to_owned()));
+        }
+        let body = texts::expand(db, session, body)?;
+        let loop_id = LoopId::from(loop_id);
+        Ok((loop_id.clone(), parse(session, &loop_id, &body)?))
+    }
+}
+
+/// An event as it is written: without what the row says already.
+#[derive(Serialize)]
+struct Written<'a> {
+    seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn_index: Option<u32>,
+    at: Timestamp,
+    #[serde(flatten)]
+    kind: &'a EventKind,
+}
+
+#[derive(Deserialize)]
+struct Read {
+    seq: u64,
+    #[serde(default)]
+    turn_index: Option<u32>,
+    at: Timestamp,
+    #[serde(flatten)]
+    kind: EventKind,
+}
+
+fn encode(db: &Connection, session: &SessionId, events: &[Event]) -> Result<String, Fault> {
+    let written = events.iter().map(|event| Written {
+        seq: event.seq,
+        turn_index: event.turn_index,
+        at: event.at,
+        kind: &event.kind,
+    });
+    texts::encode(db, session, &written.collect::<Vec<_>>())
+}
+
+/// Parses the events of a row. Earlier versions wrote one in each, or its ids too.
+fn parse(
+    session: &SessionId,
+    loop_id: &LoopId,
+    body: &str,
+) -> Result<Vec<Event>, serde_json::Error> {
+    let read: Vec<Read> = match body.starts_with('[') {
+        true => serde_json::from_str(body)?,
+        false => vec![serde_json::from_str(body)?],
+    };
+    let whole = read.into_iter().map(|read| Event {
+        session_id: session.clone(),
+        loop_id: loop_id.clone(),
+        seq: read.seq,
+        turn_index: read.turn_index,
+        at: read.at,
+        kind: read.kind,
+    });
+    Ok(whole.collect())
+}
+
 /// Drops the journal of a loop while the lane of its session is `owner`'s.
 pub(super) fn forget(
     db: &Connection,
@@ -118,25 +229,25 @@ pub(super) fn forget(
     owner: &Owner,
     loop_id: &LoopId,
 ) -> Result<(), Fault> {
-    let mut delete = db.prepare_cached(
-        "DELETE FROM journal WHERE session_id = ?1 AND loop_id = ?2 AND EXISTS \
-         (SELECT 1 FROM sessions WHERE session_id = ?1 AND owner_id = ?3)",
-    )?;
-    delete.execute((session.as_str(), loop_id.as_str(), &owner.id))?;
-    Ok(())
+    in_one(db, |work| {
+        let mut select =
+            work.prepare_cached("SELECT 1 FROM sessions WHERE session_id = ?1 AND owner_id = ?2")?;
+        match select.exists((session.as_str(), &owner.id))? {
+            true => drop_loop(work, session, loop_id),
+            false => Ok(()),
+        }
+    })
 }
 
-/// Parses the events of a row; earlier versions wrote one in each.
-fn parse(body: &str) -> Result<Vec<Event>, serde_json::Error> {
-    match body.starts_with('[') {
-        true => serde_json::from_str(body),
-        false => Ok(vec![serde_json::from_str(body)?]),
-    }
-}
+/// Whether the session whose id is the first parameter has anything journalled, in a query of its row.
+pub(super) const IS_THERE: &str = "coalesce(begun_loop_id, beginning) IS NOT NULL OR \
+     EXISTS (SELECT 1 FROM journal WHERE journal.session_id = ?1)";
 
 /// Whether a session has anything journalled.
 pub(super) fn is_there(db: &Connection, session: &SessionId) -> Result<bool, Fault> {
-    let mut select = db.prepare_cached("SELECT 1 FROM journal WHERE session_id = ?1")?;
+    let mut select = db.prepare_cached(&format!(
+        "SELECT 1 FROM sessions WHERE session_id = ?1 AND ({IS_THERE})"
+    ))?;
     Ok(select.exists((session.as_str(),))?)
 }
 
@@ -145,26 +256,28 @@ const EVENTS: &str = "SELECT loop_id, seq, at, body, checksum FROM journal WHERE
 
 /// Empty the journal of a session: the events of each loop, the oldest loop first.
 pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event>>, Fault> {
+    let mut loops: Vec<(LoopId, Vec<Event>)> = Vec::new();
+    let mut is_damaged = false;
+    let mut add = |read: Result<LoopEvents, String>| match read {
+        Ok((loop_id, read)) => match loops.iter_mut().find(|(id, _)| *id == loop_id) {
+            Some((_, events)) => events.extend(read),
+            None => loops.push((loop_id, read)),
+        },
+        // Evidence that does not read is worth no more than none; the session must still open.
+        Err(error) => {
+            tracing::warn!(%session, error, "failed to read the journal");
+            is_damaged = true;
+        }
+    };
+    if let Some(beginning) = Beginning::read(db, session)? {
+        add(beginning);
+    }
     let mut select = db.prepare_cached(&format!(
         "{EVENTS} ORDER BY min(at) OVER (PARTITION BY loop_id), loop_id, seq"
     ))?;
-    let mut loops: Vec<(LoopId, Vec<Event>)> = Vec::new();
-    let mut is_damaged = false;
     let mut rows = select.query((session.as_str(),))?;
     while let Some(row) = rows.next()? {
-        // Evidence that does not read is worth no more than none; the session must still open.
-        let (loop_id, read) = match undamaged_or(read(db, session, row))? {
-            Ok(read) => read,
-            Err(error) => {
-                tracing::warn!(%session, error, "failed to read the journal");
-                is_damaged = true;
-                continue;
-            }
-        };
-        match loops.last_mut() {
-            Some((last, events)) if *last == loop_id => events.extend(read),
-            Some(_) | None => loops.push((loop_id, read)),
-        }
+        add(undamaged_or(read(db, session, row))?);
     }
     drop(rows);
     if is_damaged {
@@ -173,27 +286,28 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
     }
     let mut delete = db.prepare_cached("DELETE FROM journal WHERE session_id = ?1")?;
     delete.execute((session.as_str(),))?;
+    drop_beginning(db, session)?;
     Ok(loops.into_iter().map(|(_, events)| events).collect())
 }
 
 /// The events of a row that is what was written.
-fn read(
-    db: &Connection,
-    session: &SessionId,
-    row: &Row<'_>,
-) -> Result<(LoopId, Vec<Event>), Fault> {
+fn read(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvents, Fault> {
     let sum = Checksum::default().text(session.as_str());
     if sum.columns(row, 0..4)?.verify(row.get_ref(4)?) == Verdict::Differs {
         return Err(Fault::Row("its checksum does not match".to_owned()));
     }
     let body = texts::expand(db, session, text(row, 3)?)?;
-    Ok((text(row, 0)?.into(), parse(&body)?))
+    let loop_id = LoopId::from(text(row, 0)?);
+    Ok((loop_id.clone(), parse(session, &loop_id, &body)?))
 }
 
 /// Copies the journal of a session to where repairs keep what they remove.
 fn keep(db: &Connection, session: &SessionId) -> Result<(), Fault> {
     db.execute(
         "INSERT INTO repairs (session_id, at, place, field, before) \
+         SELECT session_id, updated_at, 'journal', coalesce(begun_loop_id, '') || ' 0', beginning \
+         FROM sessions WHERE session_id = ?1 AND beginning IS NOT NULL \
+         UNION ALL \
          SELECT session_id, at, 'journal', loop_id || ' ' || seq, body FROM journal \
          WHERE session_id = ?1",
         (session.as_str(),),
@@ -203,7 +317,10 @@ fn keep(db: &Connection, session: &SessionId) -> Result<(), Fault> {
 
 /// Keeps the numbers of the loops in the journal of a session before damaged rows of it are removed.
 fn note_lost(db: &Connection, session: &SessionId) -> Result<(), Fault> {
-    let mut select = db.prepare_cached("SELECT loop_id FROM journal WHERE session_id = ?1")?;
+    let mut select = db.prepare_cached(
+        "SELECT loop_id FROM journal WHERE session_id = ?1 \
+         UNION ALL SELECT begun_loop_id FROM sessions WHERE session_id = ?1",
+    )?;
     let mut rows = select.query((session.as_str(),))?;
     let mut last = 0;
     while let Some(row) = rows.next()? {
@@ -216,28 +333,51 @@ fn note_lost(db: &Connection, session: &SessionId) -> Result<(), Fault> {
 /// What is wrong with the journal of a session: one entry for each loop.
 pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>, Fault> {
     let mut damage: Vec<Damage> = Vec::new();
+    let mut add = |loop_id: &str, reason: String| {
+        let part = DamagedPart::Journal {
+            loop_id: LoopId::from(loop_id),
+        };
+        let reason = format!("has an event that cannot be read: {reason}");
+        if damage.last().is_none_or(|last| last.part != part) {
+            damage.push(Damage::new(session, part, reason));
+        }
+    };
+    if let Some(Err(reason)) = Beginning::read(db, session)? {
+        add(&begun_loop_id(db, session)?, reason);
+    }
     let mut select = db.prepare_cached(EVENTS)?;
     let mut rows = select.query((session.as_str(),))?;
     while let Some(row) = rows.next()? {
         if let Err(reason) = undamaged_or(read(db, session, row))? {
-            let loop_id = LoopId::from(text(row, 0).unwrap_or("(unreadable)"));
-            let part = DamagedPart::Journal { loop_id };
-            let reason = format!("has an event that cannot be read: {reason}");
-            if damage.last().is_none_or(|last| last.part != part) {
-                damage.push(Damage::new(session, part, reason));
-            }
+            add(text(row, 0).unwrap_or(UNREADABLE), reason);
         }
     }
     Ok(damage)
 }
 
-/// Removes the events that cannot be read, and keeps a copy of them. Returns how many there were.
+const UNREADABLE: &str = "(unreadable)";
+
+fn begun_loop_id(db: &Connection, session: &SessionId) -> Result<String, Fault> {
+    let mut select =
+        db.prepare_cached("SELECT begun_loop_id FROM sessions WHERE session_id = ?1")?;
+    let mut rows = select.query((session.as_str(),))?;
+    let found = rows.next()?;
+    let id = found.and_then(|row| text(row, 0).ok());
+    Ok(id.unwrap_or(UNREADABLE).to_owned())
+}
+
+/// Removes the events that cannot be read, and keeps a copy of them. Returns how many rows there were.
 pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Fault> {
     if check(db, session)?.is_empty() {
         return Ok(0);
     }
     keep(db, session)?;
     note_lost(db, session)?;
+    let mut count = 0;
+    if let Some(Err(_)) = Beginning::read(db, session)? {
+        drop_beginning(db, session)?;
+        count += 1;
+    }
     let mut select = db.prepare_cached(EVENTS)?;
     let mut delete = db.prepare_cached(
         "DELETE FROM journal WHERE session_id = ?1 AND loop_id = ?2 AND seq = ?3",
@@ -252,10 +392,21 @@ pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Faul
     for (loop_id, seq) in &damaged {
         delete.execute(params![session.as_str(), loop_id, seq])?;
     }
-    Ok(damaged.len())
+    Ok(count + damaged.len())
 }
 
-pub(super) fn drop_loop(
+/// Drops the journal of a loop.
+fn drop_loop(db: &Connection, session: &SessionId, loop_id: &LoopId) -> Result<(), Fault> {
+    let mut update = db.prepare_cached(
+        "UPDATE sessions SET begun_loop_id = NULL, begun_checksum = NULL, beginning = NULL \
+         WHERE session_id = ?1 AND begun_loop_id = ?2",
+    )?;
+    update.execute((session.as_str(), loop_id.as_str()))?;
+    drop_rows(db, session, loop_id)
+}
+
+/// Drops the journal of a loop, but for its beginning.
+pub(super) fn drop_rows(
     db: &Connection,
     session: &SessionId,
     loop_id: &LoopId,
@@ -263,5 +414,15 @@ pub(super) fn drop_loop(
     let mut delete =
         db.prepare_cached("DELETE FROM journal WHERE session_id = ?1 AND loop_id = ?2")?;
     delete.execute((session.as_str(), loop_id.as_str()))?;
+    Ok(())
+}
+
+/// Drops the beginning of whatever loop the session has one of.
+pub(super) fn drop_beginning(db: &Connection, session: &SessionId) -> Result<(), Fault> {
+    let mut update = db.prepare_cached(
+        "UPDATE sessions SET begun_loop_id = NULL, begun_checksum = NULL, beginning = NULL \
+         WHERE session_id = ?1 AND coalesce(begun_loop_id, beginning) IS NOT NULL",
+    )?;
+    update.execute((session.as_str(),))?;
     Ok(())
 }

@@ -30,22 +30,19 @@ pub(super) fn claim(
 ) -> Result<ClaimOutcome, Fault> {
     let known = db.numbers.remove(id);
     let (found, fence, numbers, is_journalled) = write(&db.sql, |work| {
-        let (found, fence, numbers) = take(work, id, owner, now, known)?;
+        let (found, numbers) = find(work, id, owner, now, known)?;
         let next = found.next_number(&numbers);
         let fits = |it: &&LoopBeginning| {
             it.expected_head == found.info.head_version && it.loop_id.number() == next
         };
         let beginning = beginning.filter(fits);
-        if let Some(beginning) = beginning {
-            journal::insert(work, id, &beginning.loop_id, &beginning.events)?;
-        }
+        let beginning = beginning.map(|it| journal::Beginning::encode(work, id, it));
+        let beginning = beginning.transpose()?;
+        let fence = found.fence + 1;
+        take(work, id, owner, now, fence, beginning.as_ref())?;
         Ok((found, fence, numbers, beginning.is_some()))
     })?;
-    if is_journalled {
-        db.clean.remove(id);
-    } else {
-        db.clean.insert(id.clone(), fence);
-    }
+    db.clean.insert(id.clone(), fence);
     db.numbers.insert(id.clone(), numbers);
     Ok(ClaimOutcome {
         opened: Opened {
@@ -113,14 +110,14 @@ pub(super) fn note_lost(db: &Connection, id: &SessionId, number: u64) -> Result<
     Ok(())
 }
 
-/// The next fence of a session that nobody else holds, and the session with what was left behind in it.
-fn take(
+/// A session that nobody else holds, with what was left behind in it.
+fn find(
     work: &Connection,
     id: &SessionId,
     owner: &Owner,
     now: Moment,
     known: Option<Numbers>,
-) -> Result<(Found, u64, Numbers), Fault> {
+) -> Result<(Found, Numbers), Fault> {
     let mut found = look(work, id)?;
     if let Some(held) = found.held.take().filter(|held| held.stops(owner, now)) {
         return Err(StoreError::Busy {
@@ -129,20 +126,6 @@ fn take(
         }
         .into());
     }
-    let fence = found.fence + 1;
-    let mut take = work.prepare_cached(
-        "UPDATE sessions SET fence = ?2, owner_id = ?3, process = ?4, expires_at = ?5 \
-         WHERE session_id = ?1",
-    )?;
-    let end = LeaseEnd::after(now);
-    take.execute(params![
-        id.as_str(),
-        fence,
-        owner.id,
-        end.stamp(&owner.process),
-        time_text(end.wall)
-    ])?;
-    drop(take);
     if found.journalled {
         settle_journal(work, &found.info)?;
         found = look(work, id)?;
@@ -151,7 +134,34 @@ fn take(
         Some(known) => known,
         None => Numbers::read(work, &found)?,
     };
-    Ok((found, fence, numbers))
+    Ok((found, numbers))
+}
+
+/// Gives the lane to `owner`.
+fn take(
+    work: &Connection,
+    id: &SessionId,
+    owner: &Owner,
+    now: Moment,
+    fence: u64,
+    beginning: Option<&journal::Beginning>,
+) -> Result<(), Fault> {
+    let mut take = work.prepare_cached(
+        "UPDATE sessions SET fence = ?2, owner_id = ?3, process = ?4, expires_at = ?5, \
+         begun_loop_id = ?6, begun_checksum = ?7, beginning = ?8 WHERE session_id = ?1",
+    )?;
+    let end = LeaseEnd::after(now);
+    take.execute(params![
+        id.as_str(),
+        fence,
+        owner.id,
+        end.stamp(&owner.process),
+        time_text(end.wall),
+        beginning.map(|it| it.loop_id.as_str()),
+        beginning.map(|it| it.checksum),
+        beginning.map(|it| &it.body)
+    ])?;
+    Ok(())
 }
 
 /// Numbers of a session's loops. They may have gaps, so that counting the loops does not tell the last
@@ -256,9 +266,9 @@ const JOURNALLED: usize = sessions::WIDTH + 6;
 fn select_lane(db: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
     db.prepare_cached(&format!(
         "SELECT {}, loop_count, fence, owner_id, process, expires_at, lost_number, \
-         EXISTS (SELECT 1 FROM journal WHERE journal.session_id = ?1) \
-         FROM sessions WHERE session_id = ?1",
-        sessions::COLUMNS
+         {} FROM sessions WHERE session_id = ?1",
+        sessions::COLUMNS,
+        journal::IS_THERE
     ))
 }
 

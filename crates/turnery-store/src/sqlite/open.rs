@@ -13,12 +13,13 @@ const APPLICATION_ID: i64 = 0x7475_726e;
 
 /// The tables, and their version. Version 1 was never released.
 const SCHEMA: &str = include_str!("schema.sql");
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 
 /// Steps from each earlier version to the next.
 const FROM_2: &str = include_str!("from_2.sql");
 const FROM_3: &str = include_str!("from_3.sql");
 const FROM_4: &str = include_str!("from_4.sql");
+const FROM_5: &str = include_str!("from_5.sql");
 
 /// So large that most loops fit in one: a commit then writes few of them. Unit: bytes.
 const PAGE: u32 = 8192;
@@ -134,9 +135,10 @@ fn make(db: &mut Connection) -> Result<(), Fault> {
         // Somebody else was quicker.
         VERSION => return Ok(()),
         0 => work.execute_batch(SCHEMA)?,
-        2 => work.execute_batch(&[FROM_2, FROM_3, FROM_4].concat())?,
-        3 => work.execute_batch(&[FROM_3, FROM_4].concat())?,
-        4 => work.execute_batch(FROM_4)?,
+        2 => work.execute_batch(&[FROM_2, FROM_3, FROM_4, FROM_5].concat())?,
+        3 => work.execute_batch(&[FROM_3, FROM_4, FROM_5].concat())?,
+        4 => work.execute_batch(&[FROM_4, FROM_5].concat())?,
+        5 => work.execute_batch(FROM_5)?,
         older if (1..VERSION).contains(&older) => {
             return Err(Fault::Row(format!(
                 "this was written by a turnery from before its first release (version {older} of \

@@ -24,7 +24,12 @@ CREATE TABLE sessions (
     owner_id     TEXT,                       -- NULL when nobody holds the lane
     process      TEXT,
     expires_at   TEXT,
-    lost_number  INTEGER NOT NULL DEFAULT 0  -- greatest number of a loop that was shown and not stored
+    lost_number  INTEGER NOT NULL DEFAULT 0, -- greatest number of a loop that was shown and not stored
+    -- The first events of the loop that the lane was claimed for, until a commit: part of the journal. Here, so that
+    -- a claim writes one page for both.
+    begun_loop_id  TEXT,
+    begun_checksum INTEGER,
+    beginning      TEXT                      -- JSON array, as in journal.body
 ) STRICT, WITHOUT ROWID;
 
 -- The list in its order, with all that it is filtered by: a page is found without reading the table.

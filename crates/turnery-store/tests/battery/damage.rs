@@ -6,7 +6,8 @@ use rusqlite::Connection;
 use std::{fs, path::Path, sync::Arc};
 use turnery_engine::{LlmMessage, LoopId, LoopRecord};
 use turnery_store::{
-    Archived, Damage, ListQuery, Page, Remark, SqliteStore, Store, StoreError, export,
+    Archived, Damage, ListQuery, LoopBeginning, Page, Remark, SqliteStore, Store, StoreError,
+    export,
 };
 
 const LOOPS: u32 = 6;
@@ -526,6 +527,32 @@ async fn a_damaged_journal_is_named_and_kept() {
         &path,
         "UPDATE journal SET body = replace(body, 'More', 'Less') WHERE seq = 0",
     );
+    is_named_and_kept(path).await;
+}
+
+#[tokio::test]
+async fn a_damaged_beginning_is_named_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    written(&path).await;
+    let store = SqliteStore::open(path.clone());
+    let beginning = Arc::new(LoopBeginning {
+        expected_head: u64::from(LOOPS),
+        loop_id: loop_id("s1", 7),
+        events: events("s1", 7, "More")[..4].to_vec(),
+    });
+    let gone = crate::recovery::dead("gone");
+    let claimed = store.claim_and_journal(&"s1".into(), &gone, beginning);
+    assert!(claimed.await.unwrap().is_journalled);
+    drop(store);
+    damaged(
+        &path,
+        "UPDATE sessions SET beginning = replace(beginning, 'More', 'Less')",
+    );
+    is_named_and_kept(path).await;
+}
+
+async fn is_named_and_kept(path: std::path::PathBuf) {
     let store = SqliteStore::open(path.clone());
     let text = told(&store.check(None).await.unwrap());
     assert!(

@@ -7,10 +7,11 @@ use turnery_engine::{LoopStatus, TurnFinish};
 use turnery_store::{Always, ListQuery, Remark, SessionPatch, SqliteStore, Store};
 
 /// Version 1 was never released, and is refused (see `files`).
-const VERSIONS: [(u32, &str); 3] = [
+const VERSIONS: [(u32, &str); 4] = [
     (2, include_str!("versions/version_2.sql")),
     (3, include_str!("versions/version_3.sql")),
     (4, include_str!("versions/version_4.sql")),
+    (5, include_str!("versions/version_5.sql")),
 ];
 
 /// Name and type of all columns, and the names of all else.
