@@ -110,7 +110,7 @@ impl Cutter {
         }
     }
 
-    /// Where the next bytes are appended. Then say how many came, with `read`.
+    /// Makes space to which the next bytes are appended. Then say how many came, with `read`.
     fn space(&mut self) -> &mut Vec<u8> {
         self.start = self.held.len();
         if self.held.capacity() - self.start < READ_BLOCK / 2 {
@@ -119,7 +119,7 @@ impl Cutter {
         &mut self.held
     }
 
-    /// The same for a reader that needs bytes to overwrite.
+    /// Makes space as bytes to overwrite, for a reader that needs them.
     fn room(&mut self) -> &mut [u8] {
         self.start = self.held.len();
         self.held.resize(self.start + READ_BLOCK, 0);
@@ -159,7 +159,7 @@ impl Cutter {
         true
     }
 
-    /// Takes the first `count` bytes. The space stays here unless they fill it.
+    /// Takes the first `count` bytes. The space stays here unless they are an eighth of a block.
     fn take(&mut self, count: usize) -> Vec<u8> {
         if count < READ_BLOCK / 8 {
             return self.held.drain(..count).collect();

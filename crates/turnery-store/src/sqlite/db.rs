@@ -18,7 +18,7 @@ use turnery_engine::SessionId;
 /// A connection.
 pub(super) struct Db {
     pub(super) sql: Connection,
-    /// Sessions whose journal is empty for as long as a lane of this fence is held: it was emptied when
+    /// Sessions without rows in the table `journal` for as long as a lane of this fence is held: it was emptied when
     /// the lane was claimed here, and nothing has been journalled here since.
     pub(super) clean: HashMap<SessionId, u64>,
     /// The numbers of the loops of sessions that were claimed here.

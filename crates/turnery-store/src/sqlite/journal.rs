@@ -57,6 +57,9 @@ impl Append {
 /// A loop, and events of it.
 type LoopEvents = (LoopId, Vec<Event>);
 
+/// Events of a loop, or the reason why they cannot be read.
+type ReadEvents = Result<LoopEvents, String>;
+
 /// All in one transaction. What comes from somebody who lost the lane is dropped: the claim of the next holder
 /// has made a loop of the journal as it was (C-12). What comes after the commit is dropped too.
 pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
@@ -130,7 +133,7 @@ impl Beginning {
     ) -> Result<Self, Fault> {
         let loop_id = beginning.loop_id.clone();
         let body = encode(db, session, &beginning.events)?;
-        let checksum = Self::sum(session, loop_id.as_str(), &body).finish();
+        let checksum = Self::checksum(session, loop_id.as_str(), &body).finish();
         Ok(Self {
             loop_id,
             body,
@@ -138,16 +141,14 @@ impl Beginning {
         })
     }
 
-    fn sum(session: &SessionId, loop_id: &str, body: &str) -> Checksum {
-        let sum = Checksum::default().text(session.as_str());
-        sum.text(loop_id).text(body)
+    fn checksum(session: &SessionId, loop_id: &str, body: &str) -> Checksum {
+        let session = Checksum::default().text(session.as_str());
+        session.text(loop_id).text(body)
     }
 
-    /// The loop's events. `None` if the session has no beginning.
-    fn read(
-        db: &Connection,
-        session: &SessionId,
-    ) -> Result<Option<Result<LoopEvents, String>>, Fault> {
+    /// Returns the loop's id as far as it can be read, and the loop's events. `None` if the session has no
+    /// beginning.
+    fn read(db: &Connection, session: &SessionId) -> Result<Option<(LoopId, ReadEvents)>, Fault> {
         let mut select = db.prepare_cached(
             "SELECT begun_loop_id, beginning, begun_checksum FROM sessions WHERE session_id = ?1 \
              AND coalesce(begun_loop_id, beginning) IS NOT NULL",
@@ -156,23 +157,23 @@ impl Beginning {
         let Some(row) = rows.next()? else {
             return Ok(None);
         };
-        Ok(Some(undamaged_or(Self::parse(db, session, row))?))
+        let loop_id = LoopId::from(text(row, 0).unwrap_or(UNREADABLE));
+        let events = undamaged_or(Self::parse(db, session, row))?;
+        Ok(Some((loop_id, events)))
     }
 
     fn parse(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvents, Fault> {
         let (loop_id, body) = (text(row, 0)?, text(row, 1)?);
-        if Self::sum(session, loop_id, body).verify(row.get_ref(2)?) != Verdict::Matches {
+        if Self::checksum(session, loop_id, body).verify(row.get_ref(2)?) != Verdict::Matches {
             return Err(Fault::Row("its checksum does not match".to_owned()));
         }
-        let body = texts::expand(db, session, body)?;
-        let loop_id = LoopId::from(loop_id);
-        Ok((loop_id.clone(), parse(session, &loop_id, &body)?))
+        parse(db, session, loop_id, body)
     }
 }
 
-/// An event as it is written: without what the row says already.
+/// An event as it is written: without the ids, which its row has.
 #[derive(Serialize)]
-struct Written<'a> {
+struct EventBodyRef<'a> {
     seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_index: Option<u32>,
@@ -182,7 +183,7 @@ struct Written<'a> {
 }
 
 #[derive(Deserialize)]
-struct Read {
+struct EventBody {
     seq: u64,
     #[serde(default)]
     turn_index: Option<u32>,
@@ -192,7 +193,7 @@ struct Read {
 }
 
 fn encode(db: &Connection, session: &SessionId, events: &[Event]) -> Result<String, Fault> {
-    let written = events.iter().map(|event| Written {
+    let written = events.iter().map(|event| EventBodyRef {
         seq: event.seq,
         turn_index: event.turn_index,
         at: event.at,
@@ -203,23 +204,27 @@ fn encode(db: &Connection, session: &SessionId, events: &[Event]) -> Result<Stri
 
 /// Parses the events of a row. Earlier versions wrote one in each, or its ids too.
 fn parse(
+    db: &Connection,
     session: &SessionId,
-    loop_id: &LoopId,
+    loop_id: &str,
     body: &str,
-) -> Result<Vec<Event>, serde_json::Error> {
-    let read: Vec<Read> = match body.starts_with('[') {
-        true => serde_json::from_str(body)?,
-        false => vec![serde_json::from_str(body)?],
+) -> Result<LoopEvents, Fault> {
+    let body = texts::expand(db, session, body)?;
+    let bodies: Vec<EventBody> = match body.starts_with('[') {
+        true => serde_json::from_str(&body)?,
+        false => vec![serde_json::from_str(&body)?],
     };
-    let whole = read.into_iter().map(|read| Event {
+    let loop_id = LoopId::from(loop_id);
+    let events = bodies.into_iter().map(|body| Event {
         session_id: session.clone(),
         loop_id: loop_id.clone(),
-        seq: read.seq,
-        turn_index: read.turn_index,
-        at: read.at,
-        kind: read.kind,
+        seq: body.seq,
+        turn_index: body.turn_index,
+        at: body.at,
+        kind: body.kind,
     });
-    Ok(whole.collect())
+    let events = events.collect();
+    Ok((loop_id, events))
 }
 
 /// Drops the journal of a loop while the lane of its session is `owner`'s.
@@ -239,11 +244,11 @@ pub(super) fn forget(
     })
 }
 
-/// Whether the session whose id is the first parameter has anything journalled, in a query of its row.
+/// Condition on a row of `sessions` whose id is the first parameter: something of it is journalled.
 pub(super) const IS_THERE: &str = "coalesce(begun_loop_id, beginning) IS NOT NULL OR \
      EXISTS (SELECT 1 FROM journal WHERE journal.session_id = ?1)";
 
-/// Whether a session has anything journalled.
+/// Returns true if a session has anything journalled.
 pub(super) fn is_there(db: &Connection, session: &SessionId) -> Result<bool, Fault> {
     let mut select = db.prepare_cached(&format!(
         "SELECT 1 FROM sessions WHERE session_id = ?1 AND ({IS_THERE})"
@@ -258,7 +263,7 @@ const EVENTS: &str = "SELECT loop_id, seq, at, body, checksum FROM journal WHERE
 pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event>>, Fault> {
     let mut loops: Vec<(LoopId, Vec<Event>)> = Vec::new();
     let mut is_damaged = false;
-    let mut add = |read: Result<LoopEvents, String>| match read {
+    let mut add = |read: ReadEvents| match read {
         Ok((loop_id, read)) => match loops.iter_mut().find(|(id, _)| *id == loop_id) {
             Some((_, events)) => events.extend(read),
             None => loops.push((loop_id, read)),
@@ -269,7 +274,7 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
             is_damaged = true;
         }
     };
-    if let Some(beginning) = Beginning::read(db, session)? {
+    if let Some((_, beginning)) = Beginning::read(db, session)? {
         add(beginning);
     }
     let mut select = db.prepare_cached(&format!(
@@ -296,9 +301,7 @@ fn read(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvent
     if sum.columns(row, 0..4)?.verify(row.get_ref(4)?) == Verdict::Differs {
         return Err(Fault::Row("its checksum does not match".to_owned()));
     }
-    let body = texts::expand(db, session, text(row, 3)?)?;
-    let loop_id = LoopId::from(text(row, 0)?);
-    Ok((loop_id.clone(), parse(session, &loop_id, &body)?))
+    parse(db, session, text(row, 0)?, text(row, 3)?)
 }
 
 /// Copies the journal of a session to where repairs keep what they remove.
@@ -342,8 +345,8 @@ pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>,
             damage.push(Damage::new(session, part, reason));
         }
     };
-    if let Some(Err(reason)) = Beginning::read(db, session)? {
-        add(&begun_loop_id(db, session)?, reason);
+    if let Some((loop_id, Err(reason))) = Beginning::read(db, session)? {
+        add(loop_id.as_str(), reason);
     }
     let mut select = db.prepare_cached(EVENTS)?;
     let mut rows = select.query((session.as_str(),))?;
@@ -357,15 +360,6 @@ pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>,
 
 const UNREADABLE: &str = "(unreadable)";
 
-fn begun_loop_id(db: &Connection, session: &SessionId) -> Result<String, Fault> {
-    let mut select =
-        db.prepare_cached("SELECT begun_loop_id FROM sessions WHERE session_id = ?1")?;
-    let mut rows = select.query((session.as_str(),))?;
-    let found = rows.next()?;
-    let id = found.and_then(|row| text(row, 0).ok());
-    Ok(id.unwrap_or(UNREADABLE).to_owned())
-}
-
 /// Removes the events that cannot be read, and keeps a copy of them. Returns how many rows there were.
 pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Fault> {
     if check(db, session)?.is_empty() {
@@ -374,7 +368,7 @@ pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Faul
     keep(db, session)?;
     note_lost(db, session)?;
     let mut count = 0;
-    if let Some(Err(_)) = Beginning::read(db, session)? {
+    if let Some((_, Err(_))) = Beginning::read(db, session)? {
         drop_beginning(db, session)?;
         count += 1;
     }
@@ -417,7 +411,7 @@ pub(super) fn drop_rows(
     Ok(())
 }
 
-/// Drops the beginning of whatever loop the session has one of.
+/// Drops the beginning that a session has, of any loop.
 pub(super) fn drop_beginning(db: &Connection, session: &SessionId) -> Result<(), Fault> {
     let mut update = db.prepare_cached(
         "UPDATE sessions SET begun_loop_id = NULL, begun_checksum = NULL, beginning = NULL \

@@ -16,10 +16,12 @@ const SCHEMA: &str = include_str!("schema.sql");
 const VERSION: i64 = 6;
 
 /// Steps from each earlier version to the next.
-const FROM_2: &str = include_str!("from_2.sql");
-const FROM_3: &str = include_str!("from_3.sql");
-const FROM_4: &str = include_str!("from_4.sql");
-const FROM_5: &str = include_str!("from_5.sql");
+const STEPS: [(i64, &str); 4] = [
+    (2, include_str!("from_2.sql")),
+    (3, include_str!("from_3.sql")),
+    (4, include_str!("from_4.sql")),
+    (5, include_str!("from_5.sql")),
+];
 
 /// So large that most loops fit in one: a commit then writes few of them. Unit: bytes.
 const PAGE: u32 = 8192;
@@ -135,10 +137,11 @@ fn make(db: &mut Connection) -> Result<(), Fault> {
         // Somebody else was quicker.
         VERSION => return Ok(()),
         0 => work.execute_batch(SCHEMA)?,
-        2 => work.execute_batch(&[FROM_2, FROM_3, FROM_4, FROM_5].concat())?,
-        3 => work.execute_batch(&[FROM_3, FROM_4, FROM_5].concat())?,
-        4 => work.execute_batch(&[FROM_4, FROM_5].concat())?,
-        5 => work.execute_batch(FROM_5)?,
+        2..VERSION => {
+            for (_, step) in STEPS.iter().filter(|(from, _)| *from >= found) {
+                work.execute_batch(step)?;
+            }
+        }
         older if (1..VERSION).contains(&older) => {
             return Err(Fault::Row(format!(
                 "this was written by a turnery from before its first release (version {older} of \

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-/// What has happened to a file since the last time.
-pub(crate) enum News {
-    Nothing,
+/// Change of a file since the last time.
+pub(crate) enum FileChange {
+    None,
     /// It may have been written, made, replaced or removed.
     Changed,
     /// Its folder is elsewhere now: nothing more is heard.
-    Over,
+    WatchEnded,
 }
 
 #[cfg(target_os = "linux")]
@@ -16,7 +16,7 @@ pub(crate) use linux::FileWatch;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{News, Path};
+    use super::{FileChange, Path};
     use rustix::{
         fd::OwnedFd,
         fs::{
@@ -69,23 +69,23 @@ mod linux {
             Some(Self { events, name })
         }
 
-        /// Never waits for a disk.
-        pub(crate) fn news(&self) -> News {
+        /// Returns the change, without waiting for a disk.
+        pub(crate) fn poll(&self) -> FileChange {
             let mut buffer = [MaybeUninit::uninit(); 512];
             let mut events = Reader::new(&self.events, &mut buffer);
-            let mut news = News::Nothing;
+            let mut change = FileChange::None;
             loop {
                 match events.next() {
-                    Err(Errno::AGAIN) => return news,
-                    Err(_) => return News::Over,
+                    Err(Errno::AGAIN) => return change,
+                    Err(_) => return FileChange::WatchEnded,
                     Ok(event) => match event.file_name() {
-                        Some(name) if *name == *self.name => news = News::Changed,
+                        Some(name) if *name == *self.name => change = FileChange::Changed,
                         Some(_) => {}
                         // The mode of the folder itself.
                         None if event.events() == (ReadFlags::ATTRIB | ReadFlags::ISDIR) => {
-                            news = News::Changed;
+                            change = FileChange::Changed;
                         }
-                        None => return News::Over,
+                        None => return FileChange::WatchEnded,
                     },
                 }
             }
@@ -103,7 +103,7 @@ impl FileWatch {
         None
     }
 
-    pub(crate) fn news(&self) -> News {
+    pub(crate) fn poll(&self) -> FileChange {
         match self.0 {}
     }
 }

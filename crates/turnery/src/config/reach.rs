@@ -1,11 +1,11 @@
 //! The providers as they are now, with the keys that `turnery login` has kept meanwhile.
 //!
 //! The file of keys is read on a thread of its own, since its disk may hang: callers wait a moment for it, and
-//! take what was read before if that is over. Where the kernel tells that it has not changed, it is not looked at
-//! again.
+//! take what was read before if that is over. While the kernel tells of no change, it is looked at once a
+//! minute.
 
 use super::{
-    file_watch::{FileWatch, News},
+    file_watch::{FileChange, FileWatch},
     keys::{AllKept, Kept, Keys, Stamp},
     providers,
 };
@@ -27,13 +27,13 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// A prompt asks several times in a row: so long the answer of a look holds. No program that keeps a key is as quick.
 const FRESH: Duration = Duration::from_millis(5);
 
-/// So long it holds while the kernel tells of no change: that a folder further up was moved it does not tell.
+/// Longest time that it holds while the kernel tells of no change, which is silent when a folder further up is moved.
 const FRESH_IF_QUIET: Duration = Duration::from_secs(60);
 
-/// All providers. The file of keys is looked at for each prompt, and read when it has changed.
+/// All providers. The file of keys is read when it has changed.
 pub(crate) struct Reach {
     keys: Option<Keys>,
-    /// Whether the thread that looks at the file has started.
+    /// Result of starting the thread that looks at the file.
     reader: OnceLock<io::Result<()>>,
     shared: Arc<Shared>,
     /// How long the answer of a look holds that is not watched.
@@ -48,7 +48,7 @@ struct Shared {
     /// As the environment and the configuration have them: a key from there wins.
     configured: Vec<ProviderConfig>,
     state: Mutex<State>,
-    /// Whether the kernel may be asked to tell of changes.
+    /// True if the kernel may be asked to tell of changes.
     may_watch: bool,
     /// Wakes the thread that looks.
     asked: Condvar,
@@ -102,10 +102,10 @@ impl State {
             return true;
         }
         let watch = self.watch.as_ref().filter(|_| !self.watch_is_over);
-        match watch.map(FileWatch::news) {
-            Some(News::Nothing) => looked.elapsed() < FRESH_IF_QUIET,
-            Some(News::Changed) | None => false,
-            Some(News::Over) => {
+        match watch.map(FileWatch::poll) {
+            Some(FileChange::None) => looked.elapsed() < FRESH_IF_QUIET,
+            Some(FileChange::Changed) | None => false,
+            Some(FileChange::WatchEnded) => {
                 self.watch_is_over = true;
                 false
             }
