@@ -3,7 +3,8 @@
 use super::{
     db::{Db, write},
     fault::Fault,
-    journal, lanes,
+    journal::{self, no_beginning},
+    lanes::{self, no_holder},
     loops::maybe,
     rows::Row,
     sessions,
@@ -28,16 +29,21 @@ const LOOP: &str = "INSERT INTO loops (session_id, version, loop_id, parent_loop
      continuation_kind, status, started_at, ended_at, record, messages, log, checksum) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 
-const ADVANCE: &str = "UPDATE sessions SET head_version = ?2, loop_count = loop_count + ?3, \
-     updated_at = max(updated_at, ?4), tip_loop_id = coalesce(?5, tip_loop_id), \
-     title = coalesce(title, ?6), \
-     begun_loop_id = NULL, begun_checksum = NULL, beginning = NULL WHERE session_id = ?1";
+/// Advances a session, and sets these columns too.
+macro_rules! advance_and {
+    ($set:expr) => {
+        concat!(
+            "UPDATE sessions SET head_version = ?2, loop_count = loop_count + ?3, \
+             updated_at = max(updated_at, ?4), tip_loop_id = coalesce(?5, tip_loop_id), \
+             title = coalesce(title, ?6), ",
+            $set,
+            " WHERE session_id = ?1"
+        )
+    };
+}
 
-const ADVANCE_AND_RELEASE: &str = "UPDATE sessions SET head_version = ?2, \
-     loop_count = loop_count + ?3, updated_at = max(updated_at, ?4), \
-     tip_loop_id = coalesce(?5, tip_loop_id), title = coalesce(title, ?6), \
-     owner_id = NULL, process = NULL, expires_at = NULL, \
-     begun_loop_id = NULL, begun_checksum = NULL, beginning = NULL WHERE session_id = ?1";
+const ADVANCE: &str = advance_and!(no_beginning!());
+const ADVANCE_AND_RELEASE: &str = advance_and!(concat!(no_beginning!(), ", ", no_holder!()));
 
 pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, Fault> {
     let Commit { lane, records, .. } = commit;

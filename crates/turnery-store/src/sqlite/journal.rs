@@ -118,53 +118,79 @@ fn insert(
     Ok(())
 }
 
+/// Assignments that leave a row of `sessions` without a beginning.
+macro_rules! no_beginning {
+    () => {
+        "begun_loop_id = NULL, begun_fence = NULL, begun_checksum = NULL, begun_events = NULL"
+    };
+}
+pub(super) use no_beginning;
+
 /// The first events of a loop, as its session's row has them: the oldest in its journal.
 pub(super) struct Beginning {
     pub(super) loop_id: LoopId,
+    /// Of the claim that wrote them.
+    pub(super) fence: u64,
     pub(super) body: String,
     pub(super) checksum: i64,
+}
+
+/// A session's beginning as it was read.
+struct FoundBeginning {
+    /// As far as it can be read.
+    loop_id: LoopId,
+    events: ReadEvents,
+    /// A process of version 5 or before has claimed the session since. It did not see the beginning, and may have
+    /// used the loop's number for another.
+    is_stale: bool,
 }
 
 impl Beginning {
     pub(super) fn encode(
         db: &Connection,
         session: &SessionId,
+        fence: u64,
         beginning: &LoopBeginning,
     ) -> Result<Self, Fault> {
         let loop_id = beginning.loop_id.clone();
         let body = encode(db, session, &beginning.events)?;
-        let checksum = Self::checksum(session, loop_id.as_str(), &body).finish();
+        let integer = i64::try_from(fence).unwrap_or(i64::MAX);
+        let checksum = Self::checksum(session, loop_id.as_str(), integer, &body).finish();
         Ok(Self {
             loop_id,
+            fence,
             body,
             checksum,
         })
     }
 
-    fn checksum(session: &SessionId, loop_id: &str, body: &str) -> Checksum {
+    fn checksum(session: &SessionId, loop_id: &str, fence: i64, body: &str) -> Checksum {
         let session = Checksum::default().text(session.as_str());
-        session.text(loop_id).text(body)
+        session.text(loop_id).integer(fence).text(body)
     }
 
-    /// Returns the loop's id as far as it can be read, and the loop's events. `None` if the session has no
-    /// beginning.
-    fn read(db: &Connection, session: &SessionId) -> Result<Option<(LoopId, ReadEvents)>, Fault> {
+    /// `None` if the session has no beginning.
+    fn read(db: &Connection, session: &SessionId) -> Result<Option<FoundBeginning>, Fault> {
         let mut select = db.prepare_cached(
-            "SELECT begun_loop_id, beginning, begun_checksum FROM sessions WHERE session_id = ?1 \
-             AND coalesce(begun_loop_id, beginning) IS NOT NULL",
+            "SELECT begun_loop_id, begun_fence, begun_events, begun_checksum, \
+             coalesce(begun_fence < fence, 0) FROM sessions \
+             WHERE session_id = ?1 AND coalesce(begun_loop_id, begun_events) IS NOT NULL",
         )?;
         let mut rows = select.query((session.as_str(),))?;
         let Some(row) = rows.next()? else {
             return Ok(None);
         };
-        let loop_id = LoopId::from(text(row, 0).unwrap_or(UNREADABLE));
-        let events = undamaged_or(Self::parse(db, session, row))?;
-        Ok(Some((loop_id, events)))
+        Ok(Some(FoundBeginning {
+            loop_id: LoopId::from(text(row, 0).unwrap_or(UNREADABLE)),
+            events: undamaged_or(Self::parse(db, session, row))?,
+            is_stale: row.get(4)?,
+        }))
     }
 
     fn parse(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvents, Fault> {
-        let (loop_id, body) = (text(row, 0)?, text(row, 1)?);
-        if Self::checksum(session, loop_id, body).verify(row.get_ref(2)?) != Verdict::Matches {
+        let (loop_id, fence, body) = (text(row, 0)?, row.get(1)?, text(row, 2)?);
+        let sum = Self::checksum(session, loop_id, fence, body);
+        if sum.verify(row.get_ref(3)?) != Verdict::Matches {
             return Err(Fault::Row("its checksum does not match".to_owned()));
         }
         parse(db, session, loop_id, body)
@@ -245,7 +271,7 @@ pub(super) fn forget(
 }
 
 /// Condition on a row of `sessions` whose id is the first parameter: something of it is journalled.
-pub(super) const IS_THERE: &str = "coalesce(begun_loop_id, beginning) IS NOT NULL OR \
+pub(super) const IS_THERE: &str = "coalesce(begun_loop_id, begun_events) IS NOT NULL OR \
      EXISTS (SELECT 1 FROM journal WHERE journal.session_id = ?1)";
 
 /// Returns true if a session has anything journalled.
@@ -262,7 +288,7 @@ const EVENTS: &str = "SELECT loop_id, seq, at, body, checksum FROM journal WHERE
 /// Empty the journal of a session: the events of each loop, the oldest loop first.
 pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event>>, Fault> {
     let mut loops: Vec<(LoopId, Vec<Event>)> = Vec::new();
-    let mut is_damaged = false;
+    let mut is_some_lost = false;
     let mut add = |read: ReadEvents| match read {
         Ok((loop_id, read)) => match loops.iter_mut().find(|(id, _)| *id == loop_id) {
             Some((_, events)) => events.extend(read),
@@ -271,11 +297,17 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
         // Evidence that does not read is worth no more than none; the session must still open.
         Err(error) => {
             tracing::warn!(%session, error, "failed to read the journal");
-            is_damaged = true;
+            is_some_lost = true;
         }
     };
-    if let Some((_, beginning)) = Beginning::read(db, session)? {
-        add(beginning);
+    match Beginning::read(db, session)? {
+        None => {}
+        Some(found) if found.is_stale => add(Err(format!(
+            "the beginning of {} was left by a process of this version, before one of an earlier version \
+             claimed the session",
+            found.loop_id
+        ))),
+        Some(found) => add(found.events),
     }
     let mut select = db.prepare_cached(&format!(
         "{EVENTS} ORDER BY min(at) OVER (PARTITION BY loop_id), loop_id, seq"
@@ -285,7 +317,7 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
         add(undamaged_or(read(db, session, row))?);
     }
     drop(rows);
-    if is_damaged {
+    if is_some_lost {
         keep(db, session)?;
         note_lost(db, session)?;
     }
@@ -308,8 +340,8 @@ fn read(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvent
 fn keep(db: &Connection, session: &SessionId) -> Result<(), Fault> {
     db.execute(
         "INSERT INTO repairs (session_id, at, place, field, before) \
-         SELECT session_id, updated_at, 'journal', coalesce(begun_loop_id, '') || ' 0', beginning \
-         FROM sessions WHERE session_id = ?1 AND beginning IS NOT NULL \
+         SELECT session_id, updated_at, 'journal', coalesce(begun_loop_id, '') || ' 0', begun_events \
+         FROM sessions WHERE session_id = ?1 AND begun_events IS NOT NULL \
          UNION ALL \
          SELECT session_id, at, 'journal', loop_id || ' ' || seq, body FROM journal \
          WHERE session_id = ?1",
@@ -345,8 +377,10 @@ pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>,
             damage.push(Damage::new(session, part, reason));
         }
     };
-    if let Some((loop_id, Err(reason))) = Beginning::read(db, session)? {
-        add(loop_id.as_str(), reason);
+    if let Some(found) = Beginning::read(db, session)?.filter(|found| !found.is_stale)
+        && let Err(reason) = found.events
+    {
+        add(found.loop_id.as_str(), reason);
     }
     let mut select = db.prepare_cached(EVENTS)?;
     let mut rows = select.query((session.as_str(),))?;
@@ -360,7 +394,8 @@ pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>,
 
 const UNREADABLE: &str = "(unreadable)";
 
-/// Removes the events that cannot be read, and keeps a copy of them. Returns how many rows there were.
+/// Removes the rows that cannot be read, and keeps a copy of them. Returns how many there were; a beginning is
+/// one too.
 pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Fault> {
     if check(db, session)?.is_empty() {
         return Ok(0);
@@ -368,7 +403,7 @@ pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Faul
     keep(db, session)?;
     note_lost(db, session)?;
     let mut count = 0;
-    if let Some((_, Err(_))) = Beginning::read(db, session)? {
+    if Beginning::read(db, session)?.is_some_and(|found| found.events.is_err()) {
         drop_beginning(db, session)?;
         count += 1;
     }
@@ -391,10 +426,11 @@ pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Faul
 
 /// Drops the journal of a loop.
 fn drop_loop(db: &Connection, session: &SessionId, loop_id: &LoopId) -> Result<(), Fault> {
-    let mut update = db.prepare_cached(
-        "UPDATE sessions SET begun_loop_id = NULL, begun_checksum = NULL, beginning = NULL \
-         WHERE session_id = ?1 AND begun_loop_id = ?2",
-    )?;
+    let mut update = db.prepare_cached(concat!(
+        "UPDATE sessions SET ",
+        no_beginning!(),
+        " WHERE session_id = ?1 AND begun_loop_id = ?2"
+    ))?;
     update.execute((session.as_str(), loop_id.as_str()))?;
     drop_rows(db, session, loop_id)
 }
@@ -413,10 +449,11 @@ pub(super) fn drop_rows(
 
 /// Drops the beginning that a session has, of any loop.
 pub(super) fn drop_beginning(db: &Connection, session: &SessionId) -> Result<(), Fault> {
-    let mut update = db.prepare_cached(
-        "UPDATE sessions SET begun_loop_id = NULL, begun_checksum = NULL, beginning = NULL \
-         WHERE session_id = ?1 AND coalesce(begun_loop_id, beginning) IS NOT NULL",
-    )?;
+    let mut update = db.prepare_cached(concat!(
+        "UPDATE sessions SET ",
+        no_beginning!(),
+        " WHERE session_id = ?1 AND coalesce(begun_loop_id, begun_events) IS NOT NULL"
+    ))?;
     update.execute((session.as_str(),))?;
     Ok(())
 }

@@ -20,6 +20,14 @@ use rusqlite::{CachedStatement, Connection, Row, params, types::ValueRef};
 use std::sync::Arc;
 use turnery_engine::{LoopId, LoopRecord, SessionId, Timestamp};
 
+/// Assignments that leave a row of `sessions` without a holder.
+macro_rules! no_holder {
+    () => {
+        "owner_id = NULL, process = NULL, expires_at = NULL"
+    };
+}
+pub(super) use no_holder;
+
 /// Claims, and journals a loop's first events if it is the one that the session expects next.
 pub(super) fn claim(
     db: &mut Db,
@@ -31,14 +39,14 @@ pub(super) fn claim(
     let known = db.numbers.remove(id);
     let (found, fence, numbers, is_journalled) = write(&db.sql, |work| {
         let (found, numbers) = find(work, id, owner, now, known)?;
+        let fence = found.fence + 1;
         let next = found.next_number(&numbers);
         let fits = |it: &&LoopBeginning| {
             it.expected_head == found.info.head_version && it.loop_id.number() == next
         };
         let beginning = beginning.filter(fits);
-        let beginning = beginning.map(|it| journal::Beginning::encode(work, id, it));
+        let beginning = beginning.map(|it| journal::Beginning::encode(work, id, fence, it));
         let beginning = beginning.transpose()?;
-        let fence = found.fence + 1;
         take(work, id, owner, now, fence, beginning.as_ref())?;
         Ok((found, fence, numbers, beginning.is_some()))
     })?;
@@ -71,12 +79,13 @@ pub(super) fn recover(db: &mut Db, id: &SessionId, now: Moment) -> Result<Vec<Da
             return Ok(Vec::new());
         }
         let damage = journal::check(work, id)?;
-        let mut free = work.prepare_cached(
-            "UPDATE sessions SET fence = ?2, owner_id = NULL, process = NULL, \
-             expires_at = NULL WHERE session_id = ?1",
-        )?;
-        free.execute(params![id.as_str(), found.fence + 1])?;
         settle_journal(work, &found.info)?;
+        let mut free = work.prepare_cached(concat!(
+            "UPDATE sessions SET fence = ?2, ",
+            no_holder!(),
+            " WHERE session_id = ?1"
+        ))?;
+        free.execute(params![id.as_str(), found.fence + 1])?;
         Ok(damage)
     })
 }
@@ -148,7 +157,8 @@ fn take(
 ) -> Result<(), Fault> {
     let mut take = work.prepare_cached(
         "UPDATE sessions SET fence = ?2, owner_id = ?3, process = ?4, expires_at = ?5, \
-         begun_loop_id = ?6, begun_checksum = ?7, beginning = ?8 WHERE session_id = ?1",
+         begun_loop_id = ?6, begun_fence = ?7, begun_checksum = ?8, begun_events = ?9 \
+         WHERE session_id = ?1",
     )?;
     let end = LeaseEnd::after(now);
     take.execute(params![
@@ -158,6 +168,7 @@ fn take(
         end.stamp(&owner.process),
         time_text(end.wall),
         beginning.map(|it| it.loop_id.as_str()),
+        beginning.map(|it| it.fence),
         beginning.map(|it| it.checksum),
         beginning.map(|it| &it.body)
     ])?;
@@ -355,10 +366,11 @@ fn not_negative(count: i64) -> Result<(), Fault> {
 
 /// Takes the lane from a holder whose columns cannot be read.
 pub(super) fn free(db: &Connection, id: &SessionId) -> Result<(), Fault> {
-    let mut update = db.prepare_cached(
-        "UPDATE sessions SET owner_id = NULL, process = NULL, expires_at = NULL \
-         WHERE session_id = ?1",
-    )?;
+    let mut update = db.prepare_cached(concat!(
+        "UPDATE sessions SET ",
+        no_holder!(),
+        " WHERE session_id = ?1"
+    ))?;
     update.execute((id.as_str(),))?;
     Ok(())
 }
@@ -407,10 +419,11 @@ pub(super) fn renew(db: &mut Connection, lane: &Lane, now: Moment) -> Result<(),
 
 /// The fence stays, so that the next holder gets a higher one.
 pub(super) fn release(db: &Connection, lane: &Lane) -> Result<(), Fault> {
-    let mut update = db.prepare_cached(
-        "UPDATE sessions SET owner_id = NULL, process = NULL, expires_at = NULL \
-         WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
-    )?;
+    let mut update = db.prepare_cached(concat!(
+        "UPDATE sessions SET ",
+        no_holder!(),
+        " WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3"
+    ))?;
     update.execute(params![lane.session_id.as_str(), lane.owner_id, lane.fence])?;
     Ok(())
 }

@@ -28,8 +28,9 @@ CREATE TABLE sessions (
     -- The first events of the loop that the lane was claimed for, until a commit: part of the journal. Here, so that
     -- a claim writes one page for both.
     begun_loop_id  TEXT,
-    begun_checksum INTEGER,
-    beginning      TEXT                      -- JSON array, as in journal.body
+    begun_fence    INTEGER,                  -- of that claim; less than fence if an earlier version has claimed since
+    begun_checksum INTEGER,                  -- of these columns
+    begun_events   TEXT                      -- JSON array, as in journal.body
 ) STRICT, WITHOUT ROWID;
 
 -- The list in its order, with all that it is filtered by: a page is found without reading the table.

@@ -4,7 +4,7 @@ use crate::{World, samples::*};
 use rusqlite::Connection;
 use std::sync::Arc;
 use turnery_engine::{LoopRecord, LoopStatus};
-use turnery_store::{ClaimOutcome, LoopBeginning, Owner, SqliteStore, Store};
+use turnery_store::{ClaimOutcome, LoopBeginning, Owner, SqliteStore, Store, StoreError};
 
 /// Up to the model's first call.
 fn beginning(head: u64, number: u32) -> Arc<LoopBeginning> {
@@ -41,7 +41,7 @@ async fn database(folder: &tempfile::TempDir) -> (SqliteStore, Connection) {
 }
 
 fn journalled(db: &Connection) -> u64 {
-    let sql = "SELECT (SELECT count(*) FROM journal) + count(beginning) FROM sessions";
+    let sql = "SELECT (SELECT count(*) FROM journal) + count(begun_events) FROM sessions";
     db.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
@@ -78,20 +78,75 @@ async fn claim_journals_only_the_expected_loop() {
 // proves: S5, C-12
 #[tokio::test]
 async fn claimed_loop_of_dead_holder_is_interrupted() {
-    let (world, a) = world().await;
-    let gone = crate::recovery::dead("gone");
-    assert!(claim(&*world.store, &gone, 0, 1).await.is_journalled);
-    for _ in 0..2 {
-        let loops = recovered(&*world.store, &a).await;
-        let [lost] = &loops[..] else {
-            panic!("{loops:?}");
-        };
-        assert_eq!((lost.status, lost.on_chain), (LoopStatus::Aborted, true));
-        assert_eq!(lost.events[..4], events("s1", 1, "Hello")[..4]);
-        assert_eq!(lost.messages[0].message.text(), "Hello");
+    for is_shown_first in [false, true] {
+        let (world, a) = world().await;
+        let (store, id) = (&*world.store, "s1".into());
+        let gone = crate::recovery::dead("gone");
+        assert!(claim(store, &gone, 0, 1).await.is_journalled);
+        if is_shown_first {
+            assert_eq!(store.recover(&id).await, Ok(Vec::new()));
+            assert_eq!(store.loops(&id, 0).await.unwrap().len(), 1);
+        }
+        for _ in 0..2 {
+            let loops = recovered(store, &a).await;
+            let [lost] = &loops[..] else {
+                panic!("{loops:?}");
+            };
+            assert_eq!((lost.status, lost.on_chain), (LoopStatus::Aborted, true));
+            assert_eq!(lost.events[..4], events("s1", 1, "Hello")[..4]);
+            assert_eq!(lost.messages[0].message.text(), "Hello");
+        }
+        let info = store.info(&id).await.unwrap();
+        assert_eq!(info.tip_loop_id, Some(loop_id("s1", 1)));
     }
-    let info = world.store.info(&"s1".into()).await.unwrap();
-    assert_eq!(info.tip_loop_id, Some(loop_id("s1", 1)));
+}
+
+/// A process of version 5 sees no beginning, and uses its number for another loop.
+// proves: LOOP-10, C-12
+#[tokio::test]
+async fn beginning_from_before_a_later_claim_is_kept_apart() {
+    for is_used_again in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, db) = database(&folder).await;
+        claim(&store, &crate::recovery::dead("gone"), 0, 1).await;
+        db.execute_batch("UPDATE sessions SET fence = fence + 1")
+            .unwrap();
+        if is_used_again {
+            let events = serde_json::to_string(&events("s1", 1, "Later")[..4]).unwrap();
+            let sql = "INSERT INTO journal (session_id, loop_id, seq, at, body) \
+                       VALUES ('s1', 's1.cfg.1', 0, '2026-01-01T00:00:00.000000000Z', ?1)";
+            db.execute(sql, [events]).unwrap();
+        }
+        assert_eq!(store.check(None).await, Ok(Vec::new()));
+        let opened = store.claim(&"s1".into(), &owner("a")).await.unwrap();
+        assert_eq!(opened.last_number, 1);
+        let loops = store.loops(&"s1".into(), 0).await.unwrap();
+        let texts = loops.iter().map(|it| it.messages[0].message.text());
+        let expected: &[&str] = if is_used_again { &["Later"] } else { &[] };
+        assert_eq!(texts.collect::<Vec<_>>(), expected);
+        let kept = "SELECT count(*) FROM repairs WHERE before LIKE '%Hello%'";
+        let kept: u64 = db.query_row(kept, (), |row| row.get(0)).unwrap();
+        assert_eq!(kept, 1);
+    }
+}
+
+/// The number of a loop that was shown is not used again.
+// proves: LOOP-10, C-12
+#[tokio::test]
+async fn refused_commit_drops_what_the_claim_journalled() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, db) = database(&folder).await;
+    let claimed = claim(&store, &owner("a"), 0, 1).await;
+    let whole = Arc::new(record("s1", 1, "Hello"));
+    let commit = commit(&claimed.opened.lane, 5, &whole);
+    let refused = StoreError::HeadConflict {
+        expected: 5,
+        actual: 0,
+    };
+    assert_eq!(store.commit(commit).await, Err(refused));
+    assert_eq!(journalled(&db), 0);
+    let again = store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    assert_eq!(again.last_number, 1);
 }
 
 // proves: S5
@@ -144,8 +199,8 @@ async fn claim_succeeds_when_the_journal_fails() {
     let folder = tempfile::tempdir().unwrap();
     let (store, db) = database(&folder).await;
     db.execute_batch(
-        "CREATE TRIGGER full BEFORE UPDATE OF beginning ON sessions \
-         WHEN NEW.beginning IS NOT NULL BEGIN SELECT RAISE(ABORT, 'full'); END",
+        "CREATE TRIGGER full BEFORE UPDATE OF begun_events ON sessions \
+         WHEN NEW.begun_events IS NOT NULL BEGIN SELECT RAISE(ABORT, 'full'); END",
     )
     .unwrap();
     let claimed = claim(&store, &owner("a"), 0, 1).await;

@@ -512,59 +512,63 @@ async fn rows_without_a_session_are_named() {
     );
 }
 
-#[tokio::test]
-async fn a_damaged_journal_is_named_and_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
-    written(&path).await;
-    let store = SqliteStore::open(path.clone());
-    let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
-    let half = events("s1", 7, "More")[..4].to_vec();
-    store.append(&lane, &loop_id("s1", 7), half);
-    store.release(&lane).await.unwrap();
-    drop(store);
-    damaged(
-        &path,
-        "UPDATE journal SET body = replace(body, 'More', 'Less') WHERE seq = 0",
-    );
-    is_named_and_kept(path).await;
-}
-
-#[tokio::test]
-async fn a_damaged_beginning_is_named_and_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
-    written(&path).await;
-    let store = SqliteStore::open(path.clone());
-    let beginning = Arc::new(LoopBeginning {
-        expected_head: u64::from(LOOPS),
-        loop_id: loop_id("s1", 7),
-        events: events("s1", 7, "More")[..4].to_vec(),
-    });
+/// A session in which loop 7 has begun and was never stored: by a claim, or later.
+async fn with_unfinished_loop(path: &Path, in_claim: bool) {
+    written(path).await;
+    let store = SqliteStore::open(path.to_owned());
     let gone = crate::recovery::dead("gone");
-    let claimed = store.claim_and_journal(&"s1".into(), &gone, beginning);
-    assert!(claimed.await.unwrap().is_journalled);
-    drop(store);
-    damaged(
-        &path,
-        "UPDATE sessions SET beginning = replace(beginning, 'More', 'Less')",
-    );
-    is_named_and_kept(path).await;
+    let half = events("s1", 7, "More")[..4].to_vec();
+    if in_claim {
+        let beginning = Arc::new(LoopBeginning {
+            expected_head: u64::from(LOOPS),
+            loop_id: loop_id("s1", 7),
+            events: half,
+        });
+        let claimed = store.claim_and_journal(&"s1".into(), &gone, beginning);
+        assert!(claimed.await.unwrap().is_journalled);
+    } else {
+        let lane = store.claim(&"s1".into(), &gone).await.unwrap().lane;
+        store.append(&lane, &loop_id("s1", 7), half);
+    }
 }
 
-async fn is_named_and_kept(path: std::path::PathBuf) {
-    let store = SqliteStore::open(path.clone());
+#[tokio::test]
+async fn damaged_journal_is_named_and_kept() {
+    const ROW: &str = "UPDATE journal SET body = replace(body, 'More', 'Less') WHERE seq = 0";
+    const BEGINNING: &str =
+        "UPDATE sessions SET begun_events = replace(begun_events, 'More', 'Less')";
+    for (in_claim, damage) in [(false, ROW), (true, BEGINNING)] {
+        for is_repaired in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("sessions.db");
+            with_unfinished_loop(&path, in_claim).await;
+            damaged(&path, damage);
+            is_named_and_kept(&path, is_repaired).await;
+        }
+    }
+}
+
+async fn is_named_and_kept(path: &Path, is_repaired: bool) {
+    let store = SqliteStore::open(path.to_owned());
     let text = told(&store.check(None).await.unwrap());
     assert!(
         text.contains("the journal of loop s1.cfg.7 has an event"),
         "{text}"
     );
+    if is_repaired {
+        let repair = store.repair(&"s1".into()).await.unwrap();
+        let told = ["1 rows of the journal that cannot be read are set aside"];
+        assert_eq!(
+            (&repair.changes[..], &repair.left[..]),
+            (&told.map(str::to_owned)[..], &[][..])
+        );
+    }
     for _ in 0..2 {
         let opened = store.claim(&"s1".into(), &owner("b")).await.unwrap();
         // It was shown, so it is not used again (LOOP-10).
         assert_eq!(opened.last_number, 7);
     }
-    let db = Connection::open(&path).unwrap();
+    let db = Connection::open(path).unwrap();
     let kept = "SELECT count(*) FROM repairs WHERE place = 'journal' AND before LIKE '%Less%'";
     let kept: u64 = db.query_row(kept, (), |row| row.get(0)).unwrap();
     assert_eq!(kept, 1);
