@@ -184,6 +184,7 @@ impl Cutter {
             && end > self.limit
         {
             self.held.drain(..=end);
+            self.held.shrink_to(READ_BLOCK);
             fresh = 0;
             self.ready.push_back(Block::TooLong);
         }

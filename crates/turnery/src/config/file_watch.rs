@@ -2,30 +2,21 @@
 
 use std::path::Path;
 
-/// Change of a file since the last time.
-pub(crate) enum FileChange {
-    None,
-    /// It may have been written, made, replaced or removed.
-    Changed,
-    /// Its folder is elsewhere now: nothing more is heard.
-    WatchEnded,
-}
-
 #[cfg(target_os = "linux")]
 pub(crate) use linux::FileWatch;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{FileChange, Path};
+    use super::Path;
     use rustix::{
         fd::OwnedFd,
         fs::{
-            inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init},
+            inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch},
             statfs,
         },
         io::Errno,
     };
-    use std::{ffi::CString, mem::MaybeUninit, os::unix::ffi::OsStrExt as _};
+    use std::{io, mem::MaybeUninit, os::unix::ffi::OsStrExt as _};
 
     /// File systems that only this machine's kernel changes, by what `statfs` calls them: ext2 to ext4, XFS,
     /// Btrfs, tmpfs, overlayfs, F2FS, ZFS and bcachefs.
@@ -40,56 +31,93 @@ mod linux {
         0xca45_1a4e,
     ];
 
-    /// Watches a file by its folder, whether it is there or not. Dropping it may take milliseconds.
+    /// Watches a file, and its folder for others that take the file's place. Dropping it may take milliseconds.
     pub(crate) struct FileWatch {
         events: OwnedFd,
-        name: CString,
+        name: Vec<u8>,
+        folder: Option<i32>,
+        file: Option<i32>,
     }
 
     impl FileWatch {
-        /// Starts to watch. `None` if there is no such folder, if the file is a link to elsewhere, or if not all
-        /// changes are made by this machine's kernel, as on a disk in the network.
-        pub(crate) fn start(file: &Path) -> Option<Self> {
-            let (folder, name) = (file.parent()?, file.file_name()?);
-            let kind = statfs(folder).ok()?.f_type;
-            if file.is_symlink() || !LOCAL.contains(&u64::try_from(kind).ok()?) {
-                return None;
+        /// Watches nothing yet. `None` if the kernel allows no more watches.
+        pub(crate) fn new(file: &Path) -> Option<Self> {
+            Some(Self {
+                events: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?,
+                name: file.file_name()?.as_bytes().to_owned(),
+                folder: None,
+                file: None,
+            })
+        }
+
+        /// Watches what is at that path now. Returns false if not every change of it would be told: if it is a
+        /// link to elsewhere, or if others than this machine's kernel may change it, as on a disk in the network.
+        pub(crate) fn follow(&mut self, file: &Path) -> bool {
+            let Some(folder) = file.parent() else {
+                return false;
+            };
+            let found = self.add(folder, file);
+            let now = found.unwrap_or_default();
+            for (old, new) in [(self.folder, now.0), (self.file, now.1)] {
+                if let Some(old) = old.filter(|old| Some(*old) != new) {
+                    // It fails if the kernel has ended the watch together with the file.
+                    let _ = remove_watch(&self.events, old);
+                }
             }
-            let events = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
-            let changes = WatchFlags::ATTRIB
-                | WatchFlags::CLOSE_WRITE
+            (self.folder, self.file) = now;
+            found.is_some()
+        }
+
+        /// Adds watches of the folder and of the file, if there is one.
+        fn add(&self, folder: &Path, file: &Path) -> Option<(Option<i32>, Option<i32>)> {
+            let replaced = WatchFlags::ATTRIB
                 | WatchFlags::CREATE
                 | WatchFlags::DELETE
                 | WatchFlags::MOVE
                 | WatchFlags::DELETE_SELF
                 | WatchFlags::MOVE_SELF
                 | WatchFlags::ONLYDIR;
-            add_watch(&events, folder, changes).ok()?;
-            let name = CString::new(name.as_bytes()).ok()?;
-            Some(Self { events, name })
+            let written = WatchFlags::ATTRIB | WatchFlags::MODIFY | WatchFlags::DONT_FOLLOW;
+            if !is_local(folder) {
+                return None;
+            }
+            let folder = add_watch(&self.events, folder, replaced).ok()?;
+            let watch = match file.symlink_metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Ok(found) if !found.is_symlink() && is_local(file) => {
+                    Some(add_watch(&self.events, file, written).ok()?)
+                }
+                Ok(_) | Err(_) => return None,
+            };
+            Some((Some(folder), watch))
         }
 
-        /// Returns the change, without waiting for a disk.
-        pub(crate) fn poll(&self) -> FileChange {
+        /// True if nothing has happened to the file since it was followed or this was asked. Waits for no disk.
+        pub(crate) fn is_quiet(&self) -> bool {
             let mut buffer = [MaybeUninit::uninit(); 512];
             let mut events = Reader::new(&self.events, &mut buffer);
-            let mut change = FileChange::None;
+            let mut is_quiet = true;
             loop {
                 match events.next() {
-                    Err(Errno::AGAIN) => return change,
-                    Err(_) => return FileChange::WatchEnded,
-                    Ok(event) => match event.file_name() {
-                        Some(name) if *name == *self.name => change = FileChange::Changed,
-                        Some(_) => {}
-                        // The mode of the folder itself.
-                        None if event.events() == (ReadFlags::ATTRIB | ReadFlags::ISDIR) => {
-                            change = FileChange::Changed;
-                        }
-                        None => return FileChange::WatchEnded,
-                    },
+                    Err(Errno::AGAIN) => return is_quiet,
+                    Err(_) => return false,
+                    Ok(event) => {
+                        let is_other = event
+                            .file_name()
+                            .is_some_and(|name| name.to_bytes() != self.name);
+                        let is_lost = event.events().contains(ReadFlags::QUEUE_OVERFLOW);
+                        let watch = Some(event.wd());
+                        let is_watched = watch == self.folder || watch == self.file;
+                        is_quiet &= !is_lost && (is_other || !is_watched);
+                    }
                 }
             }
         }
+    }
+
+    fn is_local(path: &Path) -> bool {
+        let kind = statfs(path).map(|found| u64::try_from(found.f_type));
+        matches!(kind, Ok(Ok(kind)) if LOCAL.contains(&kind))
     }
 }
 
@@ -99,11 +127,15 @@ pub(crate) struct FileWatch(std::convert::Infallible);
 
 #[cfg(not(target_os = "linux"))]
 impl FileWatch {
-    pub(crate) fn start(_: &Path) -> Option<Self> {
+    pub(crate) fn new(_: &Path) -> Option<Self> {
         None
     }
 
-    pub(crate) fn poll(&self) -> FileChange {
+    pub(crate) fn follow(&mut self, _: &Path) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
         match self.0 {}
     }
 }

@@ -5,7 +5,7 @@
 //! minute.
 
 use super::{
-    file_watch::{FileChange, FileWatch},
+    file_watch::FileWatch,
     keys::{AllKept, Kept, Keys, Stamp},
     providers,
 };
@@ -57,7 +57,7 @@ struct Shared {
 }
 
 struct State {
-    /// When the file was looked at.
+    /// When the last look at the file began.
     looked: Option<Instant>,
     /// What the file looked like when it was read.
     stamp: Option<Stamp>,
@@ -66,10 +66,10 @@ struct State {
     kept: Vec<String>,
     /// Why the file was not read.
     problem: Option<String>,
-    /// Watches the file since the last look or longer.
+    /// Kept even while it cannot follow the file, since dropping it may take milliseconds.
     watch: Option<FileWatch>,
-    /// The watch hears nothing more.
-    watch_is_over: bool,
+    /// The watch has followed the file since before the last look, and told of no change.
+    is_watched: bool,
     looks: Looks,
 }
 
@@ -101,15 +101,8 @@ impl State {
         if looked.elapsed() < fresh {
             return true;
         }
-        let watch = self.watch.as_ref().filter(|_| !self.watch_is_over);
-        match watch.map(FileWatch::poll) {
-            Some(FileChange::None) => looked.elapsed() < FRESH_IF_QUIET,
-            Some(FileChange::Changed) | None => false,
-            Some(FileChange::WatchEnded) => {
-                self.watch_is_over = true;
-                false
-            }
-        }
+        self.is_watched &= self.watch.as_ref().is_some_and(FileWatch::is_quiet);
+        self.is_watched && looked.elapsed() < FRESH_IF_QUIET
     }
 }
 
@@ -123,25 +116,27 @@ impl Shared {
         loop {
             let idle = |state: &mut State| !state.looks.is_under_way() && !state.looks.has_ended;
             let state = self.asked.wait_while(self.state(), idle);
-            let state = state.unwrap_or_else(PoisonError::into_inner);
+            let mut state = state.unwrap_or_else(PoisonError::into_inner);
             if state.looks.has_ended {
                 return;
             }
-            let needs_watch = self.may_watch && (state.watch.is_none() || state.watch_is_over);
+            let watch = state.watch.take();
             drop(state);
+            let began = Instant::now();
+            let mut watch = watch.or_else(|| match self.may_watch {
+                true => FileWatch::new(keys.path()),
+                false => None,
+            });
             // Before the look, so that no change falls between the two.
-            let watch = needs_watch.then(|| FileWatch::start(keys.path()));
+            let is_watched = watch.as_mut().is_some_and(|it| it.follow(keys.path()));
             self.look(keys);
             let mut state = self.state();
-            let earlier = watch.map(|watch| {
-                state.watch_is_over = false;
-                std::mem::replace(&mut state.watch, watch)
-            });
-            state.looked = Some(Instant::now());
+            state.watch = watch;
+            state.is_watched = is_watched;
+            state.looked = Some(began);
             state.looks.answered = state.looks.asked;
             drop(state);
             self.answered.notify_all();
-            drop(earlier);
         }
     }
 
@@ -188,7 +183,7 @@ impl Reach {
             kept: Vec::new(),
             problem: None,
             watch: None,
-            watch_is_over: false,
+            is_watched: false,
             looks: Looks::default(),
         };
         Self {
@@ -214,7 +209,18 @@ impl Reach {
 
     /// The state after a look at the file that holds still, or as it was if none is done in time.
     fn state(&self) -> MutexGuard<'_, State> {
-        let mut state = self.ask();
+        let (state, is_new) = self.ask();
+        let mut state = self.wait(state);
+        // A look that was under way may have missed what was kept since it began.
+        if !is_new && !state.is_fresh(self.fresh) {
+            drop(state);
+            state = self.wait(self.ask().0);
+        }
+        state
+    }
+
+    /// Waits for the look that is under way, unless it was waited for in vain already.
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let look = state.looks.asked;
         if !state.looks.is_under_way() || state.looks.given_up == look {
             return state;
@@ -240,8 +246,8 @@ impl Reach {
         state
     }
 
-    /// Asks for a look, unless the last one still holds or is under way.
-    fn ask(&self) -> MutexGuard<'_, State> {
+    /// Asks for a look, unless the last one still holds or is under way. Returns true if it has.
+    fn ask(&self) -> (MutexGuard<'_, State>, bool) {
         let mut state = self.shared.state();
         if let Some(keys) = &self.keys
             && !state.looks.is_under_way()
@@ -253,12 +259,12 @@ impl Reach {
                     // Not while whoever wakes would have to wait for it.
                     drop(state);
                     self.shared.asked.notify_one();
-                    state = self.shared.state();
+                    return (self.shared.state(), true);
                 }
                 Err(error) => tracing::warn!("the file of keys is not read: {error}"),
             }
         }
-        state
+        (state, false)
     }
 
     fn start(&self, keys: &Keys) -> io::Result<()> {
@@ -443,20 +449,73 @@ mod tests {
         assert_eq!((looks(&reach), looks(&reach)), (5, 5));
     }
 
+    /// The kernel tells a folder only of what is done under the names in it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn change_by_another_name_is_seen() {
+        use std::{fs, io::Write as _, os::unix::fs::symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (
+            folder.path().join("keys.json"),
+            tempfile::tempdir().unwrap(),
+        );
+        let linked = other.path().join("linked.json");
+        fs::write(&path, "{}").unwrap();
+        let mut reach = Reach::new(well_known(&[]), Some(Keys::at(path.clone())));
+        reach.fresh = Duration::ZERO;
+        assert_eq!((looks(&reach), looks(&reach)), (1, 1));
+        fs::hard_link(&path, &linked).unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (2, 2));
+        let mut open = fs::OpenOptions::new().append(true).open(&linked).unwrap();
+        open.write_all(b" ").unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (3, 3), "not closed yet");
+        fs::remove_file(&path).unwrap();
+        symlink(&linked, &path).unwrap();
+        assert_eq!(
+            (looks(&reach), looks(&reach)),
+            (4, 5),
+            "a link is not watched"
+        );
+        fs::rename(&linked, &path).unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (6, 6));
+        open.write_all(b" ").unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (7, 7));
+    }
+
+    /// A pipe in the place of the file of keys: whoever reads it waits.
+    fn make_pipe(path: &Path) {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
+
+    // proves: AUTH-4
+    #[test]
+    fn key_that_is_kept_during_a_look_counts_for_whoever_waits_for_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        make_pipe(&path);
+        let keys = Keys::at(path.clone());
+        let mut reach = Reach::watching(well_known(&[]), Some(keys.clone()), false);
+        reach.fresh = Duration::ZERO;
+        reach.first_patience = Duration::from_secs(60);
+        reach.look_ahead();
+        // Opens as soon as the look has.
+        let look = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| find(&reach, "desk").0);
+            let one = [("desk".to_owned(), kept("sk-1", "http://desk/v1"))];
+            keys.write(&AllKept::from(one)).unwrap();
+            drop(look);
+            assert_eq!(waiting.join().unwrap().as_deref(), Some("sk-1"));
+        });
+    }
+
     /// A file that hangs is waited for once, and for a moment.
     #[test]
     fn hanging_file_of_keys_stops_nobody() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.json");
-        let rights = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &path,
-            rustix::fs::FileType::Fifo,
-            rights,
-            0,
-        )
-        .unwrap();
+        make_pipe(&path);
         let mut reach = Reach::new(well_known(&[]), Some(Keys::at(path.clone())));
         reach.first_patience = Duration::from_millis(20);
         reach.patience = Duration::ZERO;
