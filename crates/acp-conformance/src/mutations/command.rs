@@ -80,7 +80,11 @@ impl Mutations {
     ///
     /// # Errors
     /// Something is missing or cannot be started.
-    pub fn run(&self, out: &mut dyn Write, progress: &dyn Fn(&str)) -> Result<bool, String> {
+    pub fn run(
+        &self,
+        out: &mut dyn Write,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<bool, String> {
         for name in &self.only {
             if faults::named(name).is_none() {
                 let known = faults::all().map(|fault| fault.name);

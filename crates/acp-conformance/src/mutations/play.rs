@@ -10,9 +10,13 @@ use crate::{
 };
 use serde_json::Value;
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -55,10 +59,7 @@ const ENOUGH: usize = 2;
 const NEAR: usize = 3;
 /// The rules about how a process begins, ends, and what it leaves behind.
 const OF_THE_PROCESS: [&str; 6] = ["TR-3", "TR-4", "TR-6", "TR-7", "TR-11", "INIT-14"];
-/// So many faults are tried side by side.
-const AT_ONCE: usize = 60;
-
-/// Play all, and hold what comes against the table. `over` is told of each fault.
+/// Play all, and hold what comes against the table. `over` is told of each fault when it has been tried.
 ///
 /// # Errors
 /// The agent or the proxy cannot be started, or nothing can be written down.
@@ -66,7 +67,7 @@ pub fn mutations(
     plan: &Plan<'_>,
     expected: &Expected,
     rules: &BTreeSet<String>,
-    over: &dyn Fn(&Row),
+    over: &(dyn Fn(&Row) + Sync),
 ) -> Result<Table, String> {
     let begun = Instant::now();
     let no_folder = |error| format!("no folder to write to: {error}");
@@ -90,23 +91,35 @@ pub fn mutations(
     })?;
     // A small process starts others quickly.
     heard.iter_mut().for_each(|heard| heard.said.clear());
-    let tried: Vec<_> = tried.into_iter().zip(touched).collect();
-    let mut rows = Vec::new();
-    // So that something is seen while it goes on.
-    for some in tried.chunks(AT_ONCE) {
-        let mut played = some_rows(plan, &facts, &heard, some)?;
-        // A row is wrong if it comes out wrong twice.
-        let wrong = played.iter().enumerate().filter(|(_, row)| !row.is_right());
-        let wrong: Vec<usize> = wrong.map(|(index, _)| index).collect();
-        let again: Vec<_> = wrong.iter().map(|index| some[*index].clone()).collect();
-        let again = some_rows(plan, &facts, &heard, &again)?;
-        for (index, mut row) in wrong.into_iter().zip(again) {
-            row.first_complaint = Some(played[index].complaint());
-            played[index] = row;
-        }
-        played.iter().for_each(over);
-        rows.extend(played);
-    }
+    let jobs = plan.options.jobs;
+    let free = Permits::new(jobs);
+    let tried: Vec<_> = tried
+        .into_iter()
+        .zip(touched)
+        .map(|((fault, expected), touched)| Trial {
+            plan,
+            facts: &facts,
+            heard: &heard,
+            fault,
+            expected,
+            touched,
+            free: &free,
+        })
+        .collect();
+    // The longest first, so that none is left over when all others are done.
+    let mut order: Vec<usize> = (0..tried.len()).collect();
+    order.sort_by_cached_key(|fault| {
+        let trial = &tried[*fault];
+        Reverse((trial.longest_wait(), trial.touched.len()))
+    });
+    let rows = in_parallel(jobs, order.len(), &|place| {
+        let row = tried[order[place]].row()?;
+        over(&row);
+        Ok((order[place], row))
+    });
+    let mut rows = rows?;
+    rows.sort_by_key(|(fault, _)| *fault);
+    let rows = rows.into_iter().map(|(_, row)| row).collect();
     let broken = expected.broken();
     let reasoned = |rule: &String| expected.without.contains_key(rule);
     let unbroken = rules
@@ -128,50 +141,150 @@ pub fn mutations(
     })
 }
 
-/// Some faults, side by side, each with the cases that it changes.
-fn some_rows(
-    plan: &Plan<'_>,
-    facts: &Facts,
-    heard: &[Heard<'_>],
-    tried: &[((&Fault, &ExpectedFault), Vec<usize>)],
-) -> Result<Vec<Row>, String> {
-    let mut rows: Vec<_> = tried
-        .iter()
-        .map(|((fault, known), _)| Row {
-            fault: fault.name.to_owned(),
-            does: known.does.clone(),
-            breaks: known.breaks.clone(),
-            may: known.also.clone(),
+/// A fault to be tried.
+struct Trial<'a> {
+    plan: &'a Plan<'a>,
+    facts: &'a Facts,
+    heard: &'a [Heard<'a>],
+    fault: &'a Fault,
+    expected: &'a ExpectedFault,
+    /// The cases that the fault changes.
+    touched: Vec<usize>,
+    /// All faults together play so many cases at once.
+    free: &'a Permits,
+}
+
+impl Trial<'_> {
+    /// How long a case may wait for what the fault takes away.
+    fn longest_wait(&self) -> Option<Duration> {
+        let cases = self.touched.iter().map(|case| self.heard[*case].case);
+        let lines = cases.flat_map(|case| &case.lines);
+        let broken = lines.filter(|line| {
+            let mut rules = line.rules.iter();
+            rules.any(|rule| self.expected.breaks.contains(rule))
+        });
+        broken.filter_map(|line| line.within).max()
+    }
+
+    /// Tries the fault. It is wrong if it comes out wrong twice.
+    fn row(&self) -> Result<Row, String> {
+        let row = self.row_once()?;
+        if row.is_right() {
+            return Ok(row);
+        }
+        let first_complaint = Some(row.complaint());
+        Ok(Row {
+            first_complaint,
+            ..self.row_once()?
+        })
+    }
+
+    fn row_once(&self) -> Result<Row, String> {
+        let mut row = Row {
+            fault: self.fault.name.to_owned(),
+            does: self.expected.does.clone(),
+            breaks: self.expected.breaks.clone(),
+            may: self.expected.also.clone(),
             failed: BTreeMap::new(),
             cases: 0,
             first_complaint: None,
-        })
-        .collect();
-    let mut round = |chosen: &dyn Fn(usize, &Row) -> Vec<usize>| {
-        let each = rows.iter().enumerate();
-        let pairs = each.flat_map(|(fault, row)| {
-            let cases = chosen(fault, row).into_iter();
-            cases.map(move |case| (fault, case))
-        });
-        let pairs: Vec<_> = pairs.collect();
-        some_pairs(plan, facts, heard, &mut rows, &pairs)
-    };
-    round(&|fault, row| {
-        let touched = &tried[fault].1;
-        if plan.near {
-            few(heard, touched, &row.breaks)
+        };
+        if self.plan.near {
+            let few = few(self.heard, &self.touched, &row.breaks);
+            self.play(&mut row, &few)?;
         } else {
-            touched.clone()
+            self.play(&mut row, &self.touched)?;
         }
-    })?;
-    // What has not failed yet is looked for once more, and in every case that names it: what a fault changes may
-    // depend on who was quicker when all was written down.
-    round(&|_, row| {
+        // What has not failed yet is looked for once more, and in every case that names it: what a fault changes may
+        // depend on who was quicker when all was written down.
         let missed: BTreeSet<&str> = row.missed().map(String::as_str).collect();
-        let names = |case: &usize| heard[*case].case.rules().iter().any(|r| missed.contains(r));
-        (0..heard.len()).filter(names).collect()
-    })?;
-    Ok(rows)
+        let names = |case: &usize| {
+            let rules = self.heard[*case].case.rules();
+            rules.iter().any(|rule| missed.contains(rule))
+        };
+        let named: Vec<usize> = (0..self.heard.len()).filter(names).collect();
+        self.play(&mut row, &named)?;
+        Ok(row)
+    }
+
+    /// Plays cases with the fault, and adds what failed to the row.
+    fn play(&self, row: &mut Row, cases: &[usize]) -> Result<(), String> {
+        let jobs = self.plan.options.jobs;
+        let hurried = Options {
+            patience: self.plan.patience,
+            real_time: true,
+            ..self.plan.options.clone()
+        };
+        let enough = if self.plan.near { ENOUGH } else { usize::MAX };
+        let mut strange: Vec<(usize, Failed)> = Vec::new();
+        let played = in_parallel(jobs, cases.len(), &|index| {
+            self.play_case(cases[index], &hurried)
+        });
+        for (case, failed) in cases.iter().zip(played?) {
+            row.cases += 1;
+            if failed.keys().all(|rule| row.allows(rule)) {
+                row.add(failed);
+            } else if strange.len() < enough {
+                strange.push((*case, failed));
+            }
+        }
+        // A busy machine must not look like a fault: what comes out wrong is tried again, with patience, and only
+        // what is wrong both times is.
+        let played = in_parallel(jobs, strange.len(), &|index| {
+            self.play_case(strange[index].0, self.plan.options)
+        });
+        for ((_, first), mut failed) in strange.iter().zip(played?) {
+            failed.retain(|rule, _| row.allows(rule) || first.contains_key(rule));
+            row.add(failed);
+        }
+        Ok(())
+    }
+
+    fn play_case(&self, case: usize, options: &Options) -> Result<Failed, String> {
+        let Heard { case, wrong, .. } = &self.heard[case];
+        let fault = ["--fault".to_owned(), self.fault.name.to_owned()];
+        let permit = self.free.acquire();
+        let outcome = one(case, &self.plan.through(&fault), options, self.facts)?;
+        drop(permit);
+        let mut failed = failures(&outcome);
+        failed.retain(|rule, _| !wrong.contains_key(rule));
+        Ok(failed)
+    }
+}
+
+/// How many more cases may be played.
+struct Permits {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+/// Permission to play a case until this is dropped.
+struct Permit<'a>(&'a Permits);
+
+impl Permits {
+    fn new(free: usize) -> Self {
+        Self {
+            free: Mutex::new(free),
+            freed: Condvar::new(),
+        }
+    }
+
+    fn free(&self) -> MutexGuard<'_, usize> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn acquire(&self) -> Permit<'_> {
+        let free = self.freed.wait_while(self.free(), |free| *free == 0);
+        *free.unwrap_or_else(PoisonError::into_inner) -= 1;
+        Permit(self)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *self.0.free() += 1;
+        self.0.freed.notify_one();
+    }
 }
 
 /// Of the cases that a fault changes: for each rule that it breaks a few that name it, and a few in any case.
@@ -195,55 +308,6 @@ fn few(heard: &[Heard<'_>], touched: &[usize], breaks: &BTreeSet<String>) -> Vec
         keep
     });
     few
-}
-
-/// Play faults in cases, and add what failed to the rows.
-fn some_pairs(
-    plan: &Plan<'_>,
-    facts: &Facts,
-    heard: &[Heard<'_>],
-    rows: &mut [Row],
-    pairs: &[(usize, usize)],
-) -> Result<(), String> {
-    let names: Vec<String> = rows.iter().map(|row| row.fault.clone()).collect();
-    let hurried = Options {
-        patience: plan.patience,
-        real_time: true,
-        ..plan.options.clone()
-    };
-    let play = |(fault, case): (usize, usize), options: &Options| {
-        let agent = plan.through(&["--fault".to_owned(), names[fault].clone()]);
-        let outcome = one(heard[case].case, &agent, options, facts)?;
-        let mut failed = failures(&outcome);
-        failed.retain(|rule, _| !heard[case].wrong.contains_key(rule));
-        Ok(failed)
-    };
-    let failed = in_parallel(plan.options.jobs, pairs.len(), &|index| {
-        play(pairs[index], &hurried)
-    })?;
-    let enough = if plan.near { ENOUGH } else { usize::MAX };
-    let mut strange: Vec<((usize, usize), Failed)> = Vec::new();
-    for (pair, failed) in pairs.iter().zip(failed) {
-        let row = &mut rows[pair.0];
-        row.cases += 1;
-        let before = strange.iter().filter(|((fault, _), _)| *fault == pair.0);
-        if failed.keys().all(|rule| row.allows(rule)) {
-            row.add(failed);
-        } else if before.count() < enough {
-            strange.push((*pair, failed));
-        }
-    }
-    // A busy machine must not look like a fault: what comes out wrong is tried again, with patience, and only
-    // what is wrong both times is.
-    let failed = in_parallel(plan.options.jobs, strange.len(), &|index| {
-        play(strange[index].0, plan.options)
-    })?;
-    for ((pair, first), mut failed) in strange.into_iter().zip(failed) {
-        let row = &mut rows[pair.0];
-        failed.retain(|rule, _| row.allows(rule) || first.contains_key(rule));
-        row.add(failed);
-    }
-    Ok(())
 }
 
 fn one(case: &Case, agent: &Agent, options: &Options, facts: &Facts) -> Result<Outcome, String> {
