@@ -8,10 +8,11 @@ use crate::{
     bounds::{LINE_LIMIT, READ_BLOCK, READ_QUEUE},
     stdio::Input,
 };
+use memchr::{memchr, memchr_iter, memrchr};
 use std::{
     collections::VecDeque,
     io::{self, Read},
-    thread,
+    iter, thread,
 };
 use tokio::{io::AsyncReadExt, net::unix::pipe, sync::mpsc};
 use tokio_util::task::AbortOnDropHandle;
@@ -169,9 +170,8 @@ impl Cutter {
     }
 
     fn cut(&mut self) {
-        let newline = |bytes: &[u8]| bytes.iter().position(|byte| *byte == b'\n');
         if self.skipping {
-            match newline(&self.held) {
+            match memchr(b'\n', &self.held) {
                 Some(end) => {
                     self.held.drain(..=end);
                     self.skipping = false;
@@ -180,7 +180,7 @@ impl Cutter {
             }
         }
         let mut fresh = self.start.min(self.held.len());
-        if let Some(end) = newline(&self.held[fresh..]).map(|end| fresh + end)
+        if let Some(end) = memchr(b'\n', &self.held[fresh..]).map(|end| fresh + end)
             && end > self.limit
         {
             self.held.drain(..=end);
@@ -188,7 +188,7 @@ impl Cutter {
             fresh = 0;
             self.ready.push_back(Block::TooLong);
         }
-        if let Some(end) = self.held[fresh..].iter().rposition(|byte| *byte == b'\n') {
+        if let Some(end) = memrchr(b'\n', &self.held[fresh..]) {
             let lines = self.take(fresh + end + 1);
             self.ready.push_back(Block::Lines(lines));
         } else if self.held.len() > self.limit {
@@ -201,8 +201,12 @@ impl Cutter {
 
 /// The lines of a block that are not blank (TR-10).
 pub(crate) fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
-    block
-        .split(|byte| *byte == b'\n')
-        .map(<[u8]>::trim_ascii)
-        .filter(|line| !line.is_empty())
+    let mut start = 0;
+    let ends = memchr_iter(b'\n', block).chain(iter::once(block.len()));
+    let lines = ends.map(move |end| {
+        let line = &block[start..end];
+        start = end + 1;
+        line.trim_ascii()
+    });
+    lines.filter(|line| !line.is_empty())
 }

@@ -99,7 +99,7 @@ impl Decoder {
     fn next_line(&mut self) -> Option<Range<usize>> {
         loop {
             let rest = &self.buffer[self.seen..];
-            let Some(at) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+            let Some(at) = memchr::memchr2(b'\n', b'\r', rest) else {
                 self.seen = self.buffer.len();
                 return None;
             };
