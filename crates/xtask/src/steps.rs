@@ -17,8 +17,8 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Cargo, as it is called without xtask: some build scripts are run again, and all that depends on them, when a variable
-/// changes that cargo has set for this program.
+/// Cargo without the variables that `cargo run` sets: build scripts that track them would run again, and all that
+/// depends on them would be built again.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());

@@ -59,6 +59,9 @@ const ENOUGH: usize = 2;
 const NEAR: usize = 3;
 /// The rules about how a process begins, ends, and what it leaves behind.
 const OF_THE_PROCESS: [&str; 6] = ["TR-3", "TR-4", "TR-6", "TR-7", "TR-11", "INIT-14"];
+/// So many faults are tried side by side.
+const AT_ONCE: usize = 16;
+
 /// Play all, and hold what comes against the table. `over` is told of each fault when it has been tried.
 ///
 /// # Errors
@@ -91,8 +94,7 @@ pub fn mutations(
     })?;
     // A small process starts others quickly.
     heard.iter_mut().for_each(|heard| heard.said.clear());
-    let jobs = plan.options.jobs;
-    let free = Permits::new(jobs);
+    let permits = Permits::new(plan.options.jobs.max(1));
     let tried: Vec<_> = tried
         .into_iter()
         .zip(touched)
@@ -103,7 +105,7 @@ pub fn mutations(
             fault,
             expected,
             touched,
-            free: &free,
+            permits: &permits,
         })
         .collect();
     // The longest first, so that none is left over when all others are done.
@@ -112,14 +114,27 @@ pub fn mutations(
         let trial = &tried[*fault];
         Reverse((trial.longest_wait(), trial.touched.len()))
     });
-    let rows = in_parallel(jobs, order.len(), &|place| {
-        let row = tried[order[place]].row()?;
-        over(&row);
+    let mut rows = in_parallel(AT_ONCE, order.len(), &|place| {
+        let row = tried[order[place]].play_all()?;
+        if row.is_right() {
+            over(&row);
+        }
         Ok((order[place], row))
-    });
-    let mut rows = rows?;
+    })?;
     rows.sort_by_key(|(fault, _)| *fault);
-    let rows = rows.into_iter().map(|(_, row)| row).collect();
+    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
+    // Once more, when all others are done: a row is wrong if it comes out wrong twice.
+    let wrong: Vec<usize> = (0..rows.len())
+        .filter(|fault| !rows[*fault].is_right())
+        .collect();
+    let again = in_parallel(AT_ONCE, wrong.len(), &|place| {
+        tried[wrong[place]].play_all()
+    })?;
+    for (fault, mut row) in wrong.into_iter().zip(again) {
+        row.first_complaint = Some(rows[fault].complaint());
+        over(&row);
+        rows[fault] = row;
+    }
     let broken = expected.broken();
     let reasoned = |rule: &String| expected.without.contains_key(rule);
     let unbroken = rules
@@ -150,8 +165,8 @@ struct Trial<'a> {
     expected: &'a ExpectedFault,
     /// The cases that the fault changes.
     touched: Vec<usize>,
-    /// All faults together play so many cases at once.
-    free: &'a Permits,
+    /// Limits how many cases all faults together play at once.
+    permits: &'a Permits,
 }
 
 impl Trial<'_> {
@@ -166,20 +181,8 @@ impl Trial<'_> {
         broken.filter_map(|line| line.within).max()
     }
 
-    /// Tries the fault. It is wrong if it comes out wrong twice.
-    fn row(&self) -> Result<Row, String> {
-        let row = self.row_once()?;
-        if row.is_right() {
-            return Ok(row);
-        }
-        let first_complaint = Some(row.complaint());
-        Ok(Row {
-            first_complaint,
-            ..self.row_once()?
-        })
-    }
-
-    fn row_once(&self) -> Result<Row, String> {
+    /// Plays the cases that the fault changes.
+    fn play_all(&self) -> Result<Row, String> {
         let mut row = Row {
             fault: self.fault.name.to_owned(),
             does: self.expected.does.clone(),
@@ -243,7 +246,7 @@ impl Trial<'_> {
     fn play_case(&self, case: usize, options: &Options) -> Result<Failed, String> {
         let Heard { case, wrong, .. } = &self.heard[case];
         let fault = ["--fault".to_owned(), self.fault.name.to_owned()];
-        let permit = self.free.acquire();
+        let permit = self.permits.acquire();
         let outcome = one(case, &self.plan.through(&fault), options, self.facts)?;
         drop(permit);
         let mut failed = failures(&outcome);
@@ -252,38 +255,40 @@ impl Trial<'_> {
     }
 }
 
-/// How many more cases may be played.
+/// Permits to play a case.
 struct Permits {
-    free: Mutex<usize>,
-    freed: Condvar,
+    available: Mutex<usize>,
+    released: Condvar,
 }
 
-/// Permission to play a case until this is dropped.
+/// One that is released when this is dropped.
 struct Permit<'a>(&'a Permits);
 
 impl Permits {
-    fn new(free: usize) -> Self {
+    fn new(count: usize) -> Self {
         Self {
-            free: Mutex::new(free),
-            freed: Condvar::new(),
+            available: Mutex::new(count),
+            released: Condvar::new(),
         }
     }
 
-    fn free(&self) -> MutexGuard<'_, usize> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.available
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn acquire(&self) -> Permit<'_> {
-        let free = self.freed.wait_while(self.free(), |free| *free == 0);
-        *free.unwrap_or_else(PoisonError::into_inner) -= 1;
+        let available = self.released.wait_while(self.lock(), |count| *count == 0);
+        *available.unwrap_or_else(PoisonError::into_inner) -= 1;
         Permit(self)
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *self.0.free() += 1;
-        self.0.freed.notify_one();
+        *self.0.lock() += 1;
+        self.0.released.notify_one();
     }
 }
 
@@ -435,7 +440,14 @@ fn in_parallel<T: Send>(
             if index >= many {
                 return Ok(made);
             }
-            made.push((index, work(index)?));
+            match work(index) {
+                Ok(thing) => made.push((index, thing)),
+                Err(error) => {
+                    // Nobody begins another.
+                    next.store(many, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
         }
     };
     let made: Result<Vec<_>, String> = std::thread::scope(|scope| {

@@ -129,7 +129,7 @@ pub(super) use no_beginning;
 /// The first events of a loop, as its session's row has them: the oldest in its journal.
 pub(super) struct Beginning {
     pub(super) loop_id: LoopId,
-    /// Of the claim that wrote them.
+    /// Fence of the claim that wrote them.
     pub(super) fence: u64,
     pub(super) body: String,
     pub(super) checksum: i64,
@@ -137,12 +137,19 @@ pub(super) struct Beginning {
 
 /// A session's beginning as it was read.
 struct FoundBeginning {
-    /// As far as it can be read.
+    /// Id of the loop, or [`UNREADABLE`].
     loop_id: LoopId,
     events: ReadEvents,
-    /// A process of version 5 or before has claimed the session since. It did not see the beginning, and may have
-    /// used the loop's number for another.
-    is_stale: bool,
+    /// The fence of the session is greater than that of the claim that wrote the beginning.
+    has_older_fence: bool,
+}
+
+impl FoundBeginning {
+    /// Returns true if a process of version 5 or before has claimed the session since. It did not see the beginning,
+    /// and may have used the loop's number for another loop. Where the beginning itself is damaged, that comes first.
+    fn is_stale(&self) -> bool {
+        self.has_older_fence && self.events.is_ok()
+    }
 }
 
 impl Beginning {
@@ -183,7 +190,7 @@ impl Beginning {
         Ok(Some(FoundBeginning {
             loop_id: LoopId::from(text(row, 0).unwrap_or(UNREADABLE)),
             events: undamaged_or(Self::parse(db, session, row))?,
-            is_stale: row.get(4)?,
+            has_older_fence: row.get(4)?,
         }))
     }
 
@@ -288,7 +295,7 @@ const EVENTS: &str = "SELECT loop_id, seq, at, body, checksum FROM journal WHERE
 /// Empty the journal of a session: the events of each loop, the oldest loop first.
 pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event>>, Fault> {
     let mut loops: Vec<(LoopId, Vec<Event>)> = Vec::new();
-    let mut is_some_lost = false;
+    let mut has_lost = false;
     let mut add = |read: ReadEvents| match read {
         Ok((loop_id, read)) => match loops.iter_mut().find(|(id, _)| *id == loop_id) {
             Some((_, events)) => events.extend(read),
@@ -297,17 +304,14 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
         // Evidence that does not read is worth no more than none; the session must still open.
         Err(error) => {
             tracing::warn!(%session, error, "failed to read the journal");
-            is_some_lost = true;
+            has_lost = true;
         }
     };
-    match Beginning::read(db, session)? {
-        None => {}
-        Some(found) if found.is_stale => add(Err(format!(
-            "the beginning of {} was left by a process of this version, before one of an earlier version \
-             claimed the session",
-            found.loop_id
-        ))),
-        Some(found) => add(found.events),
+    let beginning = Beginning::read(db, session)?;
+    let stale = beginning.as_ref().filter(|found| found.is_stale());
+    let stale = stale.map(|found| found.loop_id.clone());
+    if let Some(found) = beginning.filter(|_| stale.is_none()) {
+        add(found.events);
     }
     let mut select = db.prepare_cached(&format!(
         "{EVENTS} ORDER BY min(at) OVER (PARTITION BY loop_id), loop_id, seq"
@@ -317,7 +321,11 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
         add(undamaged_or(read(db, session, row))?);
     }
     drop(rows);
-    if is_some_lost {
+    if let Some(loop_id) = stale {
+        tracing::warn!(%session, %loop_id, "an earlier version has claimed the session since this loop began");
+        has_lost = true;
+    }
+    if has_lost {
         keep(db, session)?;
         note_lost(db, session)?;
     }
@@ -377,7 +385,7 @@ pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>,
             damage.push(Damage::new(session, part, reason));
         }
     };
-    if let Some(found) = Beginning::read(db, session)?.filter(|found| !found.is_stale)
+    if let Some(found) = Beginning::read(db, session)?
         && let Err(reason) = found.events
     {
         add(found.loop_id.as_str(), reason);

@@ -59,7 +59,7 @@ pub(super) fn repair(db: &mut Connection, id: &SessionId, now: Moment) -> Result
         match journal::repair(db, id)? {
             0 => {}
             count => work.changes.push(format!(
-                "{count} rows of the journal that cannot be read are set aside"
+                "rows of the journal that cannot be read and are set aside: {count}"
             )),
         }
         match texts::repair(db, id, &work.at)? {

@@ -537,7 +537,9 @@ async fn damaged_journal_is_named_and_kept() {
     const ROW: &str = "UPDATE journal SET body = replace(body, 'More', 'Less') WHERE seq = 0";
     const BEGINNING: &str =
         "UPDATE sessions SET begun_events = replace(begun_events, 'More', 'Less')";
-    for (in_claim, damage) in [(false, ROW), (true, BEGINNING)] {
+    const FENCE: &str = "UPDATE sessions SET begun_fence = begun_fence - 1, \
+                         begun_events = replace(begun_events, 'More', 'Less')";
+    for (in_claim, damage) in [(false, ROW), (true, BEGINNING), (true, FENCE)] {
         for is_repaired in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("sessions.db");
@@ -557,7 +559,7 @@ async fn is_named_and_kept(path: &Path, is_repaired: bool) {
     );
     if is_repaired {
         let repair = store.repair(&"s1".into()).await.unwrap();
-        let told = ["1 rows of the journal that cannot be read are set aside"];
+        let told = ["rows of the journal that cannot be read and are set aside: 1"];
         assert_eq!(
             (&repair.changes[..], &repair.left[..]),
             (&told.map(str::to_owned)[..], &[][..])

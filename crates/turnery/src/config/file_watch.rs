@@ -35,6 +35,12 @@ mod linux {
     pub(crate) struct FileWatch {
         events: OwnedFd,
         name: Vec<u8>,
+        watches: Watches,
+    }
+
+    /// The kernel's numbers of what is watched.
+    #[derive(Clone, Copy, Default)]
+    struct Watches {
         folder: Option<i32>,
         file: Option<i32>,
     }
@@ -45,8 +51,7 @@ mod linux {
             Some(Self {
                 events: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?,
                 name: file.file_name()?.as_bytes().to_owned(),
-                folder: None,
-                file: None,
+                watches: Watches::default(),
             })
         }
 
@@ -58,18 +63,19 @@ mod linux {
             };
             let found = self.add(folder, file);
             let now = found.unwrap_or_default();
-            for (old, new) in [(self.folder, now.0), (self.file, now.1)] {
+            let before = self.watches;
+            for (old, new) in [(before.folder, now.folder), (before.file, now.file)] {
                 if let Some(old) = old.filter(|old| Some(*old) != new) {
                     // It fails if the kernel has ended the watch together with the file.
                     let _ = remove_watch(&self.events, old);
                 }
             }
-            (self.folder, self.file) = now;
+            self.watches = now;
             found.is_some()
         }
 
         /// Adds watches of the folder and of the file, if there is one.
-        fn add(&self, folder: &Path, file: &Path) -> Option<(Option<i32>, Option<i32>)> {
+        fn add(&self, folder: &Path, file: &Path) -> Option<Watches> {
             let replaced = WatchFlags::ATTRIB
                 | WatchFlags::CREATE
                 | WatchFlags::DELETE
@@ -77,19 +83,26 @@ mod linux {
                 | WatchFlags::DELETE_SELF
                 | WatchFlags::MOVE_SELF
                 | WatchFlags::ONLYDIR;
-            let written = WatchFlags::ATTRIB | WatchFlags::MODIFY | WatchFlags::DONT_FOLLOW;
+            let written = WatchFlags::ATTRIB
+                | WatchFlags::MODIFY
+                // Of a file that was mapped.
+                | WatchFlags::CLOSE_WRITE
+                | WatchFlags::DONT_FOLLOW;
             if !is_local(folder) {
                 return None;
             }
             let folder = add_watch(&self.events, folder, replaced).ok()?;
-            let watch = match file.symlink_metadata() {
+            let file = match file.symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Ok(found) if !found.is_symlink() && is_local(file) => {
                     Some(add_watch(&self.events, file, written).ok()?)
                 }
                 Ok(_) | Err(_) => return None,
             };
-            Some((Some(folder), watch))
+            Some(Watches {
+                folder: Some(folder),
+                file,
+            })
         }
 
         /// True if nothing has happened to the file since it was followed or this was asked. Waits for no disk.
@@ -107,7 +120,8 @@ mod linux {
                             .is_some_and(|name| name.to_bytes() != self.name);
                         let is_lost = event.events().contains(ReadFlags::QUEUE_OVERFLOW);
                         let watch = Some(event.wd());
-                        let is_watched = watch == self.folder || watch == self.file;
+                        let Watches { folder, file } = self.watches;
+                        let is_watched = watch == folder || watch == file;
                         is_quiet &= !is_lost && (is_other || !is_watched);
                     }
                 }

@@ -24,7 +24,8 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a caller waits once there is an earlier state to go on with.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// A prompt asks several times in a row: so long the answer of a look holds. No program that keeps a key is as quick.
+/// How long the answer of a look holds: a prompt asks several times in a row, and no program that keeps a key is as
+/// quick. On a disk whose looks take longer, each question has its own.
 const FRESH: Duration = Duration::from_millis(5);
 
 /// Longest time that it holds while the kernel tells of no change, which is silent when a folder further up is moved.
@@ -209,10 +210,10 @@ impl Reach {
 
     /// The state after a look at the file that holds still, or as it was if none is done in time.
     fn state(&self) -> MutexGuard<'_, State> {
-        let (state, is_new) = self.ask();
+        let (state, joins) = self.ask();
         let mut state = self.wait(state);
-        // A look that was under way may have missed what was kept since it began.
-        if !is_new && !state.is_fresh(self.fresh) {
+        // That look may have missed what was kept since it began.
+        if joins && !state.is_fresh(self.fresh) {
             drop(state);
             state = self.wait(self.ask().0);
         }
@@ -246,11 +247,12 @@ impl Reach {
         state
     }
 
-    /// Asks for a look, unless the last one still holds or is under way. Returns true if it has.
+    /// Asks for a look, unless the last one still holds or is under way. Returns true if it is under way.
     fn ask(&self) -> (MutexGuard<'_, State>, bool) {
         let mut state = self.shared.state();
+        let joins = state.looks.is_under_way();
         if let Some(keys) = &self.keys
-            && !state.looks.is_under_way()
+            && !joins
             && !state.is_fresh(self.fresh)
         {
             match self.reader.get_or_init(|| self.start(keys)) {
@@ -259,12 +261,12 @@ impl Reach {
                     // Not while whoever wakes would have to wait for it.
                     drop(state);
                     self.shared.asked.notify_one();
-                    return (self.shared.state(), true);
+                    state = self.shared.state();
                 }
                 Err(error) => tracing::warn!("the file of keys is not read: {error}"),
             }
         }
-        (state, false)
+        (state, joins)
     }
 
     fn start(&self, keys: &Keys) -> io::Result<()> {
@@ -405,8 +407,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let keys = Keys::at(folder.path().join("keys.json"));
             let configured = well_known(&[]);
-            let mut reach = Reach::watching(configured, Some(keys.clone()), may_watch);
-            reach.fresh = Duration::ZERO;
+            let reach = eager(configured, keys.clone(), may_watch);
             assert_eq!(reach.usual_model().to_string(), "offline");
             let openai = "https://api.openai.com/v1";
             let write = |key: &str| {
@@ -424,6 +425,15 @@ mod tests {
         }
     }
 
+    /// Nothing that it has seen holds, and a look may take as long as a busy machine needs.
+    fn eager(configured: Vec<ProviderConfig>, keys: Keys, may_watch: bool) -> Reach {
+        let mut reach = Reach::watching(configured, Some(keys), may_watch);
+        reach.fresh = Duration::ZERO;
+        reach.first_patience = Duration::from_secs(60);
+        reach.patience = reach.first_patience;
+        reach
+    }
+
     /// Number of looks until now.
     fn looks(reach: &Reach) -> u64 {
         reach.state().looks.answered
@@ -436,8 +446,7 @@ mod tests {
         let place = folder.path().join("place");
         std::fs::create_dir(&place).unwrap();
         let keys = Keys::at(place.join("keys.json"));
-        let mut reach = Reach::new(well_known(&[]), Some(keys));
-        reach.fresh = Duration::ZERO;
+        let reach = eager(well_known(&[]), keys, true);
         assert_eq!((looks(&reach), looks(&reach)), (1, 1));
         std::fs::write(place.join("keys.json"), "{}").unwrap();
         assert_eq!((looks(&reach), looks(&reach)), (2, 2));
@@ -461,8 +470,7 @@ mod tests {
         );
         let linked = other.path().join("linked.json");
         fs::write(&path, "{}").unwrap();
-        let mut reach = Reach::new(well_known(&[]), Some(Keys::at(path.clone())));
-        reach.fresh = Duration::ZERO;
+        let reach = eager(well_known(&[]), Keys::at(path.clone()), true);
         assert_eq!((looks(&reach), looks(&reach)), (1, 1));
         fs::hard_link(&path, &linked).unwrap();
         assert_eq!((looks(&reach), looks(&reach)), (2, 2));
@@ -490,14 +498,12 @@ mod tests {
 
     // proves: AUTH-4
     #[test]
-    fn key_that_is_kept_during_a_look_counts_for_whoever_waits_for_that() {
+    fn key_kept_during_a_look_counts_for_its_waiters() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.json");
         make_pipe(&path);
         let keys = Keys::at(path.clone());
-        let mut reach = Reach::watching(well_known(&[]), Some(keys.clone()), false);
-        reach.fresh = Duration::ZERO;
-        reach.first_patience = Duration::from_secs(60);
+        let reach = eager(well_known(&[]), keys.clone(), false);
         reach.look_ahead();
         // Opens as soon as the look has.
         let look = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
