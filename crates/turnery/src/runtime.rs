@@ -4,7 +4,7 @@ use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use turnery_store::Inline;
 
 /// Name of the threads that run the agent.
@@ -32,6 +32,10 @@ pub(crate) struct FailoverRuntime {
 
 impl FailoverRuntime {
     pub(crate) fn new() -> anyhow::Result<Self> {
+        Self::with_calm(CALM)
+    }
+
+    fn with_calm(calm: Duration) -> anyhow::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name(AGENT)
@@ -39,7 +43,7 @@ impl FailoverRuntime {
             .enable_all()
             .build()?;
         let standby = Standby::default();
-        runtime.spawn(standby.clone().run());
+        runtime.spawn(standby.clone().run(calm));
         Ok(Self { runtime, standby })
     }
 
@@ -80,17 +84,23 @@ struct State {
 
 impl Standby {
     /// A task that takes up one thread. Whatever lies in that thread's queue is taken by the other.
-    async fn run(self) {
+    async fn run(self, calm: Duration) {
         while !self.sleep() {
             // Awake: this thread does what the other cannot.
             while std::mem::take(&mut self.state().is_woken) {
-                tokio::time::sleep(CALM).await;
+                tokio::time::sleep(calm).await;
             }
         }
     }
 
     /// Blocks the thread until it is woken. True if it is to stay awake for good.
     fn sleep(&self) -> bool {
+        // Only one idle thread waits for timers and files, the others for a task. If it was this one, the other has
+        // to take that over, which it does after a task that comes from no worker.
+        let runtime = Handle::current();
+        drop(tokio::task::spawn_blocking(move || {
+            runtime.spawn(async {});
+        }));
         #[cfg(test)]
         {
             self.state().sleeps += 1;
@@ -149,6 +159,34 @@ mod tests {
             let ended = stuck_task(&runtime);
             (runtime.inline().on_stall)();
             assert_eq!(ended.recv(), Ok(true));
+        }
+        runtime.end(PATIENCE);
+    }
+
+    /// After an idle time the thread that goes to sleep is the one that waited for timers.
+    #[test]
+    fn timers_fire_while_the_standby_sleeps() {
+        let runtime = FailoverRuntime::with_calm(Duration::from_millis(1)).unwrap();
+        for sleeps in 1..=50 {
+            let until = Instant::now() + PATIENCE;
+            while runtime.standby.state().sleeps < sleeps {
+                assert!(Instant::now() < until, "it stays awake");
+                thread::yield_now();
+            }
+            // Not by a task, for which a worker would be woken.
+            let (send, fired) = mpsc::sync_channel(1);
+            let handle = runtime.runtime.handle().clone();
+            thread::spawn(move || {
+                handle.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
+                send.send(())
+            });
+            let fired = fired.recv_timeout(PATIENCE);
+            if fired.is_err() {
+                // Else the runtime could not be dropped.
+                runtime.standby.end();
+            }
+            assert_eq!(fired, Ok(()), "round {sleeps}");
+            (runtime.inline().on_stall)();
         }
         runtime.end(PATIENCE);
     }
