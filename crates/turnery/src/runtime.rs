@@ -147,15 +147,20 @@ mod tests {
         ended
     }
 
+    /// Waits until the standby has gone to sleep so often.
+    fn wait_for_sleep(runtime: &FailoverRuntime, sleeps: u32) {
+        let until = Instant::now() + PATIENCE;
+        while runtime.standby.state().sleeps < sleeps {
+            assert!(Instant::now() < until, "it stays awake");
+            thread::yield_now();
+        }
+    }
+
     #[test]
     fn standby_takes_over_when_it_is_woken_and_sleeps_again() {
         let runtime = FailoverRuntime::new().unwrap();
         for sleeps in 1..=2 {
-            let until = Instant::now() + PATIENCE;
-            while runtime.standby.state().sleeps < sleeps {
-                assert!(Instant::now() < until, "it stays awake");
-                thread::yield_now();
-            }
+            wait_for_sleep(&runtime, sleeps);
             let ended = stuck_task(&runtime);
             (runtime.inline().on_stall)();
             assert_eq!(ended.recv(), Ok(true));
@@ -168,11 +173,7 @@ mod tests {
     fn timers_fire_while_the_standby_sleeps() {
         let runtime = FailoverRuntime::with_calm(Duration::from_millis(1)).unwrap();
         for sleeps in 1..=50 {
-            let until = Instant::now() + PATIENCE;
-            while runtime.standby.state().sleeps < sleeps {
-                assert!(Instant::now() < until, "it stays awake");
-                thread::yield_now();
-            }
+            wait_for_sleep(&runtime, sleeps);
             // Not by a task, for which a worker would be woken.
             let (send, fired) = mpsc::sync_channel(1);
             let handle = runtime.runtime.handle().clone();

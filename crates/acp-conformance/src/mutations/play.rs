@@ -115,7 +115,7 @@ pub fn mutations(
         Reverse((trial.longest_wait(), trial.touched.len()))
     });
     let mut rows = in_parallel(AT_ONCE, order.len(), &|place| {
-        let row = tried[order[place]].play_all()?;
+        let row = tried[order[place]].run()?;
         if row.is_right() {
             over(&row);
         }
@@ -127,9 +127,7 @@ pub fn mutations(
     let wrong: Vec<usize> = (0..rows.len())
         .filter(|fault| !rows[*fault].is_right())
         .collect();
-    let again = in_parallel(AT_ONCE, wrong.len(), &|place| {
-        tried[wrong[place]].play_all()
-    })?;
+    let again = in_parallel(AT_ONCE, wrong.len(), &|place| tried[wrong[place]].run())?;
     for (fault, mut row) in wrong.into_iter().zip(again) {
         row.first_complaint = Some(rows[fault].complaint());
         over(&row);
@@ -181,8 +179,8 @@ impl Trial<'_> {
         broken.filter_map(|line| line.within).max()
     }
 
-    /// Plays the cases that the fault changes.
-    fn play_all(&self) -> Result<Row, String> {
+    /// Tries the fault with the cases that it changes.
+    fn run(&self) -> Result<Row, String> {
         let mut row = Row {
             fault: self.fault.name.to_owned(),
             does: self.expected.does.clone(),
@@ -192,12 +190,11 @@ impl Trial<'_> {
             cases: 0,
             first_complaint: None,
         };
-        if self.plan.near {
-            let few = few(self.heard, &self.touched, &row.breaks);
-            self.play(&mut row, &few)?;
-        } else {
-            self.play(&mut row, &self.touched)?;
-        }
+        let few = self
+            .plan
+            .near
+            .then(|| few(self.heard, &self.touched, &row.breaks));
+        self.play(&mut row, few.as_deref().unwrap_or(&self.touched))?;
         // What has not failed yet is looked for once more, and in every case that names it: what a fault changes may
         // depend on who was quicker when all was written down.
         let missed: BTreeSet<&str> = row.missed().map(String::as_str).collect();

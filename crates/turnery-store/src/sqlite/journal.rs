@@ -118,6 +118,13 @@ fn insert(
     Ok(())
 }
 
+/// Condition on a row of `sessions`: it has a beginning, or what damage has left of one.
+macro_rules! has_beginning {
+    () => {
+        "coalesce(begun_loop_id, begun_events) IS NOT NULL"
+    };
+}
+
 /// Assignments that leave a row of `sessions` without a beginning.
 macro_rules! no_beginning {
     () => {
@@ -178,11 +185,11 @@ impl Beginning {
 
     /// `None` if the session has no beginning.
     fn read(db: &Connection, session: &SessionId) -> Result<Option<FoundBeginning>, Fault> {
-        let mut select = db.prepare_cached(
+        let mut select = db.prepare_cached(concat!(
             "SELECT begun_loop_id, begun_fence, begun_events, begun_checksum, \
-             coalesce(begun_fence < fence, 0) FROM sessions \
-             WHERE session_id = ?1 AND coalesce(begun_loop_id, begun_events) IS NOT NULL",
-        )?;
+             coalesce(begun_fence < fence, 0) FROM sessions WHERE session_id = ?1 AND ",
+            has_beginning!()
+        ))?;
         let mut rows = select.query((session.as_str(),))?;
         let Some(row) = rows.next()? else {
             return Ok(None);
@@ -278,8 +285,10 @@ pub(super) fn forget(
 }
 
 /// Condition on a row of `sessions` whose id is the first parameter: something of it is journalled.
-pub(super) const IS_THERE: &str = "coalesce(begun_loop_id, begun_events) IS NOT NULL OR \
-     EXISTS (SELECT 1 FROM journal WHERE journal.session_id = ?1)";
+pub(super) const IS_THERE: &str = concat!(
+    has_beginning!(),
+    " OR EXISTS (SELECT 1 FROM journal WHERE journal.session_id = ?1)"
+);
 
 /// Returns true if a session has anything journalled.
 pub(super) fn is_there(db: &Connection, session: &SessionId) -> Result<bool, Fault> {
@@ -296,6 +305,15 @@ const EVENTS: &str = "SELECT loop_id, seq, at, body, checksum FROM journal WHERE
 pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event>>, Fault> {
     let mut loops: Vec<(LoopId, Vec<Event>)> = Vec::new();
     let mut has_lost = false;
+    let beginning = match Beginning::read(db, session)? {
+        Some(found) if found.is_stale() => {
+            let loop_id = found.loop_id;
+            tracing::warn!(%session, %loop_id, "an earlier version has claimed the session since this loop began");
+            has_lost = true;
+            None
+        }
+        found => found,
+    };
     let mut add = |read: ReadEvents| match read {
         Ok((loop_id, read)) => match loops.iter_mut().find(|(id, _)| *id == loop_id) {
             Some((_, events)) => events.extend(read),
@@ -307,10 +325,7 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
             has_lost = true;
         }
     };
-    let beginning = Beginning::read(db, session)?;
-    let stale = beginning.as_ref().filter(|found| found.is_stale());
-    let stale = stale.map(|found| found.loop_id.clone());
-    if let Some(found) = beginning.filter(|_| stale.is_none()) {
+    if let Some(found) = beginning {
         add(found.events);
     }
     let mut select = db.prepare_cached(&format!(
@@ -321,10 +336,6 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
         add(undamaged_or(read(db, session, row))?);
     }
     drop(rows);
-    if let Some(loop_id) = stale {
-        tracing::warn!(%session, %loop_id, "an earlier version has claimed the session since this loop began");
-        has_lost = true;
-    }
     if has_lost {
         keep(db, session)?;
         note_lost(db, session)?;
@@ -460,7 +471,8 @@ pub(super) fn drop_beginning(db: &Connection, session: &SessionId) -> Result<(),
     let mut update = db.prepare_cached(concat!(
         "UPDATE sessions SET ",
         no_beginning!(),
-        " WHERE session_id = ?1 AND coalesce(begun_loop_id, begun_events) IS NOT NULL"
+        " WHERE session_id = ?1 AND ",
+        has_beginning!()
     ))?;
     update.execute((session.as_str(),))?;
     Ok(())

@@ -124,10 +124,8 @@ impl Shared {
             let watch = state.watch.take();
             drop(state);
             let began = Instant::now();
-            let mut watch = watch.or_else(|| match self.may_watch {
-                true => FileWatch::new(keys.path()),
-                false => None,
-            });
+            let begin = || FileWatch::new(keys.path());
+            let mut watch = watch.or_else(|| self.may_watch.then(begin).flatten());
             // Before the look, so that no change falls between the two.
             let is_watched = watch.as_mut().is_some_and(|it| it.follow(keys.path()));
             self.look(keys);
