@@ -49,10 +49,15 @@ impl FailoverRuntime {
 
     /// For a store whose short jobs this runtime is to do.
     pub(crate) fn inline(&self) -> Inline {
+        let runtime = self.runtime.handle().clone();
         let standby = self.standby.clone();
         Inline {
-            runtime: self.runtime.handle().clone(),
-            on_stall: Arc::new(move || standby.wake()),
+            runtime: runtime.clone(),
+            on_stall: Arc::new(move || {
+                standby.wake();
+                // If it is awake still, it may wait for tasks alone, and the stuck thread waited for timers and files.
+                wait_for_events(&runtime);
+            }),
         }
     }
 
@@ -95,11 +100,11 @@ impl Standby {
 
     /// Blocks the thread until it is woken. True if it is to stay awake for good.
     fn sleep(&self) -> bool {
-        // Only one idle thread waits for timers and files, the others for a task. If it was this one, the other has
-        // to take that over, which it does after a task that comes from no worker.
+        // If it was this thread that waited for timers and files, the other has to take that over. Only another
+        // thread than theirs can make it do so.
         let runtime = Handle::current();
         drop(tokio::task::spawn_blocking(move || {
-            runtime.spawn(async {});
+            wait_for_events(&runtime);
         }));
         #[cfg(test)]
         {
@@ -123,6 +128,14 @@ impl Standby {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Has an idle thread of the runtime wait for timers and files, if none does.
+///
+/// Only one idle thread does, the others wait for a task. If that one is stuck, another takes its place once it has
+/// been given a task, but one that is given on the runtime's own thread stays in that thread's queue.
+fn wait_for_events(runtime: &Handle) {
+    runtime.spawn(async {});
 }
 
 #[cfg(test)]
@@ -156,6 +169,17 @@ mod tests {
         }
     }
 
+    /// Waits for a timer without a task, for which a worker would be woken.
+    fn timer(runtime: &FailoverRuntime) -> mpsc::Receiver<()> {
+        let (send, fired) = mpsc::sync_channel(1);
+        let handle = runtime.runtime.handle().clone();
+        thread::spawn(move || {
+            handle.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
+            send.send(())
+        });
+        fired
+    }
+
     #[test]
     fn standby_takes_over_when_it_is_woken_and_sleeps_again() {
         let runtime = FailoverRuntime::new().unwrap();
@@ -174,20 +198,36 @@ mod tests {
         let runtime = FailoverRuntime::with_calm(Duration::from_millis(1)).unwrap();
         for sleeps in 1..=50 {
             wait_for_sleep(&runtime, sleeps);
-            // Not by a task, for which a worker would be woken.
-            let (send, fired) = mpsc::sync_channel(1);
-            let handle = runtime.runtime.handle().clone();
-            thread::spawn(move || {
-                handle.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
-                send.send(())
-            });
-            let fired = fired.recv_timeout(PATIENCE);
+            let fired = timer(&runtime).recv_timeout(PATIENCE);
             if fired.is_err() {
                 // Else the runtime could not be dropped.
                 runtime.standby.end();
             }
             assert_eq!(fired, Ok(()), "round {sleeps}");
             (runtime.inline().on_stall)();
+        }
+        runtime.end(PATIENCE);
+    }
+
+    /// The thread that waited for timers is the one that gets stuck when one of them fires.
+    #[test]
+    fn timers_fire_when_a_thread_is_stuck_while_the_standby_is_awake() {
+        let runtime = FailoverRuntime::with_calm(2 * PATIENCE).unwrap();
+        wait_for_sleep(&runtime, 1);
+        (runtime.inline().on_stall)();
+        for round in 1..=50 {
+            let (begin, begun) = mpsc::sync_channel(1);
+            let (release, released) = mpsc::sync_channel::<()>(1);
+            runtime.runtime.spawn(async move {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                let _ = begin.send(());
+                let _ = released.recv_timeout(2 * PATIENCE);
+            });
+            begun.recv().unwrap();
+            (runtime.inline().on_stall)();
+            let fired = timer(&runtime).recv_timeout(PATIENCE);
+            drop(release);
+            assert_eq!(fired, Ok(()), "round {round}");
         }
         runtime.end(PATIENCE);
     }
