@@ -10,7 +10,9 @@ use crate::{
 };
 use std::{
     fs::File,
+    future::poll_fn,
     io::{self, PipeReader, Write},
+    task::Poll,
     thread,
 };
 use tokio::{
@@ -114,6 +116,7 @@ async fn write_pipe(
             closed = until_closed(&pipe) => return closed,
         };
         let Some(first) = first else { return Ok(()) };
+        after_others().await;
         joined.join(first, &mut queue);
         let mut rest = &joined.bytes[..];
         while !rest.is_empty() {
@@ -126,6 +129,21 @@ async fn write_pipe(
         }
         joined.clear();
     }
+}
+
+/// Lets the tasks that are ready run first, so that what many sessions have to say is written at once.
+///
+/// Not by `yield_now`: a task that yields waits for its own thread, and that may be stuck in a disk that hangs.
+async fn after_others() {
+    let mut has_waited = false;
+    poll_fn(|cx| match std::mem::replace(&mut has_waited, true) {
+        true => Poll::Ready(()),
+        false => {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 /// Ready, with an error, once nobody can read from the pipe any more.

@@ -100,12 +100,11 @@ impl Standby {
 
     /// Blocks the thread until it is woken. True if it is to stay awake for good.
     fn sleep(&self) -> bool {
-        // If it was this thread that waited for timers and files, the other has to take that over. Only another
-        // thread than theirs can make it do so.
-        let runtime = Handle::current();
-        drop(tokio::task::spawn_blocking(move || {
-            wait_for_events(&runtime);
-        }));
+        // If it was this thread that waited for timers and files, the other has to take that over. Of two tasks the
+        // second stays with this thread; for the first the other is woken.
+        for _ in 0..2 {
+            wait_for_events(&Handle::current());
+        }
         #[cfg(test)]
         {
             self.state().sleeps += 1;
@@ -133,7 +132,7 @@ impl Standby {
 /// Has an idle thread of the runtime wait for timers and files, if none does.
 ///
 /// Only one idle thread does, the others wait for a task. If that one is stuck, another takes its place once it has
-/// been given a task, but one that is given on the runtime's own thread stays in that thread's queue.
+/// been given a task.
 fn wait_for_events(runtime: &Handle) {
     runtime.spawn(async {});
 }
