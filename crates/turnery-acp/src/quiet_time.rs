@@ -24,7 +24,8 @@ impl Progress {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn count(&self) -> u64 {
+    /// Number of steps so far.
+    pub(crate) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -226,3 +226,36 @@ impl Joined {
         self.bytes.shrink_to(WRITE_BLOCK);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{io::AsyncReadExt, runtime::Builder};
+
+    /// Each line would wake the client by itself, and a worker runs a task that was just woken before all others.
+    #[test]
+    fn what_is_said_at_once_is_written_at_once() {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (output, mut client) = pipe::pipe().unwrap();
+            let writer = spawn(Output::Pipe(output)).unwrap();
+            let sender = writer.sender.clone();
+            tokio::spawn(async move {
+                for _ in 0..10 {
+                    let sender = sender.clone();
+                    tokio::spawn(async move { sender.send(Out::Lines(b"{}\n".to_vec())).await });
+                }
+            });
+            let mut lines = [0; 30];
+            client.read_exact(&mut lines).await.unwrap();
+            assert_eq!(&lines, b"{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n");
+            writer.sender.send(Out::Stop).await.unwrap();
+            writer.ended.await.unwrap();
+            assert_eq!(writer.progress.count(), 1, "writes");
+        });
+    }
+}
