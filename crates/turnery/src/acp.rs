@@ -12,6 +12,7 @@ use crate::{
 use std::{process::ExitCode, sync::Arc, time::Duration};
 use turnery_acp::{KeyPages, Login, ServeOptions, Stdio, serve as serve_client};
 use turnery_agent::CancellationToken;
+use turnery_models::Providers as _;
 use turnery_store::Store;
 
 /// How long a thread that still runs may take to end once the connection has (TR-6: 2 s in all).
@@ -36,6 +37,8 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
         Watchdog::start(Some(input.into()), args.drain, move || stop.cancel())?
     };
     let parts = Parts::read(global, args.choice.into());
+    // Read meanwhile: the first answer says how a person logs in.
+    parts.reach.look_ahead();
     let login = login(&parts);
     let store: Arc<dyn Store> = Arc::new(parts.store()?.inline(runtime.inline()));
     let agent = Arc::new(parts.agent_over(Arc::clone(&store)));
