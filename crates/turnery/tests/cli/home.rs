@@ -1,11 +1,15 @@
 //! A home of its own for each test: configuration, sessions and a project folder.
 
 use serde_json::Value;
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    flag,
+};
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Output, Stdio},
-    sync::Arc,
+    sync::{Arc, Once},
     time::Duration,
 };
 use tempfile::TempDir;
@@ -17,6 +21,22 @@ use turnery_store::{ListQuery, SqliteStore, Store as _, oracle::Guard};
 
 /// Nothing here takes long; a test that hangs fails.
 const BOUND: Duration = Duration::from_secs(120);
+
+/// Has what is started from here on heed signals, also where `nohup`, or a shell that runs this in the background,
+/// has them ignored: what a program handles itself is not ignored by those that it starts.
+fn pass_on_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.map_or(0, |mask| u64::from_str_radix(mask.trim(), 16).unwrap());
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            if mask & (1 << (signal - 1)) != 0 {
+                flag::register(signal, Arc::default()).unwrap();
+            }
+        }
+    });
+}
 
 /// Where one test lives.
 pub(crate) struct Home {
@@ -79,6 +99,7 @@ impl Home {
 
     /// A command that sees nothing of the machine's own configuration.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
+        pass_on_signals();
         let mut command = Command::new(env!("CARGO_BIN_EXE_turnery"));
         command
             .args(args)
