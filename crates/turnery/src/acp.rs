@@ -28,7 +28,7 @@ const DISK: Duration = Duration::from_millis(100);
 pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> {
     // First of all: from here on nothing else can write to the editor's pipe (TR-3).
     let stdio = Stdio::take()?;
-    logs::never_wait()?;
+    logs::never_wait();
     let stop = CancellationToken::new();
     let runtime = FailoverRuntime::new()?;
     let watchdog = {

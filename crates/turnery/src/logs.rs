@@ -62,10 +62,8 @@ fn listen(subscriber: impl Subscriber + Send + Sync + 'static) {
 
 /// From now on nobody waits for stderr to be read. For a process that somebody else's program started,
 /// which may never read it; a person's shell does.
-pub(crate) fn never_wait() -> io::Result<()> {
-    let backlog = Backlog::start(io::stderr())?;
-    let _ = BACKLOG.set(backlog);
-    Ok(())
+pub(crate) fn never_wait() {
+    let _ = BACKLOG.set(Backlog::new(io::stderr()));
 }
 
 /// Dropped at the end of the process, also when it panics: what was said last is written.

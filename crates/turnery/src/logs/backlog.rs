@@ -5,7 +5,7 @@
 //! finds no room is left out and counted.
 
 use std::{
-    io::{self, Write},
+    io::Write,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
@@ -14,7 +14,7 @@ use std::{
 /// What may wait. The same again may be held by the thread that writes. Unit: bytes.
 const ROOM: usize = 256 << 10;
 
-/// What waits to be written.
+/// What waits to be written. The thread starts with the first line, since most processes have nothing to say.
 pub(super) struct Backlog {
     state: Mutex<State>,
     /// There is something to write.
@@ -25,6 +25,9 @@ pub(super) struct Backlog {
 
 #[derive(Default)]
 struct State {
+    /// Where the thread writes to, until it has begun.
+    out: Option<Box<dyn Write + Send>>,
+    has_thread: bool,
     lines: Vec<u8>,
     /// Lines left out since the last one that found room.
     lost: u64,
@@ -45,18 +48,16 @@ impl State {
 }
 
 impl Backlog {
-    /// Write to `out` whatever is added.
-    pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<Arc<Self>> {
-        let backlog = Arc::new(Self {
-            state: Mutex::default(),
+    /// Writes to `out` whatever is added.
+    pub(super) fn new(out: impl Write + Send + 'static) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                out: Some(Box::new(out)),
+                ..State::default()
+            }),
             more: Condvar::new(),
             done: Condvar::new(),
-        });
-        let writing = Arc::clone(&backlog);
-        thread::Builder::new()
-            .name("stderr".to_owned())
-            .spawn(move || writing.write(out))?;
-        Ok(backlog)
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -64,7 +65,7 @@ impl Backlog {
     }
 
     /// Add one whole line, or count it if there is no room. Waits for nobody.
-    pub(super) fn add(&self, line: &[u8]) {
+    pub(super) fn add(self: &Arc<Self>, line: &[u8]) {
         let mut state = self.state();
         if state.lines.len() + line.len() > ROOM {
             state.lost += 1;
@@ -72,6 +73,12 @@ impl Backlog {
         }
         state.tell_lost();
         state.lines.extend_from_slice(line);
+        if !state.has_thread {
+            let writing = Arc::clone(self);
+            let named = thread::Builder::new().name("stderr".to_owned());
+            // If there can be no thread now, the next line tries again.
+            state.has_thread = named.spawn(move || writing.write()).is_ok();
+        }
         self.more.notify_one();
     }
 
@@ -85,7 +92,10 @@ impl Backlog {
     }
 
     /// Write for ever. A stderr that is gone is nothing to fail over.
-    fn write(&self, mut out: impl Write) {
+    fn write(&self) {
+        let Some(mut out) = self.state().out.take() else {
+            return;
+        };
         let mut lines = Vec::new();
         loop {
             let empty = |state: &mut State| state.lines.is_empty();
@@ -110,7 +120,7 @@ mod tests {
     /// Lines of 1 KiB, more than a pipe and both buffers hold, to a stderr that is not read.
     fn stuffed() -> (Arc<Backlog>, PipeReader) {
         let (reader, writer) = pipe().unwrap();
-        let backlog = Backlog::start(writer).unwrap();
+        let backlog = Backlog::new(writer);
         for n in 0..4000 {
             backlog.add(format!("{n:>1023}\n").as_bytes());
         }
