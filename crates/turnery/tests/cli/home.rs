@@ -29,10 +29,12 @@ fn pass_on_signals() {
     ONCE.call_once(|| {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        let mask = mask.map_or(0, |mask| u64::from_str_radix(mask.trim(), 16).unwrap());
+        let mask = mask.map_or(0, |mask| {
+            u64::from_str_radix(mask.trim(), 16).expect("a mask of signals")
+        });
         for signal in [SIGHUP, SIGINT, SIGTERM] {
             if mask & (1 << (signal - 1)) != 0 {
-                flag::register(signal, Arc::default()).unwrap();
+                flag::register(signal, Arc::default()).expect("a signal to handle");
             }
         }
     });
