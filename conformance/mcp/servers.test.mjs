@@ -178,11 +178,28 @@ const running = (pid) => {
     return false;
   }
 };
+const threadsOf = (pid) => {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch (error) {
+    // So has the process.
+    if (error.code === "ENOENT" || error.code === "ESRCH") return [];
+    throw error;
+  }
+};
+
 const descendants = (pid) => {
   // A child stands with the thread that started it.
-  const threads = readdirSync(`/proc/${pid}/task`);
-  const startedBy = (thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ");
+  const threads = threadsOf(pid);
+  const startedBy = (thread) => {
+    try {
+      return readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ");
+    } catch (error) {
+      // The thread has ended meanwhile.
+      if (error.code === "ENOENT" || error.code === "ESRCH") return [];
+      throw error;
+    }
+  };
   const children = threads.flatMap(startedBy).filter(Boolean);
   return children.flatMap((child) => [child, ...descendants(child)]);
 };
