@@ -178,28 +178,20 @@ const running = (pid) => {
     return false;
   }
 };
-const threadsOf = (pid) => {
+// What `read` gives, or `gone` if the process or thread has ended meanwhile.
+const unlessGone = (read, gone) => {
   try {
-    return readdirSync(`/proc/${pid}/task`);
+    return read();
   } catch (error) {
-    // So has the process.
-    if (error.code === "ENOENT" || error.code === "ESRCH") return [];
+    if (error.code === "ENOENT" || error.code === "ESRCH") return gone;
     throw error;
   }
 };
-
 const descendants = (pid) => {
   // A child stands with the thread that started it.
-  const threads = threadsOf(pid);
-  const startedBy = (thread) => {
-    try {
-      return readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ");
-    } catch (error) {
-      // The thread has ended meanwhile.
-      if (error.code === "ENOENT" || error.code === "ESRCH") return [];
-      throw error;
-    }
-  };
+  const threads = unlessGone(() => readdirSync(`/proc/${pid}/task`), []);
+  const startedBy = (thread) =>
+    unlessGone(() => readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8"), "").split(" ");
   const children = threads.flatMap(startedBy).filter(Boolean);
   return children.flatMap((child) => [child, ...descendants(child)]);
 };

@@ -14,7 +14,7 @@ use std::{
 /// What may wait. The same again may be held by the thread that writes. Unit: bytes.
 const ROOM: usize = 256 << 10;
 
-/// What waits to be written. The thread starts with the first line, since most processes have nothing to say.
+/// Lines that wait for the thread that writes them. It starts with the first one, since most processes write none.
 pub(super) struct Backlog {
     state: Mutex<State>,
     /// There is something to write.
