@@ -68,7 +68,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "readme",
-        what: "the README's first command does its job with an empty home and no network (built without optimization)",
+        what: "the README's first command does its job with an empty home, and compiles with no other features",
         run: steps::readme,
     },
 ];

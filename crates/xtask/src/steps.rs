@@ -152,72 +152,53 @@ fn words_behind(begin: &str, lines: &[String]) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Settings under which the README's command is tried: its profile is a release, but what is optimized there does not
-/// change what the command does, and takes most of the time of a whole run.
-const UNOPTIMIZED: [(&str, &str); 4] = [
-    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
-    ("CARGO_PROFILE_RELEASE_LTO", "off"),
-    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256"),
-    ("CARGO_PROFILE_RELEASE_STRIP", "none"),
-];
+/// How the README's first command starts: cargo builds the default package, and hands over what follows.
+const RUN_RELEASE: &str = "cargo run --release -- ";
 
 /// The README's first command, as it stands there, in an empty home.
+///
+/// It runs in the binary of the other steps, since building another takes most of the time of a whole run. That binary
+/// has the features that any package asks for; that it compiles with its own alone is checked apart.
 pub(crate) fn readme(retries: &mut Retries) -> Result<()> {
     let readme = fs::read_to_string(root().join("README.md")).context("README.md")?;
-    let line = readme
-        .lines()
-        .map(str::trim)
-        .find(|line| line.starts_with("cargo run --release"))
-        .context("README.md has no line that starts with `cargo run --release`")?;
-    let mut build = cargo();
-    build.args(["build", "--release", "--locked"]);
-    build.env("CARGO_TARGET_DIR", readme_target());
-    succeed(build.envs(UNOPTIMIZED))?;
-    retries.run("the command", || try_readme(line))
+    let mut lines = readme.lines().map(str::trim);
+    let arguments = lines
+        .find_map(|line| line.strip_prefix(RUN_RELEASE))
+        .with_context(|| format!("README.md has no line that starts with `{RUN_RELEASE}`"))?;
+    succeed(cargo().args(["check", "--locked"]))?;
+    let turnery = built()?.join("turnery");
+    retries.run("the command", || try_readme(&turnery, arguments))
 }
 
-/// Apart from all others, so that nobody takes a binary without optimization for a release.
-fn readme_target() -> PathBuf {
-    target().join("readme")
-}
-
-fn try_readme(line: &str) -> Result<()> {
+/// Has a shell read the arguments, as they stand in the README.
+fn try_readme(turnery: &Path, arguments: &str) -> Result<()> {
     let home = target().join("empty-home");
     let _ = fs::remove_dir_all(&home);
     fs::create_dir_all(&home)?;
-    // Only cargo itself keeps its home, so that nothing is fetched twice.
-    let cargo_home = env::var_os("CARGO_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")))
-        .context("neither CARGO_HOME nor HOME is set")?;
-    let rustup_home = env::var_os("RUSTUP_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".rustup")))
-        .context("neither RUSTUP_HOME nor HOME is set")?;
     let output = Command::new("sh")
-        .args(["-c", line])
+        .arg("-c")
+        .arg(format!("exec \"$0\" {arguments}"))
+        .arg(turnery)
         .current_dir(root())
         .env_clear()
         .env("PATH", env::var_os("PATH").unwrap_or_default())
         .env("HOME", &home)
-        .env("CARGO_HOME", cargo_home)
-        .env("RUSTUP_HOME", rustup_home)
-        .env("CARGO_TARGET_DIR", readme_target())
-        .env("CARGO_NET_OFFLINE", "true")
-        .envs(UNOPTIMIZED)
         .stdin(Stdio::null())
         .output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     print!("{said}");
     ensure!(
         output.status.success(),
-        "{line:?} ended with {}: {}",
+        "`turnery {arguments}` ended with {}: {}",
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
     // The command asks where something is; the answer must name the file and come from tools.
     for expected in ["crates/turnery-engine/src/", "struct Loop"] {
-        ensure!(said.contains(expected), "{line:?} did not say {expected:?}");
+        ensure!(
+            said.contains(expected),
+            "`turnery {arguments}` did not say {expected:?}"
+        );
     }
     Ok(())
 }
