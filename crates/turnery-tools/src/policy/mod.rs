@@ -27,7 +27,7 @@ mod lines_tests;
 mod oracle_tests;
 
 pub use hidden::Hidden;
-pub use judge::{Judgement, Policy};
+pub use judge::{Judgement, Policy, only_reads};
 pub use mode::Mode;
 pub use narrow::{Ignored, Narrowing};
 pub use rule::{Rule, RuleError};

@@ -7,7 +7,7 @@ use super::{
     stream::Stream,
 };
 use crate::{
-    Progress, ToolCx, grace,
+    Confinement, Progress, ToolCx, grace,
     processes::{ChildStdio, ProcessTree, ProgramSpec},
 };
 use std::{fs::File, io, os::fd::OwnedFd, path::Path, time::Duration};
@@ -22,6 +22,17 @@ const CHUNK: usize = 32 * 1024;
 /// A pipe holds no more than this, unless somebody raised the system's limit.
 const PIPE: usize = 1024 * 1024;
 
+/// What a command finds around it.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// Variables that it does not get to see.
+    pub(super) hidden: &'a [String],
+    /// Variables that it sees all the same.
+    pub(super) passed: &'a [String],
+    /// What it may touch; `None` for everything.
+    pub(super) confinement: Option<&'a Confinement>,
+}
+
 /// Run it to its end, whichever that is. Dropping the future kills it and all that it started.
 ///
 /// Two tiers: a cancel or the timeout asks the group to end (SIGTERM), [`grace::COMMAND`] later it is killed.
@@ -31,10 +42,10 @@ pub(super) async fn run(
     line: &str,
     cwd: &Path,
     limit: Duration,
-    hidden: &[String],
+    surroundings: Surroundings<'_>,
     cx: &ToolCx,
 ) -> io::Result<(Ending, Stopped, String)> {
-    let (mut tree, mut output) = start(line, cwd, hidden).await?;
+    let (mut tree, mut output) = start(line, cwd, surroundings).await?;
     let mut kept = Kept::default();
     let mut stream = Stream::default();
     let mut chunk = vec![0; CHUNK];
@@ -104,11 +115,11 @@ pub(super) async fn run(
 async fn start(
     line: &str,
     cwd: &Path,
-    hidden: &[String],
+    surroundings: Surroundings<'_>,
 ) -> io::Result<(ProcessTree, pipe::Receiver)> {
-    match start_in("bash", line, cwd, hidden).await {
+    match start_in("bash", line, cwd, surroundings).await {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            start_in("sh", line, cwd, hidden).await
+            start_in("sh", line, cwd, surroundings).await
         }
         started => started,
     }
@@ -118,18 +129,19 @@ async fn start_in(
     shell: &str,
     line: &str,
     cwd: &Path,
-    hidden: &[String],
+    surroundings: Surroundings<'_>,
 ) -> io::Result<(ProcessTree, pipe::Receiver)> {
     let (reader, writer) = io::pipe()?;
     let receiver = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
     let set = environment::SET.iter();
-    let mut environment = environment::inherited(hidden);
+    let mut environment = environment::inherited_with(surroundings.hidden, surroundings.passed);
     environment.extend(set.map(|(name, value)| (name.into(), value.into())));
     let program = ProgramSpec {
         program: shell.into(),
         args: vec!["-c".into(), line.into()],
         folder: cwd.to_owned(),
         environment,
+        confinement: surroundings.confinement.cloned(),
     };
     let stdio = ChildStdio {
         stdin: File::open("/dev/null")?.into(),

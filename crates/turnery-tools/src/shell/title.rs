@@ -32,6 +32,14 @@ pub(super) fn whole(command: &str) -> Vec<Artifact> {
     )))]
 }
 
+/// The model's reason for running outside the sandbox, marked as such.
+pub(super) fn reason(reason: &str) -> Artifact {
+    let text = spelled_out(reason.trim(), |_| false);
+    Artifact::Content(Content::text(format!(
+        "Asked to run outside the sandbox, because: {text}"
+    )))
+}
+
 fn spelled_out(text: &str, keep: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
