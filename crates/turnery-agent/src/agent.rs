@@ -334,6 +334,7 @@ impl Agent {
         model: Arc<dyn Model>,
         (ports, workspace, servers): (Ports, Workspace, Option<Arc<Servers>>),
     ) -> Session {
+        let workspace = workspace.confined(settings.sandbox.clone());
         spawn(Opening {
             store: Arc::clone(&self.store),
             models: Arc::clone(&self.models),
@@ -341,7 +342,8 @@ impl Agent {
             servers,
             workspace: Arc::new(workspace),
             ports,
-            policy: Policy::new(mode, settings.allow.clone(), settings.deny.clone()),
+            policy: Policy::new(mode, settings.allow.clone(), settings.deny.clone())
+                .confined(settings.sandbox.is_active()),
             settings,
             model,
             info,

@@ -12,6 +12,7 @@ use std::{
 };
 use turnery_agent::{Projects, Settings, SettingsError};
 use turnery_models::ModelName;
+use turnery_tools::{SandboxMode, SandboxSettings};
 
 /// What holds whatever the folder.
 pub(crate) struct Configured {
@@ -25,6 +26,8 @@ pub(crate) struct Configured {
     pub(crate) reach: Arc<Reach>,
     /// The folder of the user's own commands.
     commands: Option<PathBuf>,
+    /// Files and folders that no command reads or writes.
+    private: Vec<PathBuf>,
     warned: Mutex<HashSet<String>>,
 }
 
@@ -42,6 +45,7 @@ impl Configured {
             flags,
             reach,
             commands: None,
+            private: Vec::new(),
             warned: Mutex::default(),
         }
     }
@@ -50,6 +54,26 @@ impl Configured {
     pub(crate) fn with_commands(mut self, folder: Option<PathBuf>) -> Self {
         self.commands = folder;
         self
+    }
+
+    /// Keep these files and folders from all commands.
+    pub(crate) fn keeping(mut self, private: Vec<PathBuf>) -> Self {
+        self.private = private;
+        self
+    }
+
+    /// How commands are confined under this choice. Where they are to be and cannot, that is said once.
+    fn sandbox(&self, choice: &Choice) -> SandboxSettings {
+        let settings = SandboxSettings {
+            mode: choice.sandbox.unwrap_or(SandboxMode::Workspace),
+            network: choice.sandbox_network.unwrap_or(false),
+            replaces_terminals: choice.sandbox.is_some(),
+            private: self.private.clone(),
+        };
+        if settings.mode != SandboxMode::Off && !settings.is_active() {
+            self.warn(vec![settings.describe(false)]);
+        }
+        settings
     }
 
     /// What holds in these roots.
@@ -87,6 +111,7 @@ impl Projects for Configured {
             return Err(SettingsError(problem));
         }
         let limits = choice.limits();
+        let sandbox = self.sandbox(&choice);
         let model = choice.model.unwrap_or_else(|| self.reach.usual_model());
         let usual = Settings::new(model, instructions::system(roots));
         let entries = choice.hooks.unwrap_or_default();
@@ -94,6 +119,7 @@ impl Projects for Configured {
         Ok(Settings {
             limits,
             mode: choice.mode.unwrap_or_default(),
+            sandbox,
             allow: choice.allow,
             deny: choice.deny,
             thinking: choice.thinking.unwrap_or_default(),
@@ -213,7 +239,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)",
+                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)",
                 root.join(".turnery/config.toml").display()
             )
         );

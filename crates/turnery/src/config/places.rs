@@ -40,6 +40,16 @@ impl Places {
         }
     }
 
+    /// Everything that no command reads or writes: the folders of turnery's own files.
+    pub(crate) fn private(&self) -> Vec<PathBuf> {
+        let mut private: Vec<PathBuf> = self.config.iter().cloned().collect();
+        for file in [&self.commands, &self.sessions].into_iter().flatten() {
+            private.extend(file.parent().map(Path::to_owned));
+        }
+        private.dedup();
+        private
+    }
+
     /// What `turnery login` keeps.
     pub(crate) fn keys(&self) -> anyhow::Result<Keys> {
         let path = self.keys.clone().ok_or_else(|| {
