@@ -4,6 +4,7 @@
 mod acp;
 mod again;
 mod audio;
+mod client_terminal;
 mod commands;
 mod costs;
 mod editor;
