@@ -372,7 +372,10 @@ fn a_broken_example_is_not_read() {
             };
             // A comma behind the last value of a table may be left out.
             let place = match sign {
-                ',' => whole.find(", ").expect("one between two values"),
+                ',' => {
+                    let between = whole.find(", ").or_else(|| whole.find(",\n"));
+                    between.expect("one between two values")
+                }
                 _ => place,
             };
             let broken = format!("{}{}", &whole[..place], &whole[place + 1..]);
