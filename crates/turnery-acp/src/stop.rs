@@ -6,11 +6,15 @@ use crate::{
     prompt_usage,
 };
 use agent_client_protocol_schema::v1::{Meta, PromptResponse, StopReason};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::borrow::Cow;
 use turnery_agent::{PromptError, PromptResult, UsageRow};
 use turnery_engine::{
     CommitFault, Detail, FaultKind, LimitKind, Outcome, TurnFinish, TurnStop, Usage,
 };
+
+/// How much of a cause is repeated. Unit: characters.
+const LONGEST_REASON: usize = 600;
 
 /// The answer to a prompt. Five words for the ends there are; the exact one is in `_meta.turnery`,
 /// which an error carries in its `data`. `usage`: whether the client knows it.
@@ -24,8 +28,15 @@ pub(crate) fn to_wire(result: &PromptResult, usage: bool) -> Result<PromptRespon
                 false => answer,
             })
         }
-        Err(fault) => Err(fault.with("_meta", meta)),
+        Err(fault) => Err(fault.with("_meta", without_detail(meta))),
     }
+}
+
+/// What goes with an error: its text says the detail already.
+pub(crate) fn without_detail(mut meta: Meta) -> Meta {
+    let ours = meta.get_mut("turnery").and_then(Value::as_object_mut);
+    let _ = ours.and_then(|ours| ours.remove("detail"));
+    meta
 }
 
 /// The word for how a prompt ended, for every front end; none where the wire has an error for it. The
@@ -110,16 +121,25 @@ pub(crate) fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopR
                 false,
             )),
             TurnStop::PluginAbort => Ok(StopReason::Refusal),
-            TurnStop::RuntimeError => Err(runtime(text(detail))),
+            TurnStop::RuntimeError => Err(runtime(&text(detail))),
             TurnStop::SubmittedError { .. } | TurnStop::ToolError { .. } => Ok(StopReason::EndTurn),
         },
     }
 }
 
 /// What the engine or a tool said of it, without the full stop.
-fn text(detail: Option<&Detail>) -> &str {
+fn text(detail: Option<&Detail>) -> Cow<'_, str> {
     let said = detail.and_then(Detail::sentence);
-    said.unwrap_or("No cause is known").trim_end_matches('.')
+    reason_of(said.unwrap_or("No cause is known"))
+}
+
+/// A cause, shortened and without the full stop.
+fn reason_of(text: &str) -> Cow<'_, str> {
+    let text = text.trim_end_matches('.');
+    match text.char_indices().nth(LONGEST_REASON) {
+        None => text.into(),
+        Some((end, _)) => format!("{}\u{2026}", &text[..end]).into(),
+    }
 }
 
 /// A prompt that left nothing behind (row 16).
@@ -197,9 +217,9 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
             "Ask for less, or choose another model.",
         ),
     };
-    let details = format!("{}. {details}", message.trim_end_matches('.'));
+    let details = format!("{}. {details}", reason_of(message));
     let fault = match kind {
-        FaultKind::Auth => Fault::new(AUTH_REQUIRED, what, details),
+        FaultKind::Auth => Fault::explained(AUTH_REQUIRED, what, details),
         FaultKind::Network
         | FaultKind::Protocol
         | FaultKind::Unfinished

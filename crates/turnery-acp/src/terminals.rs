@@ -1,6 +1,9 @@
 //! Terminals: shell commands in terminals that the client lends and shows.
 
-use crate::peer::{Peer, PeerError};
+use crate::{
+    peer::{Peer, PeerError},
+    quirks::Quirks,
+};
 use agent_client_protocol_schema::v1::{CreateTerminalRequest, CreateTerminalResponse};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -20,6 +23,7 @@ use turnery_tools::{TerminalFault, TerminalRun, Terminals};
 pub(crate) struct ClientTerminals {
     peer: Arc<Peer>,
     session_id: SessionId,
+    quirks: Quirks,
     /// The client said that it has some, and then that it does not know how to make one.
     absent: AtomicBool,
 }
@@ -105,26 +109,40 @@ impl Terminals for ClientTerminals {
     }
 }
 
+/// The shell that commands are judged as, or `sh` where it is not installed.
+fn shell() -> &'static str {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let has_bash = std::env::split_paths(&path).any(|folder| folder.join("bash").is_file());
+    if has_bash { "bash" } else { "sh" }
+}
+
 fn broken(why: impl Into<String>) -> TerminalFault {
     TerminalFault::Broken(why.into())
 }
 
 impl ClientTerminals {
-    pub(crate) fn new(peer: Arc<Peer>, session_id: SessionId) -> Self {
+    pub(crate) fn new(peer: Arc<Peer>, session_id: SessionId, quirks: Quirks) -> Self {
         Self {
             peer,
             session_id,
+            quirks,
             absent: AtomicBool::new(false),
         }
     }
 
-    /// The whole line goes into `command`: clients hand it to a shell, and some forget to quote
-    /// `args`. A task of its own waits for the terminal, so that one which comes after nobody wants
+    /// Asks for a shell that runs the line. A client that joins arguments without quotes gives the line to a
+    /// shell of its own, so it gets nothing but the line. A task of its own waits for the terminal, so that one which comes after nobody wants
     /// it any more is released all the same.
     async fn create(&self, command: &str, cwd: &Path, limit: u64) -> Result<Lent, PeerError> {
-        let request = CreateTerminalRequest::new(self.session_id.to_string(), command)
-            .cwd(cwd.to_owned())
-            .output_byte_limit(limit);
+        let session_id = self.session_id.to_string();
+        let request = match self.quirks.joins_terminal_args {
+            true => CreateTerminalRequest::new(session_id, command),
+            false => {
+                let args = vec!["-c".to_owned(), command.to_owned()];
+                CreateTerminalRequest::new(session_id, shell()).args(args)
+            }
+        };
+        let request = request.cwd(cwd.to_owned()).output_byte_limit(limit);
         let peer = Arc::clone(&self.peer);
         let session_id = self.session_id.to_string();
         let (sender, receiver) = oneshot::channel();

@@ -173,6 +173,7 @@ impl Agent {
         request: OpenRequest,
         ports: impl FnOnce(&SessionId) -> Ports + Send,
     ) -> Result<Session, OpenError> {
+        self.models.discover().await;
         let (roots, settings) = self.settings(&request)?;
         let model = self.models.model(&settings.model)?;
         self.models.ready(&settings.model)?;
@@ -205,6 +206,7 @@ impl Agent {
         replay: bool,
         ports: impl FnOnce(&SessionId) -> Ports + Send,
     ) -> Result<Session, OpenError> {
+        self.models.discover().await;
         let journal_damage = self.recover(id).await;
         let info = self.store.info(id).await?;
         let (roots, mut settings) = self.settings(&request)?;

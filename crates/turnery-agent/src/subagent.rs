@@ -74,11 +74,15 @@ impl Tool for SubAgents {
         &self.spec
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Think
+    }
+
     fn describe(&self, args: &Value, _workspace: &Workspace) -> CallDetail {
         let title = args.get("title").and_then(Value::as_str).unwrap_or(NAME);
         CallDetail {
             title: format!("Sub-agent: {title}"),
-            kind: CallKind::Think,
+            kind: self.kind(),
             ..CallDetail::default()
         }
     }

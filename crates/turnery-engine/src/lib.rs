@@ -25,6 +25,7 @@ pub mod recorder;
 pub mod response;
 #[cfg(test)]
 mod tests;
+mod title;
 pub mod usage;
 
 pub use answer_text::AnswerText;

@@ -17,6 +17,7 @@ pub(crate) mod providers;
 pub(crate) mod reach;
 pub(crate) mod reader;
 pub(crate) mod schema;
+pub(crate) mod served;
 
 pub(crate) use choice::Choice;
 pub(crate) use file::{ConfigFile, ProviderEntry};

@@ -110,9 +110,24 @@ impl Parts {
         Ok(self.settings(&[cwd])?.model)
     }
 
-    /// The same, if its provider has the key that it needs.
-    pub(crate) fn usable_model(&self, cwd: PathBuf) -> anyhow::Result<ModelName> {
-        let name = self.model(cwd)?;
+    /// The same, if its provider has the key that it needs. Where nothing else is connected, servers of the user's
+    /// own are asked for their models.
+    pub(crate) async fn usable_model(&self, cwd: PathBuf) -> anyhow::Result<ModelName> {
+        let mut name = self.model(cwd.clone())?;
+        if name.provider == "offline" && !self.configured.chooses_model(&cwd) {
+            self.reach.discover().await;
+            name = self.model(cwd)?;
+            let now = self.reach.now();
+            let silent = self.reach.served().silent(&now);
+            if let Some(silent) = silent.filter(|_| name.provider == "offline") {
+                anyhow::bail!(
+                    "{} at {} does not answer with a list of models: start it, or choose another \
+                     model (`turnery models` lists them)",
+                    silent.name,
+                    silent.shown_url()
+                );
+            }
+        }
         let providers = self.reach.now();
         let provider = providers.iter().find(|it| it.name == name.provider);
         if let Some(Err(missing)) = provider.map(ProviderConfig::ready) {

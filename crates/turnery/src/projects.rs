@@ -69,6 +69,12 @@ impl Configured {
         Ok(self.flags.clone().over(&environment.over(&choice)))
     }
 
+    /// Whether somebody chose the model of a session in this folder.
+    pub(crate) fn chooses_model(&self, cwd: &Path) -> bool {
+        let choice = self.choice(&[cwd.to_owned()]);
+        choice.is_ok_and(|choice| choice.model.is_some())
+    }
+
     /// Each warning once, however many sessions are opened.
     fn warn(&self, sentences: Vec<String>) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);

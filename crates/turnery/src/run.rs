@@ -203,7 +203,7 @@ async fn converse(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Resu
     let flags = Choice::from(how.choice);
     let begins_with = match &place {
         // A session that could never say anything is not made.
-        Place::New(cwd) => Some(parts.usable_model(folder(cwd.clone())?)?),
+        Place::New(cwd) => Some(parts.usable_model(folder(cwd.clone())?).await?),
         Place::Newest(_) | Place::Here(..) | Place::There(_) => None,
     };
     let agent = parts.agent_over(Arc::clone(&store));

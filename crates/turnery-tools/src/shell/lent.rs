@@ -14,8 +14,7 @@ use tokio::{
 };
 use turnery_engine::{Artifact, CallDetail, FailureKind, ToolEnvelope};
 
-/// Run it to its end. The whole line goes to the client as it is, since some clients hand it to a
-/// shell of their own. The timeout is a kill, then the output (TERM-4).
+/// Run it to its end. The timeout is a kill, then the output (TERM-4).
 /// `None` when there are no terminals after all, and nothing was run.
 pub(super) async fn run(
     terminals: &dyn Terminals,

@@ -41,7 +41,8 @@ impl Run<'_> {
             Step::Gate(call) => {
                 self.task.shown_as.teach(&mut self.task.policy);
                 let (cx, _) = self.tool_cx(&call);
-                self.gate = Some(Gate::prepare(call, self.task.toolbox.clone(), cx));
+                let toolbox = self.task.tools.for_call(&self.task.toolbox, &call.name);
+                self.gate = Some(Gate::prepare(call, toolbox, cx));
             }
             Step::Ask(question) => {
                 let client = Arc::clone(&self.task.ports.client);
@@ -51,6 +52,7 @@ impl Run<'_> {
             }
             Step::Run(call) => {
                 self.task.shown_as.teach(&mut self.task.policy);
+                self.task.refresh_tools();
                 let (cx, reports) = self.tool_cx(&call);
                 let toolbox = self.task.toolbox.clone();
                 let tool = RunningTool::run(toolbox, call, cx, reports);
