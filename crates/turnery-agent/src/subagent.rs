@@ -9,7 +9,7 @@
 mod parent;
 mod ports;
 
-pub(crate) use parent::Parent;
+pub(crate) use parent::{CHILD_TURNS, Parent};
 
 use crate::{CancellationToken, PromptOptions, PromptResult};
 use futures_util::future::BoxFuture;
@@ -18,8 +18,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
-    CallDetail, CallKind, Content, FailureKind, Message, MessageStop, Outcome, ToolEnvelope,
-    ToolFailure, ToolSpec, TurnFinish, render,
+    CallDetail, CallKind, Content, Detail, FailureKind, Message, MessageStop, Outcome,
+    ToolEnvelope, ToolFailure, ToolSpec, TurnFinish, render,
 };
 use turnery_tools::{Tool, ToolCx, Workspace, parse_args, spec_for};
 
@@ -107,8 +107,9 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
         let message = format!("sub-agents nest no deeper than {DEEPEST}: do this part yourself");
         return Err(failed(message));
     }
-    if let Some(limit) = parent.spent() {
-        let message = format!("this loop has no {limit} left for a sub-agent: end it yourself");
+    if let Some(limit) = parent.budget.reached() {
+        let text = limit.sentence().unwrap_or_default();
+        let message = format!("nothing is left for a sub-agent ({text}): end the work yourself");
         return Err(failed(message));
     }
     // However this future ends, so does the child.
@@ -140,7 +141,20 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
 /// What the calling model reads: the child's last words, and how it ended if not by itself.
 fn told(result: &PromptResult, cancel: &CancellationToken) -> ToolEnvelope {
     let text = match &result.outcome {
-        Outcome::Finished(TurnFinish::AssistantMessage { text }) => Ok(text.to_string()),
+        Outcome::Finished(TurnFinish::AssistantMessage { text }) => Ok(match &result.detail {
+            Some(limit @ Detail::Limit { .. }) => {
+                let limit = limit.sentence().unwrap_or_default();
+                format!("{text}\n\n(The sub-agent had to stop here: {limit}.)")
+            }
+            Some(
+                Detail::Provider { .. }
+                | Detail::Refusal
+                | Detail::Rejection { .. }
+                | Detail::Runtime { .. }
+                | Detail::Continued { .. },
+            )
+            | None => text.to_string(),
+        }),
         Outcome::Finished(
             TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. },
         ) => Ok(render(value)),

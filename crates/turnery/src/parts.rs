@@ -110,9 +110,10 @@ impl Parts {
         Ok(self.settings(&[cwd])?.model)
     }
 
-    /// The same, if its provider has the key that it needs.
-    pub(crate) fn usable_model(&self, cwd: PathBuf) -> anyhow::Result<ModelName> {
-        let name = self.model(cwd)?;
+    /// What holds for a session in `cwd`, if the provider of its model has the key that it needs.
+    pub(crate) fn usable_settings(&self, cwd: PathBuf) -> anyhow::Result<Settings> {
+        let settings = self.settings(&[cwd])?;
+        let name = &settings.model;
         let providers = self.reach.now();
         let provider = providers.iter().find(|it| it.name == name.provider);
         if let Some(Err(missing)) = provider.map(ProviderConfig::ready) {
@@ -122,7 +123,7 @@ impl Parts {
                  choose another model (`turnery models` lists them)"
             );
         }
-        Ok(name)
+        Ok(settings)
     }
 }
 

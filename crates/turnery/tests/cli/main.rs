@@ -15,6 +15,7 @@ mod hooks;
 mod key_page;
 mod killing;
 mod lifeline;
+mod limits;
 mod login;
 mod login_acp;
 mod mcp;
