@@ -1,5 +1,5 @@
 //! Sub-agents: the tool `task`, which lets the model hand part of its work to a child session with a
-//! context, records and limits of its own.
+//! context and records of its own. It draws on the budget of the prompt that it works for.
 //!
 //! A child can do no more than its parent: it works in the same folders, under the same rules and
 //! hooks, with the parent's mode or a stricter one, and what it may not do unasked is asked of the
@@ -27,7 +27,7 @@ use turnery_tools::{Tool, ToolCx, Workspace, parse_args, spec_for};
 pub(crate) const NAME: &str = "task";
 /// How deep sub-agents may nest (UP-19).
 pub const DEEPEST: u8 = 5;
-/// A child ends by its own limits, which leave out the time that a person takes to answer.
+/// A child ends by the limits of its prompt, which leave out the time that a person takes to answer.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Deserialize, JsonSchema)]
