@@ -356,7 +356,7 @@ async fn child_has_turns_of_its_own_and_says_so() {
     assert_eq!(done.ledger.calls, 33);
     assert_eq!(done.limit(), None, "the prompt has not reached its own");
     let told = done.result.executions()[0].envelope.result.clone().unwrap();
-    let told = told.to_string();
+    let told: String = told.iter().filter_map(Content::as_text).collect();
     assert!(
         told.contains("had to stop here: Max turns reached (30/30)"),
         "{told}"

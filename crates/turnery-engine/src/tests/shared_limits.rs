@@ -116,7 +116,9 @@ fn spending_of_others_counts_before_each_turn() {
                 ..spec(limits)
             });
             if !at_start {
-                script.feed(Input::OtherSpending(others));
+                // The world's clock has gone on by a second with this input.
+                let time = others.time.saturating_sub(Duration::from_secs(1));
+                script.feed(Input::OtherSpending(Spending { time, ..others }));
             }
             script.feed_all(a_turn());
             let expected = (Outcome::Stopped(TurnStop::MaxTurns), limit(kind, text));

@@ -310,7 +310,7 @@ fn every_seeded_bug_is_found() {
         ),
         (
             Fault::IgnoreOtherSpending,
-            Room,
+            People,
             "UP-1: the model is called beyond the limits",
         ),
         (Fault::KeepBrokenCalls, Calls, "D-16"),
