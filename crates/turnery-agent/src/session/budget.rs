@@ -70,9 +70,9 @@ impl Budget {
         self.elapsed = self.elapsed.saturating_add(time);
     }
 
-    /// Takes note of a loop of this part that is over.
-    pub(crate) fn end_loop(&mut self, time: Duration, turns: usize) {
-        self.add_time(time);
+    /// Takes note of a loop of this part that is over, and of the prompt's clock then.
+    pub(crate) fn end_loop(&mut self, elapsed: Duration, turns: usize) {
+        self.elapsed = elapsed;
         let turns = u32::try_from(turns).unwrap_or(u32::MAX);
         self.own_turns = self.own_turns.map(|most| most.saturating_sub(turns));
     }

@@ -100,8 +100,8 @@ pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<Detail>,
     pub(crate) usage: Usage,
-    /// Time that counts against the limits.
-    pub(crate) time: Duration,
+    /// Time of the prompt that counts against its limits.
+    pub(crate) elapsed: Duration,
     pub(crate) record: Arc<LoopRecord>,
     /// False if the commit goes on in the background.
     pub(crate) is_stored: bool,
@@ -475,7 +475,7 @@ impl<'t> Run<'t> {
                     outcome,
                     detail,
                     usage,
-                    time: self.machine.spending().time,
+                    elapsed: self.elapsed(),
                     record,
                     is_stored: !self.is_overdue,
                 })

@@ -297,7 +297,7 @@ impl Run<'_> {
     }
 
     /// Time that the prompt has used up, by what the deadline leaves of it.
-    fn elapsed(&self) -> Duration {
+    pub(super) fn elapsed(&self) -> Duration {
         let asked = self.asked_since.map_or(Duration::ZERO, |it| it.elapsed());
         match &self.deadline {
             Some(at) => {
