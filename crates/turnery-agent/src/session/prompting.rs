@@ -213,7 +213,9 @@ impl Task {
             let opened_by = loop_id.clone();
             let ended = Run::begin(self, watch, scope, plan, loop_id);
             let ended = ended.finish().await?;
-            scope.budget.end_loop(ended.elapsed, ended.record.turns.len());
+            scope
+                .budget
+                .end_loop(ended.elapsed, ended.record.turns.len());
             result.outcome = ended.outcome;
             let earlier = match &result.outcome {
                 Outcome::Finished(_) | Outcome::FrameSwitch { .. } => result.detail.take(),

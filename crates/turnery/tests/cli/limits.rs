@@ -216,168 +216,79 @@ impl Shape {
     }
 }
 
-/// A row: who works, the limit, from which request on the desk is silent; then how many answers are paid for, at
-/// least and at most, and what is said.
-struct Row {
-    shape: Shape,
-    limits: &'static str,
-    silent_from: Option<u64>,
-    answers: (u64, u64),
-    stop_reason: &'static str,
-    error: &'static str,
-}
+/// A row: who works, the limit, the request from which on the desk is silent (0 for none); then how many answers are
+/// paid for, at least and at most, and what is said.
+type Row = (
+    Shape,
+    &'static str,
+    u64,
+    (u64, u64),
+    &'static str,
+    &'static str,
+);
 
-fn row(
-    shape: Shape,
-    limits: &'static str,
-    answers: (u64, u64),
-    stop_reason: &'static str,
-    error: &'static str,
-) -> Row {
-    Row {
-        shape,
-        limits,
-        silent_from: None,
-        answers,
-        stop_reason,
-        error,
+/// One after the other, four answers reach each limit of the first rows, and one reply comes on top of the turns.
+/// Three beside each other go beyond the limit by their answers under way. A judge finds nothing left.
+#[rustfmt::skip]
+fn rows() -> Vec<Row> {
+    use Shape::{Child, ChildInChild, Continuation, Judge, Plain, Retry, Try};
+    const TURNS: &str = "max_turn_requests";
+    const TOKENS: &str = "max_tokens";
+    let mut rows: Vec<Row> = Vec::new();
+    for shape in [Plain, Retry, Child, ChildInChild, Continuation] {
+        rows.extend([
+            (shape, "turns = 4", 0, (5, 5), TURNS, "Max turns reached (4/4)"),
+            (shape, "tokens = 175", 0, (4, 4), TOKENS, "Max tokens reached (200/175)"),
+            (shape, "cost = 3.5", 0, (4, 4), TURNS, "Max cost reached (4.00/3.50)"),
+            (shape, "seconds = 1", 3, (1, 2), TURNS, "Max duration reached (1s/1s)"),
+        ]);
     }
+    rows.extend([
+        (Try, "turns = 4", 0, (5, 5), TURNS, "Max turns reached (4/4)"),
+        (Try, "tokens = 175", 0, (4, 6), TOKENS, "Max tokens reached ("),
+        (Try, "cost = 3.5", 0, (4, 6), TURNS, "Max cost reached ("),
+        (Try, "seconds = 1", 4, (3, 3), TURNS, "Max duration reached (1s/1s)"),
+        (Judge, "turns = 2", 0, (2, 2), TURNS, "Max turns reached (2/2)"),
+        (Judge, "tokens = 100", 0, (2, 2), TOKENS, "Max tokens reached (100/100)"),
+        (Judge, "cost = 2", 0, (2, 2), TURNS, "Max cost reached (2.00/2.00)"),
+        (Judge, "seconds = 1", 3, (2, 2), TURNS, "Max duration reached (1s/1s)"),
+    ]);
+    rows
 }
 
 /// Requests are counted by the desk, answers paid by what it says that they cost.
 // proves: UP-1, C-4, ACP-43, ACP-44
 #[tokio::test]
 async fn every_limit_holds_over_all_that_works_for_a_prompt() {
-    use Shape::{Child, ChildInChild, Continuation, Judge, Plain, Retry, Try};
-    const TURNS: &str = "turns = 4";
-    const TOKENS: &str = "tokens = 175";
-    const COST: &str = "cost = 3.5";
-    const TIME: &str = "seconds = 1";
-    let mut rows = Vec::new();
-    // One after the other: four answers reach each limit, and one reply comes on top of the turns.
-    for shape in [Plain, Retry, Child, ChildInChild, Continuation] {
-        rows.extend([
-            row(
-                shape,
-                TURNS,
-                (5, 5),
-                "max_turn_requests",
-                "Max turns reached (4/4)",
-            ),
-            row(
-                shape,
-                TOKENS,
-                (4, 4),
-                "max_tokens",
-                "Max tokens reached (200/175)",
-            ),
-            row(
-                shape,
-                COST,
-                (4, 4),
-                "max_turn_requests",
-                "Max cost reached (4.00/3.50)",
-            ),
-            Row {
-                silent_from: Some(3),
-                ..row(
-                    shape,
-                    TIME,
-                    (1, 2),
-                    "max_turn_requests",
-                    "Max duration reached (1s/1s)",
-                )
-            },
-        ]);
-    }
-    // Three beside each other: no more than their answers under way beyond the limit.
-    rows.extend([
-        row(
-            Try,
-            TURNS,
-            (5, 5),
-            "max_turn_requests",
-            "Max turns reached (4/4)",
-        ),
-        row(Try, TOKENS, (4, 6), "max_tokens", "Max tokens reached ("),
-        row(Try, COST, (4, 6), "max_turn_requests", "Max cost reached ("),
-        Row {
-            silent_from: Some(4),
-            ..row(
-                Try,
-                TIME,
-                (3, 3),
-                "max_turn_requests",
-                "Max duration reached (1s/1s)",
-            )
-        },
-    ]);
-    // Both candidates have answered, and nothing is left for the judge.
-    rows.extend([
-        row(
-            Judge,
-            "turns = 2",
-            (2, 2),
-            "max_turn_requests",
-            "Max turns reached (2/2)",
-        ),
-        row(
-            Judge,
-            "tokens = 100",
-            (2, 2),
-            "max_tokens",
-            "Max tokens reached (100/100)",
-        ),
-        row(
-            Judge,
-            "cost = 2",
-            (2, 2),
-            "max_turn_requests",
-            "Max cost reached (2.00/2.00)",
-        ),
-        Row {
-            silent_from: Some(3),
-            ..row(
-                Judge,
-                TIME,
-                (2, 2),
-                "max_turn_requests",
-                "Max duration reached (1s/1s)",
-            )
-        },
-    ]);
-    for Row {
-        shape,
-        limits,
-        silent_from,
-        answers: (least, most),
-        stop_reason,
-        error,
-    } in rows
-    {
-        let desk = Desk::open(silent_from);
+    let mut wrong = Vec::new();
+    for (shape, limits, silent_from, (least, most), stop_reason, error) in rows() {
+        let desk = Desk::open((silent_from > 0).then_some(silent_from));
         let home = home(&desk, &format!("{}[limits]\n{limits}\n", shape.hooks()));
         let (model, more) = shape.arguments();
         let done = run(&home, model, more).await;
-        let what = format!("{shape:?} with {limits}: {done:?}");
         let (requests, charged) = desk.sum();
-        assert!(
-            (least..=most).contains(&(charged / ANSWER)),
-            "{charged} tokens for {what}"
-        );
-        if silent_from.is_none() {
-            let attempts = if matches!(shape, Retry) { 2 } else { 1 };
-            assert_eq!(requests * ANSWER, charged * attempts, "{what}");
-        }
-        assert_eq!(done.code, Some(4), "{what}");
+        let answers = charged / ANSWER;
+        let attempts = if matches!(shape, Shape::Retry) { 2 } else { 1 };
+        let is_silent = silent_from > 0;
         let result = done.json();
-        assert_eq!(result["outcome"], "limit", "{what}");
-        assert_eq!(result["stop_reason"], stop_reason, "{what}");
-        assert_eq!(result["exit_code"], 4, "{what}");
         let told = result["error"].as_str().unwrap_or_default();
-        assert!(told.contains(error), "{what}");
-        assert!(done.stderr.contains(error), "{what}");
+        let holds = (least..=most).contains(&answers)
+            && (is_silent || requests == answers * attempts)
+            && done.code == Some(4)
+            && result["exit_code"] == 4
+            && result["outcome"] == "limit"
+            && result["stop_reason"] == stop_reason
+            && told.contains(error)
+            && done.stderr.contains(error);
+        if !holds {
+            let what = ["outcome", "stop_reason", "error"].map(|key| result[key].to_string());
+            wrong.push(format!(
+                "{shape:?}, {limits}: {requests} requests, {charged} tokens, exit {:?}, {what:?}",
+                done.code
+            ));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// The reply beyond the turns is an answer, and the limit is reported beside it.
