@@ -240,18 +240,18 @@ fn rows() -> Vec<Row> {
             (shape, "turns = 4", 0, (5, 5), TURNS, "Max turns reached (4/4)"),
             (shape, "tokens = 175", 0, (4, 4), TOKENS, "Max tokens reached (200/175)"),
             (shape, "cost = 3.5", 0, (4, 4), TURNS, "Max cost reached (4.00/3.50)"),
-            (shape, "seconds = 1", 3, (1, 2), TURNS, "Max duration reached (1s/1s)"),
+            (shape, "seconds = 1", 3, (0, 2), TURNS, "Max duration reached ("),
         ]);
     }
     rows.extend([
         (Try, "turns = 4", 0, (5, 5), TURNS, "Max turns reached (4/4)"),
         (Try, "tokens = 175", 0, (4, 6), TOKENS, "Max tokens reached ("),
         (Try, "cost = 3.5", 0, (4, 6), TURNS, "Max cost reached ("),
-        (Try, "seconds = 1", 4, (3, 3), TURNS, "Max duration reached (1s/1s)"),
+        (Try, "seconds = 1", 4, (0, 3), TURNS, "Max duration reached ("),
         (Judge, "turns = 2", 0, (2, 2), TURNS, "Max turns reached (2/2)"),
         (Judge, "tokens = 100", 0, (2, 2), TOKENS, "Max tokens reached (100/100)"),
         (Judge, "cost = 2", 0, (2, 2), TURNS, "Max cost reached (2.00/2.00)"),
-        (Judge, "seconds = 1", 3, (2, 2), TURNS, "Max duration reached (1s/1s)"),
+        (Judge, "seconds = 1", 3, (0, 2), TURNS, "Max duration reached ("),
     ]);
     rows
 }
