@@ -21,7 +21,7 @@ mod task;
 mod tools;
 mod watch;
 
-pub use budget::UnknownPrice;
+pub use budget::{UnknownPrice, known_price};
 pub use options::{PromptOptions, SessionOptions};
 pub use result::{
     ContinueError, DeliveryReceipt, PromptError, PromptResult, Ticket, ToolExecution,

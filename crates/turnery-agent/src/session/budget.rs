@@ -14,7 +14,7 @@ use std::{
 use turnery_engine::{
     Detail, Effect, Input, Limits, Loop, LoopSpec, Price, Spending, Timestamp, Usage,
 };
-use turnery_models::{Model, ModelName};
+use turnery_models::{Catalogue, Model, ModelName};
 
 /// A model without a known price, in a prompt with a limit of money.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +26,16 @@ use turnery_models::{Model, ModelName};
 pub struct UnknownPrice {
     /// The model.
     pub model: ModelName,
+}
+
+/// The price of a model's tokens, as a limit of money needs it. The offline model costs nothing.
+pub fn known_price(models: &Catalogue, name: &ModelName) -> Result<Price, UnknownPrice> {
+    let price = match name.provider.as_str() {
+        "offline" => Some(Price::default()),
+        _ => models.price(name),
+    };
+    let model = name.clone();
+    price.ok_or(UnknownPrice { model })
 }
 
 /// What a prompt may spend, as one part of it sees it. Clones share the account.
@@ -163,8 +173,8 @@ impl Budget {
 impl Task {
     /// The price of a model's tokens, if it is known.
     pub(super) fn price(&self, model: &dyn Model) -> Option<Price> {
-        let price = self.models.price(&model.info().name);
-        price.or(self.settings.price)
+        let known = known_price(&self.models, &model.info().name);
+        known.ok().or(self.settings.price)
     }
 
     /// The same; an error where money is limited and the price is not known.
@@ -173,12 +183,13 @@ impl Task {
         limits: &Limits,
         model: &dyn Model,
     ) -> Result<Option<Price>, UnknownPrice> {
-        let price = self.price(model);
-        if limits.cost.is_some() && price.is_none() {
-            let model = model.info().name.clone();
-            return Err(UnknownPrice { model });
+        match self.price(model) {
+            None if limits.cost.is_some() => {
+                let model = model.info().name.clone();
+                Err(UnknownPrice { model })
+            }
+            price => Ok(price),
         }
-        Ok(price)
     }
 }
 

@@ -186,14 +186,15 @@ impl Task {
             release: !switches,
         };
         let outcome = records[winner].outcome.clone();
-        let mut result = PromptResult::new(
-            outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError)),
-            records[winner]
-                .detail
-                .clone()
-                .or(limit)
-                .or_else(|| limit_of(&records)),
-        );
+        let outcome = outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError));
+        let detail = match &outcome {
+            Outcome::Finished(_) | Outcome::FrameSwitch { .. } => {
+                let known = records[winner].detail.clone();
+                known.or(limit).or_else(|| limit_of(&records))
+            }
+            Outcome::Stopped(_) => records[winner].detail.clone(),
+        };
+        let mut result = PromptResult::new(outcome, detail);
         let committing = committing::commit(Arc::clone(&self.store), commit).boxed();
         let committed = match watch.wait_for_store(self, committing).await {
             Ok(committed) => committed,

@@ -424,6 +424,8 @@ impl<'t> Run<'t> {
             Input::ChildSpent { call_id, .. } if is_sub_agent(&self.tools, call_id) => {
                 self.machine.on(now, input, out);
             }
+            // These spend nothing.
+            Input::Delta(_) | Input::Price(_) => self.machine.on(now, input, out),
             _ => {
                 let budget = &self.scope.budget;
                 budget.feed(&mut self.machine, now, input, out);

@@ -147,7 +147,7 @@ pub struct Limits {
     pub tokens: u64,
     /// Wall-clock time. The host also feeds [`Input::TimeUp`](super::Input::TimeUp) when it passes in mid-turn.
     pub duration: Duration,
-    /// Money, if the price is known. Unit: millionths.
+    /// Money, as far as the price is known: the host refuses models without one. Unit: millionths.
     pub cost: Option<u64>,
     /// Size of one answer. Compared with `>` while it streams.
     pub answer: AnswerLimits,

@@ -6,6 +6,7 @@ use anyhow::{Context as _, ensure};
 use std::path::PathBuf;
 use turnery_agent::{
     Agent, CancellationToken, OpenRequest, Ports, PromptOptions, Session, Ticket, UnknownPrice,
+    known_price,
 };
 use turnery_engine::{Content, Limits, LoopId, SessionId};
 use turnery_models::ModelName;
@@ -205,11 +206,10 @@ pub(super) fn check_prices(
     limits: &Limits,
     models: Vec<&ModelName>,
 ) -> Result<(), UnknownPrice> {
-    let is_unknown = |model: &&ModelName| agent.models().price(model).is_none();
-    match models.into_iter().find(is_unknown) {
-        Some(model) if limits.cost.is_some() => Err(UnknownPrice {
-            model: model.clone(),
-        }),
-        Some(_) | None => Ok(()),
+    if limits.cost.is_some() {
+        for model in models {
+            known_price(agent.models(), model)?;
+        }
     }
+    Ok(())
 }

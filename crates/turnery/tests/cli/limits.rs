@@ -406,6 +406,9 @@ async fn unknown_price_with_a_limit_of_money_is_refused() {
     let home = home(&desk, "[limits]\ncost = 3.5");
     let done = run(&home, "free", &["--try", "desk/a,desk/b"]).await;
     assert_eq!(done.code, Some(4), "{done:?}");
+    // The offline model costs nothing.
+    let offline = ["run", "--model", "offline", "hi"];
+    assert_eq!(home.run(&offline).await.code, Some(0));
     // An editor gets an error that says what to do.
     let (mut editor, id) = Editor::session(&home, &["acp", "--model", "desk/free"]).await;
     let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "go"}]});
