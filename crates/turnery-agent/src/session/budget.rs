@@ -200,3 +200,77 @@ fn charged(account: Spending, spent: Spending) -> Spending {
         ..account.plus(spent)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{sync::Barrier, thread};
+    use turnery_engine::{
+        Announced, CallId, Content, ModelStop, Response, ToolCall, ToolEnvelope, Verdict,
+    };
+    use turnery_models::{Offline, Thinking};
+
+    fn a_call() -> [Input; 3] {
+        let call_id = CallId::from("c");
+        let call = ToolCall {
+            call_id: call_id.clone(),
+            name: "look".to_owned(),
+            args: Arc::new(serde_json::json!({})),
+        };
+        let response = Response {
+            content: vec![Content::ToolCall(call)],
+            stop: ModelStop::ToolUse,
+            raw_stop: None,
+            usage: None,
+            model: "m".to_owned(),
+            provider: "p".to_owned(),
+            tool_results: Vec::new(),
+        };
+        [
+            Input::Answered {
+                response,
+                calls: vec![Announced::default()],
+            },
+            Input::Verdict {
+                call_id: call_id.clone(),
+                verdict: Verdict::Allow,
+            },
+            Input::Ended {
+                call_id,
+                envelope: ToolEnvelope::text("x"),
+            },
+        ]
+    }
+
+    /// Threads race for the last turns: none is taken twice.
+    // proves: UP-1
+    #[test]
+    fn each_turn_is_taken_once() {
+        for _ in 0..300 {
+            let budget = Budget::new(Limits {
+                turns: 12,
+                ..Limits::default()
+            });
+            let start = Barrier::new(8);
+            let race = || {
+                let config = Offline::new().info().snapshot(Thinking::Default, None);
+                let input = vec![Content::text("go")];
+                let ids = ("s".into(), "s.m.1".into(), "p".into());
+                let spec = LoopSpec::prompt(ids.0, ids.1, ids.2, config, input);
+                let (now, mut out) = (Timestamp::default(), Vec::new());
+                start.wait();
+                let mut machine = budget.start(budget.specify(spec), now, &mut out);
+                for input in [a_call(), a_call()].concat() {
+                    budget.feed(&mut machine, now, input, &mut out);
+                }
+                let calls = |effect: &&Effect| matches!(effect, Effect::CallModel { .. });
+                out.iter().filter(calls).count()
+            };
+            let calls: usize = thread::scope(|scope| {
+                let racing: Vec<_> = (0..8).map(|_| scope.spawn(race)).collect();
+                racing.into_iter().map(|it| it.join().unwrap()).sum()
+            });
+            assert_eq!(calls, 12);
+        }
+    }
+}
