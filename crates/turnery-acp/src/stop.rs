@@ -50,11 +50,22 @@ pub fn stop_reason(result: &PromptResult) -> Option<StopReason> {
 /// has decided that already.
 pub(crate) fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopReason, Fault> {
     match outcome {
+        // An answer after a limit is the end that the limit made (C-4).
         Outcome::Finished(
             TurnFinish::AssistantMessage { .. }
             | TurnFinish::FinalValue { .. }
             | TurnFinish::ToolValue { .. },
-        ) => Ok(StopReason::EndTurn),
+        ) => Ok(match detail {
+            Some(Detail::Limit { kind, .. }) => limit(*kind),
+            Some(
+                Detail::Provider { .. }
+                | Detail::Refusal
+                | Detail::Rejection { .. }
+                | Detail::Runtime { .. }
+                | Detail::Continued { .. },
+            )
+            | None => StopReason::EndTurn,
+        }),
         Outcome::FrameSwitch { .. } => Err(runtime("The next frame was not run")),
         Outcome::Stopped(stop) => match stop {
             TurnStop::Cancelled => Ok(StopReason::Cancelled),
@@ -96,12 +107,7 @@ pub(crate) fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopR
                 | None => Err(provider(FaultKind::Protocol, "no cause is known")),
             },
             TurnStop::MaxTurns => match detail {
-                Some(Detail::Limit { kind, .. }) => match kind {
-                    LimitKind::Tokens | LimitKind::Answer => Ok(StopReason::MaxTokens),
-                    LimitKind::Turns | LimitKind::Duration | LimitKind::Cost => {
-                        Ok(StopReason::MaxTurnRequests)
-                    }
-                },
+                Some(Detail::Limit { kind, .. }) => Ok(limit(*kind)),
                 Some(
                     Detail::Provider { .. }
                     | Detail::Refusal
@@ -124,6 +130,13 @@ pub(crate) fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopR
             TurnStop::RuntimeError => Err(runtime(&text(detail))),
             TurnStop::SubmittedError { .. } | TurnStop::ToolError { .. } => Ok(StopReason::EndTurn),
         },
+    }
+}
+
+fn limit(kind: LimitKind) -> StopReason {
+    match kind {
+        LimitKind::Tokens | LimitKind::Answer => StopReason::MaxTokens,
+        LimitKind::Turns | LimitKind::Duration | LimitKind::Cost => StopReason::MaxTurnRequests,
     }
 }
 
@@ -158,6 +171,11 @@ pub(crate) fn not_stored(error: &PromptError) -> Fault {
             ("store", "The prompt could not be stored", false)
         }
         PromptError::Model(_) => ("unknown_model", "There is no such model", false),
+        PromptError::Price(_) => (
+            "unknown_price",
+            "The limit of money cannot be kept",
+            false,
+        ),
         PromptError::Continue(_) => (
             "cannot_continue",
             "The session cannot go on like that",

@@ -7,7 +7,7 @@ mod replay;
 use crate::{
     Bill, Ports, Projects, Session, SessionOptions, Settings, TraceSink, UsageReport, ask_user,
     observe::observing,
-    session::{BackgroundWork, History, Known, MAILBOX, Task, Tools, offered},
+    session::{BackgroundWork, Budget, History, Known, MAILBOX, Task, Tools, offered},
     sink::Tap,
     trace_sink::Tracing,
 };
@@ -351,6 +351,7 @@ impl Agent {
             tracing: self.tracing.clone(),
             known: None,
             depth: 0,
+            budget: None,
         })
     }
 
@@ -422,6 +423,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) known: Option<Known>,
     /// How many sessions lie above it.
     pub(crate) depth: u8,
+    /// What its prompt draws on, if that is not its own.
+    pub(crate) budget: Option<Budget>,
 }
 
 /// Serve a session from now on, in a task of its own.
@@ -441,6 +444,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         tracing,
         known,
         depth,
+        budget,
     } = opening;
     let toolbox = ask_user::offered(toolbox, &ports.client, &info.id);
     let options = SessionOptions {
@@ -490,6 +494,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         closing: Vec::new(),
         shown_as: known.unwrap_or_else(|| Known::of(&info)),
         depth,
+        lent: budget,
         info,
     };
     tokio::spawn(task.serve());

@@ -112,10 +112,12 @@ pub(crate) struct Choices {
     /// Never allow what matches this rule, for example 'edit(secrets/**)'. Repeatable; wins over --allow.
     #[arg(long, value_name = "RULE", value_parser = config::choice::rule)]
     deny: Vec<Rule>,
-    /// Stop a prompt after so many turns with the model.
+    /// Stop a prompt after so many turns with the model, those of sub-agents, of tried models and of
+    /// their judge among them. Unless forced_reply is off, one answer without tools comes on top.
     #[arg(long, value_name = "N", value_parser = config::choice::count)]
     max_turns: Option<u32>,
-    /// Stop a prompt once it has cost so much. The model's price must be in config.toml.
+    /// Stop a prompt once it has cost so much, over all models that work for it. Their prices must be in
+    /// config.toml. Answers under way are not cut off: the sum may exceed this by those.
     #[arg(long, value_name = "MONEY", value_parser = config::choice::cost)]
     max_cost: Option<u64>,
     /// Run none of the hooks of config.toml.

@@ -110,16 +110,16 @@ impl Parts {
         Ok(self.settings(&[cwd])?.model)
     }
 
-    /// The same, if its provider has the key that it needs. Where nothing else is connected, servers of the user's
-    /// own are asked for their models.
-    pub(crate) async fn usable_model(&self, cwd: PathBuf) -> anyhow::Result<ModelName> {
-        let mut name = self.model(cwd.clone())?;
-        if name.provider == "offline" && !self.configured.chooses_model(&cwd) {
+    /// What holds for a session in `cwd`, if the provider of its model has the key that it needs. Where nothing else
+    /// is connected, servers of the user's own are asked for their models.
+    pub(crate) async fn usable_settings(&self, cwd: PathBuf) -> anyhow::Result<Settings> {
+        let mut settings = self.settings(std::slice::from_ref(&cwd))?;
+        if settings.model.provider == "offline" && !self.configured.chooses_model(&cwd) {
             self.reach.discover().await;
-            name = self.model(cwd)?;
+            settings = self.settings(&[cwd])?;
             let now = self.reach.now();
             let silent = self.reach.served().silent(&now);
-            if let Some(silent) = silent.filter(|_| name.provider == "offline") {
+            if let Some(silent) = silent.filter(|_| settings.model.provider == "offline") {
                 anyhow::bail!(
                     "{} at {} does not answer with a list of models: start it, or choose another \
                      model (`turnery models` lists them)",
@@ -128,6 +128,7 @@ impl Parts {
                 );
             }
         }
+        let name = &settings.model;
         let providers = self.reach.now();
         let provider = providers.iter().find(|it| it.name == name.provider);
         if let Some(Err(missing)) = provider.map(ProviderConfig::ready) {
@@ -137,7 +138,7 @@ impl Parts {
                  choose another model (`turnery models` lists them)"
             );
         }
-        Ok(name)
+        Ok(settings)
     }
 }
 

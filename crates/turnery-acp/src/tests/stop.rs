@@ -5,7 +5,7 @@ use agent_client_protocol_schema::v1::PromptResponse;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use turnery_agent::{ContinueError, PromptError, PromptResult};
+use turnery_agent::{ContinueError, PromptError, PromptResult, UnknownPrice};
 use turnery_engine::{
     ChildUsage, CommitFault, Detail, FaultKind, LimitKind, LoopId, LoopRecord, Outcome, SessionId,
     Timestamp, TurnFinish, TurnStop, Usage,
@@ -107,6 +107,9 @@ fn rows() -> Vec<Row> {
     let value = || json!(1);
     vec![
         ("1", finished(prose()), None, "end_turn", "finished.assistant_message", None),
+        ("1, 9a", finished(prose()), limit(LimitKind::Turns), "max_turn_requests", "finished.assistant_message", None),
+        ("1, 9a", finished(prose()), limit(LimitKind::Cost), "max_turn_requests", "finished.assistant_message", None),
+        ("1, 9b", finished(prose()), limit(LimitKind::Tokens), "max_tokens", "finished.assistant_message", None),
         ("2", finished(FinalValue { value: value() }), None, "end_turn", "finished.final_value", None),
         ("3", finished(ToolValue { tool_name: tool(), value: value() }), None, "end_turn", "finished.tool_value", None),
         ("4", switch(), None, "-32603 runtime_error false", "frame_switch", None),
@@ -219,9 +222,18 @@ fn no_detail_turns_one_sort_of_end_into_another() {
         }),
     ];
     let may = [
-        ("finished.assistant_message", "end_turn"),
-        ("finished.final_value", "end_turn"),
-        ("finished.tool_value", "end_turn"),
+        (
+            "finished.assistant_message",
+            "end_turn max_turn_requests max_tokens",
+        ),
+        (
+            "finished.final_value",
+            "end_turn max_turn_requests max_tokens",
+        ),
+        (
+            "finished.tool_value",
+            "end_turn max_turn_requests max_tokens",
+        ),
         ("frame_switch", "-32603"),
         ("stopped.cancelled", "cancelled"),
         ("stopped.invalid_input", "refusal -32602"),
@@ -269,6 +281,13 @@ fn what_was_not_stored_is_an_error() {
         (
             PromptError::Lost(CommitFault::Store("disk full".to_owned())),
             "store",
+            false,
+        ),
+        (
+            PromptError::Price(UnknownPrice {
+                model: "puppet/one".parse().unwrap(),
+            }),
+            "unknown_price",
             false,
         ),
         (

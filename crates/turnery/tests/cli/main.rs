@@ -16,6 +16,7 @@ mod hooks;
 mod key_page;
 mod killing;
 mod lifeline;
+mod limits;
 mod local_models;
 mod login;
 mod login_acp;
