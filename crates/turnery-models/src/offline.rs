@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use turnery_engine::{CallId, Content, ModelDelta, ModelFault, ModelStop, Response, ToolCall};
 
 /// Answer to every prompt that is not clearly one of the commands.
-const HELP: &str = r#"No model is connected, so I can only carry out the commands below; to connect one, run `turnery login` in a terminal or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, and start again.
+const HELP: &str = r#"I work offline, without a model, and can do nothing but the commands below; to connect a model, run `turnery login` in a terminal or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, and start again.
 
 - where is `Name` defined? / who uses `Name`?
 - search for "some text" in src / how many *.md files? / list the TODOs

@@ -108,7 +108,7 @@ fn problems(answer: &str, folder: &Path, lines: &[&str]) -> String {
                 !whole.contains(&text)
             }
             _ if *line == "none" => {
-                answer.starts_with("No model is connected, so I can only")
+                answer.starts_with("I work offline, without a model, and can do nothing but")
                     && answer.contains("`turnery login`")
                     && answer.contains("- what changed?")
             }

@@ -43,11 +43,8 @@ pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut Conversation) -
         places += number.and_then(|parts| parts[1].parse().ok()).unwrap_or(1);
         diff += &format!("--- {file}\n+++ {file}\n{}\n", hunks.trim_end());
     }
-    let (places, files, diff) = (
-        count(places, "place"),
-        count(files.len(), "file"),
-        fenced(&diff),
-    );
+    let (places, files) = (count(places, "place"), count(files.len(), "file"));
+    let diff = fenced(&diff);
     let note =
         "This replaced text, inside longer words too; whether the code still works is not checked.";
     Ok(format!(
@@ -88,7 +85,9 @@ fn parse(diff: &str) -> Result<Vec<Hunk>, String> {
     while let Some(line) = lines.next() {
         let range = pattern!(r"^@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@").captures(line);
         let next = lines.peek().and_then(|next| next.strip_prefix("+++ "));
-        let other = pattern!(r"^(?:@@|(?:rename|copy|old mode|deleted file|GIT binary|Binary) )");
+        let other = pattern!(
+            r"^(?:@@|index 0+\.\.e69de29|new file mode 100755|(?:rename|copy|old mode|deleted file|GIT binary|Binary) )"
+        );
         if let (Some(from), Some(to)) = (line.strip_prefix("--- "), next) {
             (old, new) = (from, to);
         } else if let Some(parts) = range {
@@ -103,9 +102,7 @@ fn parse(diff: &str) -> Result<Vec<Hunk>, String> {
     }
     match hunks.len() {
         0..=MAX_HUNKS => Ok(hunks),
-        number => Err(format!(
-            "it has {number} hunks, and I apply at most {MAX_HUNKS}"
-        )),
+        number => Err(format!("{number} hunks are more than {MAX_HUNKS}")),
     }
 }
 
@@ -146,9 +143,7 @@ fn hunk(old: &str, new: &str, before: &str, after: &str) -> Result<Hunk, String>
         return Err(format!("it removes or moves {old}"));
     }
     if before.is_empty() {
-        return Err(format!(
-            "a hunk of {new} has no context to find its place by"
-        ));
+        return Err(format!("a hunk of {new} has no context"));
     }
     // Without its last line feed a text also fits at the end of a file.
     let cut = before.len() - usize::from(!after.is_empty());

@@ -44,7 +44,7 @@ pub(super) fn run(command: &str, cx: &mut Conversation) -> Answer {
     if code != 0 && !failures.is_empty() {
         return Ok(text + &sorted(failures));
     }
-    if code != 0 || counts.is_empty() {
+    if !last.is_empty() && (code != 0 || counts.is_empty()) {
         text += &format!("The end of its output:\n{last}");
     }
     Ok(text)
@@ -71,16 +71,20 @@ fn is_cut(output: &str) -> bool {
 /// Uncommitted changes, in git's own words and numbers.
 pub(super) fn changes(cx: &mut Conversation) -> Answer {
     let status = git("git status --short --branch", cx)?;
-    let (branch, entries) = status.split_once('\n').unwrap_or((&status, ""));
-    let branch = branch.trim_start_matches("## ");
-    if entries.trim().is_empty() {
+    let (branch, entries): (Vec<&str>, Vec<&str>) =
+        status.lines().partition(|line| line.starts_with("## "));
+    let (branch, entries) = (branch.concat().replace("## ", ""), entries.join("\n"));
+    if entries.is_empty() {
         return Ok(format!("Nothing is uncommitted (branch: {branch})."));
     }
     let diff = git(DIFF, cx)?;
-    let totals = diff.lines().last().unwrap_or("no tracked file changed");
+    let totals = diff
+        .lines()
+        .find(|it| it.starts_with(' ') && it.contains(" changed, "));
+    let totals = totals.unwrap_or("no tracked file changed");
     let new = entries.lines().filter(|it| it.starts_with("??")).count();
-    let least = if is_cut(entries) { "at least " } else { "" };
-    let (totals, status, lines) = (totals.trim(), fenced(entries), fenced(&diff));
+    let least = if is_cut(&entries) { "at least " } else { "" };
+    let (totals, status, lines) = (totals.trim(), fenced(&entries), fenced(&diff));
     let new = format!("untracked files or folders: {least}{new}");
     let head = format!("Uncommitted (branch: {branch}): {totals}; {new}.");
     Ok(format!("{head}\n{status}{lines}"))

@@ -138,7 +138,7 @@ fn counts_of_changes_are_whole_although_lists_are_cut() {
         Ok(match command.starts_with("git status") {
             true => format!("## main...origin/main\n M a.rs\n?? b\n{CUT}\n?? c\nexit code: 0"),
             false => format!(
-                "3\t1\ta.rs\n{CUT}\n1\t0\tz.rs\n 900 files changed, 43 insertions(+), 3 deletions(-)\nexit code: 0"
+                "3\t1\ta.rs\n{CUT}\n1\t0\tz.rs\n 900 files changed, 43 insertions(+), 3 deletions(-)\nwarning: CRLF\nexit code: 0"
             ),
         })
     });
@@ -237,7 +237,7 @@ fn each_command_of_the_help_is_one() {
             None => prompt.to_owned(),
         };
         let played = play(&prompt, |_, _| Err("no".to_owned()));
-        assert!(!played.text.starts_with("No model"), "{prompt}");
+        assert!(!played.text.starts_with("I work offline"), "{prompt}");
     }
 }
 
@@ -250,7 +250,7 @@ fn a_picture_is_taken_and_said_not_to_be_seen() {
     };
     let prompt = vec![Content::text("hello"), Content::Image(image)];
     let played = play_content(prompt, &[], |tool, _| panic!("{tool}"));
-    played.says(&["I cannot see pictures", "No model is connected"]);
+    played.says(&["I cannot see pictures", "I work offline, without a model"]);
     let words = play("hello", |tool, _| panic!("{tool}"));
     assert!(!words.text.contains("pictures"), "{}", words.text);
 }
@@ -270,5 +270,5 @@ fn a_tool_that_is_not_on_offer_is_not_called() {
 fn an_endless_sentence_is_none() {
     let endless = format!("where is `Name` defined? {}", "and so on ".repeat(400_000));
     let played = play(&endless, |tool, _| panic!("{tool}"));
-    played.says(&["No model is connected"]);
+    played.says(&["I work offline, without a model"]);
 }
