@@ -90,12 +90,15 @@ impl Conversation {
     pub(super) fn shell(&mut self, command: &str) -> Result<(String, i64), Interrupt> {
         let args = json!({"command": command, "timeout_ms": COMMAND_TIMEOUT});
         let (Ok(text) | Err(text)) = self.call("shell", args)?;
-        // Nothing but a warning about processes follows the exit code.
-        let form = pattern!(r"(?:^|\n)exit code: (-?\d+)(?:\nprocesses that .*)?\s*$");
-        if let Some(parts) = form.captures(&text)
-            && let (Some(all), Ok(code)) = (parts.get(0), parts[1].parse())
+        // Remarks may follow the line that says how the command ended.
+        let end =
+            pattern!(r"(?m)^(?:exit code: (-?\d+)|killed by|timed out|cancelled|ended without)");
+        if let Some(parts) = end.captures_iter(&text).last()
+            && let (Some(line), Some(code)) = (parts.get(0), parts.get(1))
+            && let Ok(code) = code.as_str().parse()
         {
-            return Ok((text[..all.start()].to_owned(), code));
+            let (printed, remarks) = (&text[..line.start()], &text[line.end()..]);
+            return Ok((format!("{printed}{}", remarks.trim_start()), code));
         }
         let end = last_lines(&text, 20);
         stop(format!("`{command}` did not run to its end: {end}"))

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 /// Where a search does not look.
 pub(super) const SCOPE: &str = "Hidden files, binaries and what git ignores are not searched.";
-
 /// Lines that are shown at once.
 const MAX_SHOWN: u64 = 200;
 

@@ -132,6 +132,17 @@ fn a_command_that_was_stopped_has_no_exit_code() {
 }
 
 #[test]
+fn remarks_behind_the_exit_code_are_kept() {
+    let played = play("run `make it`", |_, _| {
+        Err("one\nexit code: 2\nthe network is off for commands".to_owned())
+    });
+    played.says(&[
+        "`make it` failed (exit code 2).",
+        "one\nthe network is off for commands",
+    ]);
+}
+
+#[test]
 fn counts_of_changes_are_whole_although_lists_are_cut() {
     let played = play("what changed?", |_, args| {
         let command = args["command"].as_str().expect("a command");
