@@ -1,7 +1,9 @@
 //! Terminals: shell commands in terminals that the client lends and shows.
 
 use crate::peer::{Peer, PeerError};
-use agent_client_protocol_schema::v1::{CreateTerminalRequest, CreateTerminalResponse};
+use agent_client_protocol_schema::v1::{
+    CreateTerminalRequest, CreateTerminalResponse, EnvVariable,
+};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -74,6 +76,7 @@ impl Terminals for ClientTerminals {
         &'a self,
         command: &'a str,
         cwd: &'a Path,
+        environment: &'a [(String, String)],
         output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,
@@ -85,7 +88,7 @@ impl Terminals for ClientTerminals {
             let created = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(broken("cancelled before the command ran")),
-                created = self.create(command, cwd, output_limit) => created,
+                created = self.create(command, cwd, environment, output_limit) => created,
             };
             let lent = match created {
                 Ok(lent) => lent,
@@ -121,8 +124,16 @@ impl ClientTerminals {
     /// The whole line goes into `command`: clients hand it to a shell, and some forget to quote
     /// `args`. A task of its own waits for the terminal, so that one which comes after nobody wants
     /// it any more is released all the same.
-    async fn create(&self, command: &str, cwd: &Path, limit: u64) -> Result<Lent, PeerError> {
+    async fn create(
+        &self,
+        command: &str,
+        cwd: &Path,
+        environment: &[(String, String)],
+        limit: u64,
+    ) -> Result<Lent, PeerError> {
+        let variable = |(name, value): &(String, String)| EnvVariable::new(name, value);
         let request = CreateTerminalRequest::new(self.session_id.to_string(), command)
+            .env(environment.iter().map(variable).collect())
             .cwd(cwd.to_owned())
             .output_byte_limit(limit);
         let peer = Arc::clone(&self.peer);

@@ -17,6 +17,8 @@ pub struct Settings {
     pub allow: Vec<Rule>,
     /// Rules that deny; they win.
     pub deny: Vec<Rule>,
+    /// Files, or folders with all that is in them, that no mode changes without asking: the host's own configuration.
+    pub guarded: Vec<PathBuf>,
     /// When a loop stops by itself.
     pub limits: Limits,
     /// How much the model is to think.
@@ -62,6 +64,7 @@ impl Settings {
             mode: Mode::default(),
             allow: Vec::new(),
             deny: Vec::new(),
+            guarded: Vec::new(),
             limits: Limits::default(),
             thinking: Thinking::Default,
             temperature: None,

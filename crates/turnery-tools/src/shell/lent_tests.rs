@@ -36,6 +36,7 @@ impl Terminals for Pretend {
         &'a self,
         command: &'a str,
         _cwd: &'a Path,
+        _environment: &'a [(String, String)],
         _output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,
