@@ -147,6 +147,12 @@ pub(super) fn is_own(path: &Path, own: &[PathBuf]) -> bool {
     parts(path).iter().any(|part| part == ".turnery") || own.iter().any(|own| path.starts_with(own))
 }
 
+/// Whether a command line speaks of such a file anywhere.
+pub(super) fn mentions_own(line: &str, own: &[PathBuf]) -> bool {
+    let mut own = own.iter().filter_map(|path| path.to_str());
+    line.to_lowercase().contains(".turnery") || own.any(|path| line.contains(path))
+}
+
 /// The paths as they were given and with links resolved, as far as they exist.
 pub(super) fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let resolve = |path: &PathBuf| match (path.canonicalize(), path.parent(), path.file_name()) {

@@ -146,6 +146,13 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
         }
     }
     let auto = policy(Mode::Auto).guarding(own);
+    for write in [
+        "bash -c 'echo x > .turnery/config.toml'",
+        "cp x .turnery/*",
+        "for f in .turnery/config.toml; do cp x $f; done",
+    ] {
+        assert_eq!(bench.shell(&auto, write), ASK, "{write}");
+    }
     for read in ["cat .turnery/config.toml", "ls home", "make"] {
         assert_eq!(bench.shell(&auto, read), Judgement::Allow, "{read}");
     }

@@ -142,7 +142,11 @@ impl Policy {
         }
         let harmless = found.only_reads(&line) && !self.hides_from(&found);
         match self.mode {
-            Mode::Auto if self.is_own(&found.named_to_edit) => {
+            // Also where a shell of its own, a pattern or a variable hides the path.
+            Mode::Auto
+                if self.is_own(&found.named_to_edit)
+                    || !harmless && guarded::mentions_own(command, &self.own) =>
+            {
                 return Judgement::Ask { always: None };
             }
             Mode::Auto => return Judgement::Allow,

@@ -239,6 +239,9 @@ impl<'a> Section<'a> {
                 };
                 Some(())
             }
+            ("extensions", None, "refstorage") => plain
+                .filter(|value| matches!(*value, "files" | "reftable"))
+                .map(|_| ()),
             ("remote", Some(_), "url" | "pushurl") | ("submodule", Some(_), "url") => {
                 plain.filter(|value| is_plain_url(value)).map(|_| ())
             }
@@ -365,6 +368,7 @@ mod tests {
             "[format]\npretty = %G?\n",
             "[credential]\nhelper = x\n",
             "[extensions]\npartialClone = origin\n",
+            "[extensions]\nrefStorage = files:///x\n",
             "[url \"ext::x\"]\ninsteadOf = https://\n",
             "[gc]\nrecentObjectsHook = x\n",
         ] {
