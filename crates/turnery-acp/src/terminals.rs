@@ -4,7 +4,9 @@ use crate::{
     peer::{Peer, PeerError},
     quirks::Quirks,
 };
-use agent_client_protocol_schema::v1::{CreateTerminalRequest, CreateTerminalResponse};
+use agent_client_protocol_schema::v1::{
+    CreateTerminalRequest, CreateTerminalResponse, EnvVariable,
+};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -78,6 +80,7 @@ impl Terminals for ClientTerminals {
         &'a self,
         command: &'a str,
         cwd: &'a Path,
+        environment: &'a [(String, String)],
         output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,
@@ -89,7 +92,7 @@ impl Terminals for ClientTerminals {
             let created = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(broken("cancelled before the command ran")),
-                created = self.create(command, cwd, output_limit) => created,
+                created = self.create(command, cwd, environment, output_limit) => created,
             };
             let lent = match created {
                 Ok(lent) => lent,
@@ -133,7 +136,13 @@ impl ClientTerminals {
     /// Asks for a shell that runs the line. A client that joins arguments without quotes gives the line to a
     /// shell of its own, so it gets nothing but the line. A task of its own waits for the terminal, so that one which comes after nobody wants
     /// it any more is released all the same.
-    async fn create(&self, command: &str, cwd: &Path, limit: u64) -> Result<Lent, PeerError> {
+    async fn create(
+        &self,
+        command: &str,
+        cwd: &Path,
+        environment: &[(String, String)],
+        limit: u64,
+    ) -> Result<Lent, PeerError> {
         let session_id = self.session_id.to_string();
         let request = match self.quirks.joins_terminal_args {
             true => CreateTerminalRequest::new(session_id, command),
@@ -142,7 +151,11 @@ impl ClientTerminals {
                 CreateTerminalRequest::new(session_id, shell()).args(args)
             }
         };
-        let request = request.cwd(cwd.to_owned()).output_byte_limit(limit);
+        let variable = |(name, value): &(String, String)| EnvVariable::new(name, value);
+        let request = request
+            .env(environment.iter().map(variable).collect())
+            .cwd(cwd.to_owned())
+            .output_byte_limit(limit);
         let peer = Arc::clone(&self.peer);
         let session_id = self.session_id.to_string();
         let (sender, receiver) = oneshot::channel();

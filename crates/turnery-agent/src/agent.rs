@@ -343,7 +343,8 @@ impl Agent {
             servers,
             workspace: Arc::new(workspace),
             ports,
-            policy: Policy::new(mode, settings.allow.clone(), settings.deny.clone()),
+            policy: Policy::new(mode, settings.allow.clone(), settings.deny.clone())
+                .guarding(settings.guarded.clone()),
             settings,
             model,
             info,

@@ -17,6 +17,8 @@ pub struct Settings {
     pub allow: Vec<Rule>,
     /// Rules that deny; they win.
     pub deny: Vec<Rule>,
+    /// Files, or folders with all that is in them, that no mode changes without asking: the host's own configuration.
+    pub guarded: Vec<PathBuf>,
     /// When a prompt stops by itself, over all that works for it: its frames, candidates and their judge,
     /// summaries, sub-agents. Tokens and money are exceeded by no more than the answers that are under way
     /// when the limit is reached. A limit of money refuses models without a known price.
@@ -65,6 +67,7 @@ impl Settings {
             mode: Mode::default(),
             allow: Vec::new(),
             deny: Vec::new(),
+            guarded: Vec::new(),
             limits: Limits::default(),
             thinking: Thinking::Default,
             temperature: None,

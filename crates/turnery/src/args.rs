@@ -107,10 +107,10 @@ pub(crate) struct Choices {
     #[arg(long, value_name = "LEVEL", value_parser = config::choice::thinking)]
     thinking: Option<Thinking>,
     /// Allow what matches this rule without asking, for example 'shell(cargo test:*)'. Repeatable.
-    #[arg(long, value_name = "RULE", value_parser = config::choice::rule)]
+    #[arg(long, value_name = "RULE", value_parser = config::rules::rule)]
     allow: Vec<Rule>,
     /// Never allow what matches this rule, for example 'edit(secrets/**)'. Repeatable; wins over --allow.
-    #[arg(long, value_name = "RULE", value_parser = config::choice::rule)]
+    #[arg(long, value_name = "RULE", value_parser = config::rules::rule)]
     deny: Vec<Rule>,
     /// Stop a prompt after so many turns with the model, those of sub-agents, of tried models and of
     /// their judge among them. Unless forced_reply is off, one answer without tools comes on top.
@@ -507,11 +507,20 @@ pub(crate) struct CompletionsArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
         assert!(WELCOME.contains("turnery run"));
+    }
+
+    #[test]
+    fn a_rule_about_an_unknown_tool_is_a_usage_error() {
+        for option in ["--allow", "--deny"] {
+            let line = ["turnery", "run", option, "Edit(**)", "x"];
+            let error = Args::try_parse_from(line).map(|_| ()).unwrap_err();
+            assert!(error.to_string().contains("write edit(**)"), "{error}");
+        }
     }
 }

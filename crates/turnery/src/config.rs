@@ -16,6 +16,7 @@ pub(crate) mod project;
 pub(crate) mod providers;
 pub(crate) mod reach;
 pub(crate) mod reader;
+pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod served;
 

@@ -40,6 +40,7 @@ impl Parts {
             (_, Ok(file)) => Ok(file.unwrap_or_default()),
             (_, Err(error)) => Err(error.to_string()),
         };
+        let listed = file.as_ref().map(ConfigFile::listed).unwrap_or_default();
         let choice = file.as_ref().map(|file| &file.choice);
         let call_limits = choice.map_or_else(|_| CallLimits::default(), Choice::call_limits);
         let known = ProviderConfig::well_known(lookup);
@@ -53,7 +54,9 @@ impl Parts {
         let reach = Arc::new(Reach::new(providers, places.keys().ok()));
         let configured =
             Configured::new(user, environment::choice(lookup), flags, Arc::clone(&reach))
-                .with_commands(places.commands.clone());
+                .with_commands(places.commands.clone())
+                .with_listed(listed)
+                .guarding(places.own());
         Self {
             places,
             reach,

@@ -198,11 +198,6 @@ pub(crate) fn is_opaque(name: &str, args: &[Word]) -> bool {
     }
 }
 
-/// Whether this program runs what its arguments say.
-pub(crate) fn runs_text(program: &str) -> bool {
-    CARRIERS.contains(&program) || INTERPRETERS.contains(&program) || is_versioned_python(program)
-}
-
 /// The program without its folder: `/bin/rm` is `rm`.
 pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)

@@ -1,6 +1,7 @@
 //! Harmless: whether a command only reads, and only inside the roots. The table is in `programs`.
 
 use super::{
+    git,
     line::Command,
     programs::{FIND_ALONE, FIND_VALUED, Operands, PROGRAMS, Program},
 };
@@ -60,7 +61,7 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
             _ => return None,
         },
     };
-    if is_led_astray(command, bases) {
+    if is_led_astray(command, bases, workspace) {
         return None;
     }
     let widely = match program.operands {
@@ -199,13 +200,13 @@ fn find_folders<'a>(args: &[&'a str]) -> Option<Vec<&'a str>> {
     Some(folders)
 }
 
-/// Whether files in the folder make this program run something: a bare repository's configuration
-/// (`core.fsmonitor`), or a toolchain that the project brings.
-fn is_led_astray(command: &Command, bases: &[PathBuf]) -> bool {
+/// Whether files in the folder make this program run something: what a repository configures, or a toolchain
+/// that the project brings.
+fn is_led_astray(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> bool {
     let above =
         |found: fn(&Path) -> bool| bases.iter().flat_map(|base| base.ancestors()).any(found);
     match command.name.as_str() {
-        "git" => above(|folder| folder.join("HEAD").exists() && folder.join("objects").exists()),
+        "git" => !git::runs_nothing(command, bases, workspace, git::Hooks::Disabled),
         "cargo" | "rustc" => above(|folder| {
             folder.join("rust-toolchain").exists() || folder.join("rust-toolchain.toml").exists()
         }),

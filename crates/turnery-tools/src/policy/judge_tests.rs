@@ -158,11 +158,11 @@ fn a_grant_holds_for_the_session() {
     let mut policy = policy(Mode::Ask, &[], &[]);
     assert_eq!(
         bench.shell(&policy, "cargo test"),
-        ask(Some("shell(cargo test:*)"))
+        ask(Some("shell(cargo test:+)"))
     );
-    policy.allow(rule("shell(cargo test:*)"));
+    policy.allow(rule("shell(cargo test:+)"));
     assert_eq!(bench.shell(&policy, "cargo test --lib"), Judgement::Allow);
-    policy.deny(rule("shell(cargo test:*)"));
+    policy.deny(rule("shell(cargo test:+)"));
     assert!(is_denied(&bench.shell(&policy, "cargo test --lib")));
 }
 

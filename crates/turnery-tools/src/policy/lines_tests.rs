@@ -344,17 +344,17 @@ fn every_line_is_judged_as_expected() {
 fn always_is_the_narrowest_rule_of_use() {
     let bench = Bench::new();
     for (command, expected) in [
-        ("cargo build --release", Some("shell(cargo build:*)")),
+        ("cargo build --release", Some("shell(cargo build:+)")),
         (
             "cd src && cargo build | tail -n 3",
-            Some("shell(cargo build:*)"),
+            Some("shell(cargo build:+)"),
         ),
         (
             "cargo build; cargo build --release",
-            Some("shell(cargo build:*)"),
+            Some("shell(cargo build:+)"),
         ),
-        ("npm run lint -- --fix", Some("shell(npm run lint:*)")),
-        ("python3 -m pytest -q", Some("shell(python3 -m pytest:*)")),
+        ("npm run lint", Some("shell(npm run lint:+)")),
+        ("python3 -m pytest -q", Some("shell(python3 -m pytest:+)")),
         ("rm -rf target", Some("shell(rm -rf target)")),
         ("./run.sh 'a b'", Some("shell(./run.sh 'a b')")),
         ("ls > out.txt", Some("edit")),
@@ -363,7 +363,7 @@ fn always_is_the_narrowest_rule_of_use() {
         ("rm $X", None),
         ("cargo build\nrm x", None),
         ("git reset --hard", Some("shell(git reset --hard)")),
-        ("uv run pytest -q", Some("shell(uv run pytest:*)")),
+        ("uv run pytest -q", Some("shell(uv run pytest:+)")),
         ("uv run python -c x", Some("shell(uv run python -c x)")),
         ("sudo cargo build", None),
         ("cd .. && cargo build", None),

@@ -6,7 +6,10 @@ use super::{
     kept::Kept,
     plain::Plain,
 };
-use crate::{Progress, TerminalFault, TerminalRun, Terminals, ToolCx, grace};
+use crate::{
+    Progress, TerminalFault, TerminalRun, Terminals, ToolCx, grace,
+    policy::{git::environment::hardened, is_hardened},
+};
 use std::{path::Path, time::Duration};
 use tokio::{
     sync::mpsc,
@@ -26,7 +29,18 @@ pub(super) async fn run(
 ) -> Option<ToolEnvelope> {
     let stop = cx.cancel.child_token();
     let (started, mut starts) = mpsc::channel(1);
-    let running = terminals.run(line, cwd, Kept::LIMIT as u64, started, stop.clone());
+    let environment = match is_hardened(line, cwd, &cx.workspace) {
+        true => hardened(|_| None),
+        false => Vec::new(),
+    };
+    let running = terminals.run(
+        line,
+        cwd,
+        &environment,
+        Kept::LIMIT as u64,
+        started,
+        stop.clone(),
+    );
     tokio::pin!(running);
     let alarm = sleep_until(Instant::now() + limit);
     tokio::pin!(alarm);

@@ -43,6 +43,29 @@ async fn another_exit_code_is_a_failure_with_the_same_text() {
     );
 }
 
+/// A line that also does other things was asked about or allowed by a rule: there the hook is the person's.
+#[tokio::test]
+async fn a_hook_does_not_run_for_git_that_only_reads() {
+    for (command, runs) in [("git status", false), ("git status; touch x", true)] {
+        let trial = Trial::new();
+        // The trial's folder is gone when the command has run.
+        let outside = tempfile::tempdir().unwrap();
+        let ran = outside.path().join("ran");
+        let prepare = "git init -q . && echo x > a && git add a && touch -d '1 hour ago' a && \
+                       printf '#!/bin/sh\\n: > \"%s\"\\n' \"$0\" > .git/hooks/post-index-change && \
+                       chmod +x .git/hooks/post-index-change";
+        let prepared = std::process::Command::new("bash")
+            .args(["-c", prepare])
+            .arg(&ran)
+            .current_dir(trial.folder())
+            .status()
+            .unwrap();
+        assert!(prepared.success());
+        let (envelope, _) = trial.run(json!({ "command": command })).await;
+        assert_eq!(ran.exists(), runs, "{command}: {envelope:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_command_that_reads_finds_nothing_to_read() {
     assert_eq!(text(&run("cat; read x; echo $?").await), "1\nexit code: 0");
