@@ -5,6 +5,7 @@
 //! parsing it; a line that is not understood is never allowed by a rule for single commands.
 
 mod carriers;
+mod file_rules;
 mod harmless;
 mod hidden;
 mod judge;
@@ -15,10 +16,13 @@ mod programs;
 mod proposal;
 mod rule;
 mod server;
+mod walk;
 mod word;
 
 pub(crate) use line::is_hidden;
 
+#[cfg(test)]
+mod danger_tests;
 #[cfg(test)]
 mod judge_tests;
 #[cfg(test)]
