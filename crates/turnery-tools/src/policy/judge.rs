@@ -133,7 +133,8 @@ impl Policy {
     }
 
     fn judge_run(&self, tool: &str, command: &str, cwd: &Path, workspace: &Workspace) -> Judgement {
-        let line = Line::parse(command);
+        let mut line = Line::parse(command);
+        line.doubtful |= lookups(&line) > MOST_LOOKUPS;
         let about_files = |rule: &Rule| matches!(rule.pattern, Some(Pattern::Files { .. }));
         let with_names = self.mode == Mode::Auto || self.deny.iter().any(about_files);
         let found = Found::new(&line, cwd, workspace, with_names);
@@ -211,7 +212,9 @@ impl Policy {
         found: &Found,
         workspace: &Workspace,
     ) -> Option<Judgement> {
-        let mut unsure = false;
+        let named = |command: &Command| named_paths(command, &found.bases, workspace);
+        let mut unsure =
+            self.may_touch_denied_files(line, &found.reads, &found.bases, &named, workspace);
         for rule in self.deny.iter().filter(|rule| rule.is_about(tool, SHELL)) {
             if rule.pattern.is_none() {
                 return Some(denied_by(rule));
@@ -325,7 +328,10 @@ struct Found {
 impl Found {
     /// `with_names`: whether a rule asks which paths the words name.
     fn new(line: &Line, cwd: &Path, workspace: &Workspace, with_names: bool) -> Self {
-        let bases = bases(line, cwd, workspace);
+        let bases = match lookups(line) > MOST_LOOKUPS {
+            true => vec![cwd.to_owned()],
+            false => bases(line, cwd, workspace),
+        };
         let texts = |texts: &[String]| -> Option<Vec<PathBuf>> {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             harmless::resolved(&texts, &bases, workspace)
@@ -401,6 +407,17 @@ impl Found {
     }
 }
 
+/// Most paths that are looked up for one line; a line that takes more is doubtful.
+const MOST_LOOKUPS: usize = 20_000;
+
+/// How many paths are looked up at most to judge the line: each word in each folder that it may run in.
+fn lookups(line: &Line) -> usize {
+    let words: usize = line.commands.iter().map(|command| command.args.len()).sum();
+    let files = line.writes.len() + line.reads.len();
+    // Each change of folder leaves the folders before it and adds two for each.
+    (0..line.folders.len()).fold(words + files, |lookups, _| lookups.saturating_mul(3))
+}
+
 /// Where the commands of a line may run: in each folder that it changes to, or where they began if
 /// the change fails. `cd a/..` leads back by the names, which is what a shell goes by, and perhaps
 /// elsewhere by the links, which is what the system goes by.
@@ -431,7 +448,10 @@ fn named_paths(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> V
     let mut found = Vec::new();
     for word in command.args.iter().filter_map(|arg| arg.literal()) {
         let tail = word.rsplit(['=', ':', '@']).next().unwrap_or(word);
-        for part in [word, tail] {
+        // The value in the same word as a short option: `-Csecrets`.
+        let value = word.strip_prefix('-').and_then(|rest| rest.get(1..));
+        let parts = [Some(word), Some(tail), value];
+        for part in parts.into_iter().flatten().filter(|part| !part.is_empty()) {
             for base in bases {
                 let path = base.join(part);
                 let resolved = path.to_str().and_then(|path| workspace.resolve(path).ok());

@@ -5,6 +5,7 @@
 //! parsing it; a line that is not understood is never allowed by a rule for single commands.
 
 mod carriers;
+mod file_rules;
 pub(crate) mod git;
 mod guarded;
 mod harmless;
@@ -18,11 +19,14 @@ mod programs;
 mod proposal;
 mod rule;
 mod server;
+mod walk;
 mod word;
 
 pub(crate) use judge::is_hardened;
 pub(crate) use line::is_hidden;
 
+#[cfg(test)]
+mod danger_tests;
 #[cfg(test)]
 mod guarded_tests;
 #[cfg(test)]

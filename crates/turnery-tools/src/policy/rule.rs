@@ -279,6 +279,20 @@ impl Rule {
             }) => is_within(glob, path),
         }
     }
+
+    /// The literal beginnings of the paths that its pattern matches, from each root.
+    pub(crate) fn starts(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
+        let Some(Pattern::Files { glob, relative }) = &self.pattern else {
+            return Vec::new();
+        };
+        let is_plain = |part: &&str| !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
+        let parts: Vec<&str> = glob.glob().glob().split('/').take_while(is_plain).collect();
+        let start = parts.join("/");
+        match relative {
+            true => roots.iter().map(|root| root.join(&start)).collect(),
+            false => vec![Path::new("/").join(start)],
+        }
+    }
 }
 
 fn is_within(glob: &GlobMatcher, path: &Path) -> bool {
