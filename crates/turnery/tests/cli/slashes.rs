@@ -37,7 +37,10 @@ async fn init_without_a_model_writes_nothing() {
     let args = ["run", "--model", "offline", "--mode", "edit", "/init"];
     let done = home.run(&args).await;
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(done.stdout.starts_with("I work offline, without a model"), "{done:?}");
+    assert!(
+        done.stdout.starts_with("I work offline, without a model"),
+        "{done:?}"
+    );
     assert!(!home.project().join("AGENTS.md").exists());
 }
 
