@@ -89,7 +89,7 @@ fn run_with(
     let token = cancel.clone();
     let running = tokio::spawn(async move {
         terminals
-            .run("echo x | wc", Path::new("/w"), 1000, started, token)
+            .run("echo x | wc", Path::new("/w"), &[], 1000, started, token)
             .await
     });
     (running, cancel, told)
@@ -285,7 +285,7 @@ async fn what_the_client_does_not_know_is_asked_for_once() {
             let (started, _told) = mpsc::channel(1);
             let cancel = CancellationToken::new();
             terminals
-                .run("true", Path::new("/w"), 1000, started, cancel)
+                .run("true", Path::new("/w"), &[], 1000, started, cancel)
                 .await
         });
         if attempt == 0 {
