@@ -507,7 +507,7 @@ pub(crate) struct CompletionsArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{CommandFactory as _, Parser as _};
+    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_consistent() {

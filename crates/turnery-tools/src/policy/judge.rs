@@ -186,7 +186,7 @@ impl Policy {
             let harmless = reads.as_ref().is_some_and(|reads| !self.hides(reads))
                 && (is_hardened || **is_safe);
             let allows = |rule: &Rule| **is_safe && found.is_allowed_by(rule, command, workspace);
-            !harmless && !self.allow.iter().filter(about_run).any(|rule| allows(rule))
+            !harmless && !self.allow.iter().filter(about_run).any(allows)
         });
         let Some(((first, _), is_safe)) = open.next() else {
             return match line.commands.is_empty() {
