@@ -11,6 +11,7 @@ use turnery_engine::{
     Artifact, CallDetail, CallId, Disposition, EventKind, LoopId, SessionId, Timestamp,
     ToolCall as EngineCall, ToolControl, ToolEnvelope,
 };
+use turnery_tools::UpdatePlan;
 
 /// The calls that have not ended.
 #[derive(Debug, Default)]
@@ -56,8 +57,12 @@ impl<'a> Ended<'a> {
 }
 
 impl Calls {
-    /// The model asked for a call. Nothing is sent yet: a replayed call is shown when it has ended.
+    /// The model asked for a call. Nothing is sent yet: a replayed call is shown when it has ended. A plan is
+    /// shown as a plan only (PLAN-2), so its call is left out.
     pub(crate) fn begin(&mut self, asked: &EngineCall, detail: &CallDetail) {
+        if asked.name == UpdatePlan::NAME {
+            return;
+        }
         let call = Call {
             asked: asked.clone(),
             detail: detail.clone(),
@@ -75,11 +80,9 @@ impl Calls {
     }
 
     /// The call really begins (TOOL-3).
-    pub(crate) fn running(id: &CallId) -> SessionUpdate {
-        update(
-            id,
-            ToolCallUpdateFields::new().status(ToolCallStatus::InProgress),
-        )
+    pub(crate) fn running(&self, id: &CallId) -> Option<SessionUpdate> {
+        let fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
+        self.0.contains_key(id).then(|| update(id, fields))
     }
 
     /// The call is to be shown in another way; only what has changed is said (TOOL-5).
@@ -88,7 +91,7 @@ impl Calls {
         let before = &call.detail;
         let mut fields = ToolCallUpdateFields::new();
         if before.title != detail.title {
-            fields = fields.title(detail.title.clone());
+            fields = fields.title(shown::title(&detail.title, &call.asked.name));
         }
         if before.kind != detail.kind {
             fields = fields.kind(shown::kind(detail.kind));
@@ -195,10 +198,7 @@ impl Call {
     }
 
     fn announced(&self) -> ToolCall {
-        let title = match self.detail.title.as_str() {
-            "" => self.asked.name.clone(),
-            title => title.to_owned(),
-        };
+        let title = shown::title(&self.detail.title, &self.asked.name);
         ToolCall::new(self.asked.call_id.to_string(), title)
             .name(self.asked.name.clone())
             .kind(shown::kind(self.detail.kind))

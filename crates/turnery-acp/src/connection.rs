@@ -10,6 +10,7 @@ use crate::{
     news::Takes,
     peer::Peer,
     prompt_usage,
+    quirks::Quirks,
 };
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use std::{
@@ -56,6 +57,8 @@ pub(crate) struct Abilities {
     pub(crate) prompt_usage: bool,
     /// Updates that only some clients take.
     pub(crate) takes: Takes,
+    /// Where it is known to deviate from the protocol.
+    pub(crate) quirks: Quirks,
 }
 
 impl From<ClientCapabilities> for Abilities {
@@ -71,6 +74,7 @@ impl From<ClientCapabilities> for Abilities {
                 notices: session.notices.is_some(),
                 compaction: session.compaction.is_some(),
             }),
+            quirks: Quirks::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use turnery_agent::{Question, Reply, Wanted};
+use turnery_tools::visible;
 
 /// The one field of the form.
 const FIELD: &str = "answer";
@@ -48,7 +49,7 @@ fn to_wire(question: Question) -> CreateElicitationRequest {
     };
     let schema = ElicitationSchema::new().property(FIELD, field, true);
     let form = ElicitationFormMode::new(ElicitationScope::Session(scope), schema);
-    CreateElicitationRequest::new(ElicitationMode::Form(form), question.text)
+    CreateElicitationRequest::new(ElicitationMode::Form(form), visible(&question.text))
 }
 
 /// Whether the person agrees to open what they were sent to (ELIC-4).

@@ -1,4 +1,5 @@
-//! Fault: an error answer. A short sentence in `message`, what to do about it in `data.details`.
+//! Fault: an error answer. What is wrong with a request is said in `data.details`. What broke while it was carried
+//! out is said in `message` too, since many clients show nothing else.
 
 use agent_client_protocol_schema::v2;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
@@ -44,9 +45,19 @@ impl Fault {
         self
     }
 
+    /// With the details in `message` too.
+    pub(crate) fn explained(
+        code: i32,
+        message: impl Into<String>,
+        details: impl Into<String>,
+    ) -> Self {
+        let (message, details) = (message.into(), details.into());
+        Self::new(code, format!("{message}: {details}"), details)
+    }
+
     /// Somebody has to log in first (AUTH-6).
     pub(crate) fn login(details: impl Into<String>) -> Self {
-        Self::new(AUTH_REQUIRED, "Authentication required", details)
+        Self::explained(AUTH_REQUIRED, "Authentication required", details)
     }
 
     /// The parameters do not fit (RPC-10).
@@ -59,14 +70,14 @@ impl Fault {
         Self::new(NOT_FOUND, "There is no such session", details).with("sessionId", id)
     }
 
-    /// Something broke; `kind` is a word for programs.
+    /// Something broke; `kind` is a word for programs. `details`: why, and what to do.
     pub(crate) fn internal(
         kind: &str,
         message: impl Into<String>,
         details: impl Into<String>,
         retryable: bool,
     ) -> Self {
-        Self::new(INTERNAL, message, details)
+        Self::explained(INTERNAL, message, details)
             .with("kind", kind)
             .with("retryable", retryable)
     }

@@ -27,6 +27,7 @@ mod permission;
 mod preview;
 mod prompt_usage;
 mod quiet_time;
+mod quirks;
 mod reader;
 mod serve;
 mod servers;

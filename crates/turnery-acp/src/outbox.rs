@@ -13,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
 use turnery_agent::{Item, Outbox};
 use turnery_engine::{EventKind, SessionId, Timestamp};
+use turnery_tools::visible_line;
 
 /// The outbox of one session.
 pub(crate) struct WireOutbox {
@@ -105,7 +106,7 @@ impl Outbox for WireOutbox {
 pub(crate) fn info(title: Option<&str>, updated_at: Timestamp) -> SessionUpdate {
     let mut info = SessionInfoUpdate::new().updated_at(rfc3339(updated_at));
     if let Some(title) = title {
-        info = info.title(title.to_owned());
+        info = info.title(visible_line(title).into_owned());
     }
     SessionUpdate::SessionInfoUpdate(info)
 }

@@ -4,13 +4,16 @@ use crate::{
     bounds::ASKS_OPEN, envelope::RequestId, fault::CANCELLED, writer::Out, writer::Sender,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+
+/// How much of a client's `data.details` is repeated. Unit: bytes.
+const LONGEST_DETAILS: usize = 600;
 
 /// The other end of the connection, as something that can be asked.
 pub(crate) struct Peer {
@@ -44,7 +47,7 @@ pub(crate) enum PeerError {
     Refused {
         /// Its code.
         code: i64,
-        /// Its text.
+        /// Its text, with the `details` of its data.
         message: String,
     },
     /// The client's answer is not what the protocol says.
@@ -84,6 +87,24 @@ struct ErrorBody {
     code: i64,
     #[serde(default)]
     message: String,
+    #[serde(default)]
+    data: Value,
+}
+
+impl ErrorBody {
+    /// What there is for a person: many clients say no more than "Internal error" in `message`.
+    fn text(self) -> String {
+        let details = self.data.get("details").and_then(Value::as_str);
+        match details.map(str::trim).unwrap_or_default() {
+            "" => self.message,
+            details if self.message.contains(details) => self.message,
+            details => {
+                let end = details.floor_char_boundary(LONGEST_DETAILS);
+                let cut = if end < details.len() { "\u{2026}" } else { "" };
+                format!("{}: {}{cut}", self.message, &details[..end])
+            }
+        }
+    }
 }
 
 impl Peer {
@@ -186,10 +207,11 @@ impl Peer {
                 let body = serde_json::from_str(error.get()).unwrap_or(ErrorBody {
                     code: 0,
                     message: error.get().to_owned(),
+                    data: Value::Null,
                 });
                 Err(PeerError::Refused {
                     code: body.code,
-                    message: body.message,
+                    message: body.text(),
                 })
             }
         });

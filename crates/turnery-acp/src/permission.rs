@@ -16,6 +16,7 @@ use std::sync::Arc;
 use turnery_agent::{Answer, Ask, AskOption, Client, OptionKind, Question};
 use turnery_engine::SessionId;
 use turnery_models::MissingKey;
+use turnery_tools::visible_line;
 
 /// The person at the client.
 pub(crate) struct Person {
@@ -72,7 +73,7 @@ impl Client for Person {
 
 fn to_wire(ask: &Ask) -> RequestPermissionRequest {
     let fields = ToolCallUpdateFields::new()
-        .title(ask.detail.title.clone())
+        .title(shown::title(&ask.detail.title, &ask.tool_name))
         .name(ask.tool_name.clone())
         .kind(shown::kind(ask.detail.kind))
         .status(ToolCallStatus::Pending)
@@ -89,7 +90,7 @@ fn to_wire(ask: &Ask) -> RequestPermissionRequest {
                 OptionKind::RejectOnce => PermissionOptionKind::RejectOnce,
                 OptionKind::RejectAlways => PermissionOptionKind::RejectAlways,
             };
-            PermissionOption::new(option.id.clone(), option.name.clone(), kind)
+            PermissionOption::new(option.id.clone(), visible_line(&option.name), kind)
         })
         .collect();
     RequestPermissionRequest::new(

@@ -7,6 +7,7 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::Value;
 use turnery_engine::{Artifact, CallKind, Content, Location};
+use turnery_tools::visible_line;
 
 /// The wire's word for a sort of call.
 pub(crate) fn kind(kind: CallKind) -> ToolKind {
@@ -21,6 +22,12 @@ pub(crate) fn kind(kind: CallKind) -> ToolKind {
         CallKind::Fetch => ToolKind::Fetch,
         CallKind::Other => ToolKind::Other,
     }
+}
+
+/// What a call is called: by its tool if nothing better is known.
+pub(crate) fn title(title: &str, tool: &str) -> String {
+    let title = if title.is_empty() { tool } else { title };
+    visible_line(title).into_owned()
 }
 
 /// Places, as a whole list (TOOL-5, TOOL-7).

@@ -6,11 +6,15 @@ use crate::{
     prompt_usage,
 };
 use agent_client_protocol_schema::v1::{Meta, PromptResponse, StopReason};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::borrow::Cow;
 use turnery_agent::{PromptError, PromptResult, UsageRow};
 use turnery_engine::{
     CommitFault, Detail, FaultKind, LimitKind, Outcome, TurnFinish, TurnStop, Usage,
 };
+
+/// How much of a cause is repeated. Unit: characters.
+const LONGEST_REASON: usize = 600;
 
 /// The answer to a prompt. Five words for the ends there are; the exact one is in `_meta.turnery`,
 /// which an error carries in its `data`. `usage`: whether the client knows it.
@@ -24,8 +28,15 @@ pub(crate) fn to_wire(result: &PromptResult, usage: bool) -> Result<PromptRespon
                 false => answer,
             })
         }
-        Err(fault) => Err(fault.with("_meta", meta)),
+        Err(fault) => Err(fault.with("_meta", without_detail(meta))),
     }
+}
+
+/// What goes with an error: its text says the detail already.
+pub(crate) fn without_detail(mut meta: Meta) -> Meta {
+    let ours = meta.get_mut("turnery").and_then(Value::as_object_mut);
+    let _ = ours.and_then(|ours| ours.remove("detail"));
+    meta
 }
 
 /// The word for how a prompt ended, for every front end; none where the wire has an error for it. The
@@ -39,11 +50,22 @@ pub fn stop_reason(result: &PromptResult) -> Option<StopReason> {
 /// has decided that already.
 pub(crate) fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopReason, Fault> {
     match outcome {
+        // An answer after a limit is the end that the limit made (C-4).
         Outcome::Finished(
             TurnFinish::AssistantMessage { .. }
             | TurnFinish::FinalValue { .. }
             | TurnFinish::ToolValue { .. },
-        ) => Ok(StopReason::EndTurn),
+        ) => Ok(match detail {
+            Some(Detail::Limit { kind, .. }) => limit(*kind),
+            Some(
+                Detail::Provider { .. }
+                | Detail::Refusal
+                | Detail::Rejection { .. }
+                | Detail::Runtime { .. }
+                | Detail::Continued { .. },
+            )
+            | None => StopReason::EndTurn,
+        }),
         Outcome::FrameSwitch { .. } => Err(runtime("The next frame was not run")),
         Outcome::Stopped(stop) => match stop {
             TurnStop::Cancelled => Ok(StopReason::Cancelled),
@@ -85,12 +107,7 @@ pub(crate) fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopR
                 | None => Err(provider(FaultKind::Protocol, "no cause is known")),
             },
             TurnStop::MaxTurns => match detail {
-                Some(Detail::Limit { kind, .. }) => match kind {
-                    LimitKind::Tokens | LimitKind::Answer => Ok(StopReason::MaxTokens),
-                    LimitKind::Turns | LimitKind::Duration | LimitKind::Cost => {
-                        Ok(StopReason::MaxTurnRequests)
-                    }
-                },
+                Some(Detail::Limit { kind, .. }) => Ok(limit(*kind)),
                 Some(
                     Detail::Provider { .. }
                     | Detail::Refusal
@@ -110,16 +127,32 @@ pub(crate) fn reason(outcome: &Outcome, detail: Option<&Detail>) -> Result<StopR
                 false,
             )),
             TurnStop::PluginAbort => Ok(StopReason::Refusal),
-            TurnStop::RuntimeError => Err(runtime(text(detail))),
+            TurnStop::RuntimeError => Err(runtime(&text(detail))),
             TurnStop::SubmittedError { .. } | TurnStop::ToolError { .. } => Ok(StopReason::EndTurn),
         },
     }
 }
 
+fn limit(kind: LimitKind) -> StopReason {
+    match kind {
+        LimitKind::Tokens | LimitKind::Answer => StopReason::MaxTokens,
+        LimitKind::Turns | LimitKind::Duration | LimitKind::Cost => StopReason::MaxTurnRequests,
+    }
+}
+
 /// What the engine or a tool said of it, without the full stop.
-fn text(detail: Option<&Detail>) -> &str {
+fn text(detail: Option<&Detail>) -> Cow<'_, str> {
     let said = detail.and_then(Detail::sentence);
-    said.unwrap_or("No cause is known").trim_end_matches('.')
+    reason_of(said.unwrap_or("No cause is known"))
+}
+
+/// A cause, shortened and without the full stop.
+fn reason_of(text: &str) -> Cow<'_, str> {
+    let text = text.trim_end_matches('.');
+    match text.char_indices().nth(LONGEST_REASON) {
+        None => text.into(),
+        Some((end, _)) => format!("{}\u{2026}", &text[..end]).into(),
+    }
 }
 
 /// A prompt that left nothing behind (row 16).
@@ -138,6 +171,7 @@ pub(crate) fn not_stored(error: &PromptError) -> Fault {
             ("store", "The prompt could not be stored", false)
         }
         PromptError::Model(_) => ("unknown_model", "There is no such model", false),
+        PromptError::Price(_) => ("unknown_price", "The limit of money cannot be kept", false),
         PromptError::Continue(_) => (
             "cannot_continue",
             "The session cannot go on like that",
@@ -197,9 +231,9 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
             "Ask for less, or choose another model.",
         ),
     };
-    let details = format!("{}. {details}", message.trim_end_matches('.'));
+    let details = format!("{}. {details}", reason_of(message));
     let fault = match kind {
-        FaultKind::Auth => Fault::new(AUTH_REQUIRED, what, details),
+        FaultKind::Auth => Fault::explained(AUTH_REQUIRED, what, details),
         FaultKind::Network
         | FaultKind::Protocol
         | FaultKind::Unfinished

@@ -1,7 +1,12 @@
 //! Terminals: shell commands in terminals that the client lends and shows.
 
-use crate::peer::{Peer, PeerError};
-use agent_client_protocol_schema::v1::{CreateTerminalRequest, CreateTerminalResponse};
+use crate::{
+    peer::{Peer, PeerError},
+    quirks::Quirks,
+};
+use agent_client_protocol_schema::v1::{
+    CreateTerminalRequest, CreateTerminalResponse, EnvVariable,
+};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -20,6 +25,7 @@ use turnery_tools::{TerminalFault, TerminalRun, Terminals};
 pub(crate) struct ClientTerminals {
     peer: Arc<Peer>,
     session_id: SessionId,
+    quirks: Quirks,
     /// The client said that it has some, and then that it does not know how to make one.
     absent: AtomicBool,
 }
@@ -74,6 +80,7 @@ impl Terminals for ClientTerminals {
         &'a self,
         command: &'a str,
         cwd: &'a Path,
+        environment: &'a [(String, String)],
         output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,
@@ -85,7 +92,7 @@ impl Terminals for ClientTerminals {
             let created = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(broken("cancelled before the command ran")),
-                created = self.create(command, cwd, output_limit) => created,
+                created = self.create(command, cwd, environment, output_limit) => created,
             };
             let lent = match created {
                 Ok(lent) => lent,
@@ -105,24 +112,48 @@ impl Terminals for ClientTerminals {
     }
 }
 
+/// The shell that commands are judged as, or `sh` where it is not installed.
+fn shell() -> &'static str {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let has_bash = std::env::split_paths(&path).any(|folder| folder.join("bash").is_file());
+    if has_bash { "bash" } else { "sh" }
+}
+
 fn broken(why: impl Into<String>) -> TerminalFault {
     TerminalFault::Broken(why.into())
 }
 
 impl ClientTerminals {
-    pub(crate) fn new(peer: Arc<Peer>, session_id: SessionId) -> Self {
+    pub(crate) fn new(peer: Arc<Peer>, session_id: SessionId, quirks: Quirks) -> Self {
         Self {
             peer,
             session_id,
+            quirks,
             absent: AtomicBool::new(false),
         }
     }
 
-    /// The whole line goes into `command`: clients hand it to a shell, and some forget to quote
-    /// `args`. A task of its own waits for the terminal, so that one which comes after nobody wants
+    /// Asks for a shell that runs the line. A client that joins arguments without quotes gives the line to a
+    /// shell of its own, so it gets nothing but the line. A task of its own waits for the terminal, so that one which comes after nobody wants
     /// it any more is released all the same.
-    async fn create(&self, command: &str, cwd: &Path, limit: u64) -> Result<Lent, PeerError> {
-        let request = CreateTerminalRequest::new(self.session_id.to_string(), command)
+    async fn create(
+        &self,
+        command: &str,
+        cwd: &Path,
+        environment: &[(String, String)],
+        limit: u64,
+    ) -> Result<Lent, PeerError> {
+        let session_id = self.session_id.to_string();
+        let request = match self.quirks.joins_terminal_args {
+            true => CreateTerminalRequest::new(session_id, command),
+            false => {
+                let args = vec!["-c".to_owned(), command.to_owned()];
+                CreateTerminalRequest::new(session_id, shell()).args(args)
+            }
+        };
+        let variable = |(name, value): &(String, String)| EnvVariable::new(name, value);
+        let request = request
+            .env(environment.iter().map(variable).collect())
             .cwd(cwd.to_owned())
             .output_byte_limit(limit);
         let peer = Arc::clone(&self.peer);

@@ -76,7 +76,7 @@ impl Translator {
             }
             EventKind::ToolExecutionStart { call_id, runs, .. } => {
                 if *runs {
-                    to.update(&Calls::running(call_id));
+                    show(self.calls.running(call_id), to);
                 }
             }
             EventKind::ToolExecutionOutput { call_id, text } => {

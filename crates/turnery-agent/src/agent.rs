@@ -7,7 +7,7 @@ mod replay;
 use crate::{
     Bill, Ports, Projects, Session, SessionOptions, Settings, TraceSink, UsageReport, ask_user,
     observe::observing,
-    session::{BackgroundWork, History, Known, MAILBOX, Task, Tools, offered},
+    session::{BackgroundWork, Budget, History, Known, MAILBOX, Task, Tools, offered},
     sink::Tap,
     trace_sink::Tracing,
 };
@@ -173,6 +173,7 @@ impl Agent {
         request: OpenRequest,
         ports: impl FnOnce(&SessionId) -> Ports + Send,
     ) -> Result<Session, OpenError> {
+        self.models.discover().await;
         let (roots, settings) = self.settings(&request)?;
         let model = self.models.model(&settings.model)?;
         self.models.ready(&settings.model)?;
@@ -205,6 +206,7 @@ impl Agent {
         replay: bool,
         ports: impl FnOnce(&SessionId) -> Ports + Send,
     ) -> Result<Session, OpenError> {
+        self.models.discover().await;
         let journal_damage = self.recover(id).await;
         let info = self.store.info(id).await?;
         let (roots, mut settings) = self.settings(&request)?;
@@ -341,7 +343,8 @@ impl Agent {
             servers,
             workspace: Arc::new(workspace),
             ports,
-            policy: Policy::new(mode, settings.allow.clone(), settings.deny.clone()),
+            policy: Policy::new(mode, settings.allow.clone(), settings.deny.clone())
+                .guarding(settings.guarded.clone()),
             settings,
             model,
             info,
@@ -349,6 +352,7 @@ impl Agent {
             tracing: self.tracing.clone(),
             known: None,
             depth: 0,
+            budget: None,
         })
     }
 
@@ -420,6 +424,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) known: Option<Known>,
     /// How many sessions lie above it.
     pub(crate) depth: u8,
+    /// What its prompt draws on, if that is not its own.
+    pub(crate) budget: Option<Budget>,
 }
 
 /// Serve a session from now on, in a task of its own.
@@ -439,6 +445,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         tracing,
         known,
         depth,
+        budget,
     } = opening;
     let toolbox = ask_user::offered(toolbox, &ports.client, &info.id);
     let options = SessionOptions {
@@ -488,6 +495,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         closing: Vec::new(),
         shown_as: known.unwrap_or_else(|| Known::of(&info)),
         depth,
+        lent: budget,
         info,
     };
     tokio::spawn(task.serve());

@@ -39,7 +39,7 @@ pub use observe::{Cursor, Observed, Observer};
 pub use session::{
     CANDIDATES, ContinueError, DeliveryReceipt, PROMPTS_WAITING, PromptError, PromptOptions,
     PromptResult, SayError, Session, SessionOptions, SetError, StartError, Ticket, ToolExecution,
-    WORDS_WAITING,
+    UnknownPrice, WORDS_WAITING, known_price,
 };
 pub use settings::{Projects, Settings, SettingsError};
 pub use sink::{ActivitySink, ChannelSink};

@@ -1,6 +1,7 @@
 //! Session: the handle of an open session. Cheap to clone; all clones reach the same task.
 
 mod background;
+mod budget;
 mod committing;
 mod evaluating;
 mod gate;
@@ -20,12 +21,14 @@ mod task;
 mod tools;
 mod watch;
 
+pub use budget::{UnknownPrice, known_price};
 pub use options::{PromptOptions, SessionOptions};
 pub use result::{
     ContinueError, DeliveryReceipt, PromptError, PromptResult, Ticket, ToolExecution,
 };
 
 pub(crate) use background::BackgroundWork;
+pub(crate) use budget::Budget;
 pub(crate) use history::History;
 pub(crate) use known::Known;
 pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};

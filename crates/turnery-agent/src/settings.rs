@@ -17,7 +17,11 @@ pub struct Settings {
     pub allow: Vec<Rule>,
     /// Rules that deny; they win.
     pub deny: Vec<Rule>,
-    /// When a loop stops by itself.
+    /// Files, or folders with all that is in them, that no mode changes without asking: the host's own configuration.
+    pub guarded: Vec<PathBuf>,
+    /// When a prompt stops by itself, over all that works for it: its frames, candidates and their judge,
+    /// summaries, sub-agents. Tokens and money are exceeded by no more than the answers that are under way
+    /// when the limit is reached. A limit of money refuses models without a known price.
     pub limits: Limits,
     /// How much the model is to think.
     pub thinking: Thinking,
@@ -25,7 +29,8 @@ pub struct Settings {
     pub temperature: Option<f32>,
     /// The system prompt: who the agent is, then the AGENTS.md files of the roots.
     pub system: Arc<str>,
-    /// At the limit of turns, one more without tools for an answer in prose (C-4).
+    /// At the limit of turns, one more without tools for an answer in prose, once in a prompt (C-4). The
+    /// prompt has reached its limit all the same.
     pub forced_reply: bool,
     /// Summarise older messages once the model's context is this full. Unit: percent; 0 never does.
     pub compact_at: u8,
@@ -62,6 +67,7 @@ impl Settings {
             mode: Mode::default(),
             allow: Vec::new(),
             deny: Vec::new(),
+            guarded: Vec::new(),
             limits: Limits::default(),
             thinking: Thinking::Default,
             temperature: None,

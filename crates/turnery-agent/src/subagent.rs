@@ -1,5 +1,5 @@
 //! Sub-agents: the tool `task`, which lets the model hand part of its work to a child session with a
-//! context, records and limits of its own.
+//! context and records of its own. It draws on the budget of the prompt that it works for.
 //!
 //! A child can do no more than its parent: it works in the same folders, under the same rules and
 //! hooks, with the parent's mode or a stricter one, and what it may not do unasked is asked of the
@@ -9,7 +9,7 @@
 mod parent;
 mod ports;
 
-pub(crate) use parent::Parent;
+pub(crate) use parent::{CHILD_TURNS, Parent};
 
 use crate::{CancellationToken, PromptOptions, PromptResult};
 use futures_util::future::BoxFuture;
@@ -18,8 +18,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
-    CallDetail, CallKind, Content, FailureKind, Message, MessageStop, Outcome, ToolEnvelope,
-    ToolFailure, ToolSpec, TurnFinish, render,
+    CallDetail, CallKind, Content, Detail, FailureKind, Message, MessageStop, Outcome,
+    ToolEnvelope, ToolFailure, ToolSpec, TurnFinish, render,
 };
 use turnery_tools::{Tool, ToolCx, Workspace, parse_args, spec_for};
 
@@ -27,7 +27,7 @@ use turnery_tools::{Tool, ToolCx, Workspace, parse_args, spec_for};
 pub(crate) const NAME: &str = "task";
 /// How deep sub-agents may nest (UP-19).
 pub const DEEPEST: u8 = 5;
-/// A child ends by its own limits, which leave out the time that a person takes to answer.
+/// A child ends by the limits of its prompt, which leave out the time that a person takes to answer.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Deserialize, JsonSchema)]
@@ -74,11 +74,15 @@ impl Tool for SubAgents {
         &self.spec
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Think
+    }
+
     fn describe(&self, args: &Value, _workspace: &Workspace) -> CallDetail {
         let title = args.get("title").and_then(Value::as_str).unwrap_or(NAME);
         CallDetail {
             title: format!("Sub-agent: {title}"),
-            kind: CallKind::Think,
+            kind: self.kind(),
             ..CallDetail::default()
         }
     }
@@ -107,8 +111,9 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
         let message = format!("sub-agents nest no deeper than {DEEPEST}: do this part yourself");
         return Err(failed(message));
     }
-    if let Some(limit) = parent.spent() {
-        let message = format!("this loop has no {limit} left for a sub-agent: end it yourself");
+    if let Some(limit) = parent.budget.reached() {
+        let text = limit.sentence().unwrap_or_default();
+        let message = format!("nothing is left for a sub-agent ({text}): end the work yourself");
         return Err(failed(message));
     }
     // However this future ends, so does the child.
@@ -140,7 +145,20 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
 /// What the calling model reads: the child's last words, and how it ended if not by itself.
 fn told(result: &PromptResult, cancel: &CancellationToken) -> ToolEnvelope {
     let text = match &result.outcome {
-        Outcome::Finished(TurnFinish::AssistantMessage { text }) => Ok(text.to_string()),
+        Outcome::Finished(TurnFinish::AssistantMessage { text }) => Ok(match &result.detail {
+            Some(limit @ Detail::Limit { .. }) => {
+                let limit = limit.sentence().unwrap_or_default();
+                format!("{text}\n\n(The sub-agent had to stop here: {limit}.)")
+            }
+            Some(
+                Detail::Provider { .. }
+                | Detail::Refusal
+                | Detail::Rejection { .. }
+                | Detail::Runtime { .. }
+                | Detail::Continued { .. },
+            )
+            | None => text.to_string(),
+        }),
         Outcome::Finished(
             TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. },
         ) => Ok(render(value)),

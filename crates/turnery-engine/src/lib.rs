@@ -25,6 +25,7 @@ pub mod recorder;
 pub mod response;
 #[cfg(test)]
 mod tests;
+mod title;
 pub mod usage;
 
 pub use answer_text::AnswerText;
@@ -39,7 +40,7 @@ pub use hook::{Hook, HookSet, HookVerdict};
 pub use ids::{CallId, FrameId, LoopId, MessageId, PromptId, SessionId, TurnId};
 pub use machine::{
     Announced, CommitFault, Context, Effect, Finish, Input, Limits, Loop, LoopSpec, Price,
-    QueueMode,
+    QueueMode, Spending,
 };
 pub use message::{
     AudioData, AudioFormat, Content, ImageData, LlmMessage, Message, MessageStop, Role,

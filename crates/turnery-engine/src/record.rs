@@ -2,14 +2,11 @@
 
 use crate::{
     CallId, CompactionBlock, Detail, Event, FrameId, LlmMessage, LoopId, Message, MessageId,
-    ModelFault, Outcome, PromptId, SessionId, Timestamp, TurnId, Usage,
+    ModelFault, Outcome, PromptId, SessionId, Timestamp, TurnId, Usage, title,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
-
-/// The longest title made from a prompt. Unit: characters.
-const TITLE: usize = 80;
 
 /// One engine execution: the commit unit (LOOP-1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,24 +110,14 @@ impl LoopRecord {
                 && self.outcome.as_ref().is_some_and(stays))
     }
 
-    /// A title for its session: the first line of its first prompt, shortened. `None` if there is none.
+    /// A title for its session: the user's first line in its first prompt, shortened. `None` if there is none.
     #[must_use]
     pub fn title(&self) -> Option<String> {
-        let text = self
-            .messages
-            .iter()
-            .find_map(|message| match &message.message {
-                Message::User { .. } => Some(message.message.text()),
-                Message::System { .. } | Message::Assistant { .. } | Message::ToolResult { .. } => {
-                    None
-                }
-            })?;
-        let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-        let mut title: String = line.chars().take(TITLE).collect();
-        if line.chars().nth(TITLE).is_some() {
-            title.push('…');
-        }
-        Some(title)
+        let mut messages = self.messages.iter();
+        messages.find_map(|message| match &message.message {
+            Message::User { content } => Some(title::of(content)),
+            Message::System { .. } | Message::Assistant { .. } | Message::ToolResult { .. } => None,
+        })?
     }
 
     /// The record of a loop that has just begun: running, empty, and off the chain.

@@ -220,6 +220,11 @@ impl Catalogue {
         self.providers.look_ahead();
     }
 
+    /// Finds out which servers of the user's own answer, for [`list`](Self::list). Takes a short and bounded time.
+    pub async fn discover(&self) {
+        self.providers.discover().await;
+    }
+
     /// Whether the model of that name has the key that it needs, as far as can be said without asking
     /// its provider.
     pub fn ready(&self, name: &ModelName) -> Result<(), MissingKey> {
@@ -244,7 +249,7 @@ impl Catalogue {
     /// The models to offer in a list: those of providers that can be used now, then `offline`.
     #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {
-        let providers = self.providers.now();
+        let providers = self.providers.offered();
         providers
             .iter()
             .filter(|provider| provider.ready().is_ok())

@@ -1,6 +1,7 @@
 //! Providers: where models are served, and the standard ones as the environment describes them.
 
 use crate::RetryPolicy;
+use futures_util::future::{BoxFuture, ready};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{fmt, sync::Arc, time::Duration};
@@ -13,6 +14,17 @@ pub trait Providers: Send + Sync + 'static {
 
     /// Begins what [`now`](Self::now) waits for, since it will be asked soon. Must not block.
     fn look_ahead(&self) {}
+
+    /// Finds out which servers of the user's own answer, and with which models, for [`offered`](Self::offered).
+    /// Takes a short and bounded time.
+    fn discover(&self) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
+
+    /// Those whose models are worth offering, as far as it is known by now. Must not block for long.
+    fn offered(&self) -> Arc<[ProviderConfig]> {
+        self.now()
+    }
 }
 
 /// The same ones for ever.
@@ -209,6 +221,12 @@ const STANDARD: &[Standard] = &[
 ];
 
 impl ProviderConfig {
+    /// Its address, to show: without a user name, a password or a query.
+    #[must_use]
+    pub fn shown_url(&self) -> String {
+        without_credentials(&self.base_url)
+    }
+
     /// What it lacks to be used now.
     pub fn ready(&self) -> Result<(), MissingKey> {
         match self.key.is_some() || self.key_hint.is_empty() {

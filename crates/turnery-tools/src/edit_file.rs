@@ -68,6 +68,10 @@ impl Tool for EditFile {
         &self.spec
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Edit
+    }
+
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
             .map(|args| detail(workspace.absolute(&args.path), workspace))

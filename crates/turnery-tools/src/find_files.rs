@@ -86,6 +86,10 @@ impl Tool for FindFiles {
         true
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Search
+    }
+
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
             .map(|args| detail(&args, workspace.absolute(&args.split().0), workspace))

@@ -22,6 +22,7 @@ pub mod tool;
 pub mod toolbox;
 mod trace_context;
 mod update_plan;
+mod visible;
 mod walk;
 pub mod workspace;
 mod write_file;
@@ -44,6 +45,7 @@ pub use tool::{Access, Prepared, Progress, Tool, ToolCx};
 pub use toolbox::Toolbox;
 pub use trace_context::TraceContext;
 pub use update_plan::UpdatePlan;
+pub use visible::{visible, visible_line};
 pub use workspace::{
     FileError, Files, LocalFiles, PathRefused, TerminalFault, TerminalRun, Terminals, Workspace,
 };

@@ -68,6 +68,10 @@ impl Tool for ListDir {
         true
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Read
+    }
+
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
             .map(|args| detail(workspace.absolute(folder(&args)), workspace))

@@ -75,6 +75,10 @@ impl Tool for ReadFile {
         true
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Read
+    }
+
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
             .map(|args| detail(&args, workspace.absolute(&args.path), workspace))

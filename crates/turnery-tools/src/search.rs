@@ -87,6 +87,10 @@ impl Tool for Search {
         true
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Search
+    }
+
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
             .map(|args| detail(&args, workspace.absolute(place(&args)), workspace))

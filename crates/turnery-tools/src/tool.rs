@@ -7,7 +7,7 @@ use std::{any::Any, future::ready, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{
-    CallDetail, CallId, ChildUsage, PlanEntry, ToolEnvelope, ToolFailure, ToolSpec,
+    CallDetail, CallId, CallKind, ChildUsage, PlanEntry, ToolEnvelope, ToolFailure, ToolSpec,
 };
 
 /// How long a call may take unless its tool or its caller says otherwise (JIDO-70).
@@ -20,10 +20,16 @@ pub trait Tool: Send + Sync + 'static {
     /// What the model is told.
     fn spec(&self) -> &ToolSpec;
 
+    /// The kind of a call whose arguments say nothing, since they do not fit.
+    fn kind(&self) -> CallKind {
+        CallKind::Other
+    }
+
     /// How to show a call, from its arguments alone: no IO. Paths are absolute.
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
         CallDetail {
             title: self.spec().name.clone(),
+            kind: self.kind(),
             ..CallDetail::default()
         }
     }

@@ -159,7 +159,8 @@ impl Toolbox {
         Arc::clone(&self.specs)
     }
 
-    /// How to show a call: no IO; an unknown tool or bad arguments get the tool's name as title.
+    /// How to show a call: no IO. One with bad arguments gets its tool's name and kind, one of an unknown tool
+    /// its name.
     #[must_use]
     pub fn describe(&self, call: &ToolCall, workspace: &Workspace) -> CallDetail {
         self.announce(call, workspace).detail
@@ -168,22 +169,27 @@ impl Toolbox {
     /// The same, and whether it may run beside others: not if nobody knows what it does.
     #[must_use]
     pub fn announce(&self, call: &ToolCall, workspace: &Workspace) -> Announced {
-        self.look_up(call)
-            .ok()
-            .and_then(|(tool, args)| {
-                let announce = || Announced {
-                    detail: tool.describe(&args, workspace),
-                    parallel: tool.parallel(&args),
-                };
-                catch_unwind(AssertUnwindSafe(announce)).ok()
-            })
-            .unwrap_or_else(|| Announced {
-                detail: CallDetail {
-                    title: call.name.clone(),
-                    ..CallDetail::default()
-                },
-                parallel: false,
-            })
+        let announced = self.look_up(call).ok().and_then(|(tool, args)| {
+            let announce = || Announced {
+                detail: tool.describe(&args, workspace),
+                parallel: tool.parallel(&args),
+            };
+            catch_unwind(AssertUnwindSafe(announce)).ok()
+        });
+        let mut announced = announced.unwrap_or_else(|| Announced {
+            detail: CallDetail::default(),
+            parallel: false,
+        });
+        if announced.detail.title.is_empty() {
+            let kind = || self.get(&call.name).map(|tool| tool.kind());
+            let kind = catch_unwind(AssertUnwindSafe(kind)).ok().flatten();
+            announced.detail = CallDetail {
+                title: call.name.clone(),
+                kind: kind.unwrap_or_default(),
+                ..announced.detail
+            };
+        }
+        announced
     }
 
     /// Look up, normalise, and find out what the call is going to touch. Unknown tool:

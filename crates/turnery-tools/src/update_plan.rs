@@ -50,12 +50,15 @@ pub struct UpdatePlan {
 }
 
 impl UpdatePlan {
+    /// The name it is called by.
+    pub const NAME: &'static str = "update_plan";
+
     /// The tool.
     #[must_use]
     pub fn new() -> Self {
         Self {
             spec: spec_for::<Args>(
-                "update_plan",
+                Self::NAME,
                 "Show the user your plan for work of several steps. Give all entries each time; \
                  keep one in_progress.",
             ),
@@ -74,10 +77,14 @@ impl Tool for UpdatePlan {
         &self.spec
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Think
+    }
+
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
         CallDetail {
             title: "Update the plan".to_owned(),
-            kind: CallKind::Think,
+            kind: self.kind(),
             ..CallDetail::default()
         }
     }

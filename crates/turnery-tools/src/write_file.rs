@@ -57,6 +57,10 @@ impl Tool for WriteFile {
         &self.spec
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Edit
+    }
+
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
             .map(|args| detail(workspace.absolute(args.path), workspace))

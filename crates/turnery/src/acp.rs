@@ -40,10 +40,13 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
     // Read meanwhile: the first answer says how a person logs in.
     parts.reach.look_ahead();
     let login = login(&parts);
+    let reach = Arc::clone(&parts.reach);
     let store: Arc<dyn Store> = Arc::new(parts.store()?.inline(runtime.inline()));
     let agent = Arc::new(parts.agent_over(Arc::clone(&store)));
     let served = runtime.runtime.block_on(async {
         tokio::spawn(watchdog.clone().answer());
+        // The first session offers what is found.
+        tokio::spawn(async move { reach.discover().await });
         let options = ServeOptions {
             stop,
             v2: args.acp_v2,

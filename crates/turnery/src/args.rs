@@ -107,15 +107,17 @@ pub(crate) struct Choices {
     #[arg(long, value_name = "LEVEL", value_parser = config::choice::thinking)]
     thinking: Option<Thinking>,
     /// Allow what matches this rule without asking, for example 'shell(cargo test:*)'. Repeatable.
-    #[arg(long, value_name = "RULE", value_parser = config::choice::rule)]
+    #[arg(long, value_name = "RULE", value_parser = config::rules::rule)]
     allow: Vec<Rule>,
     /// Never allow what matches this rule, for example 'edit(secrets/**)'. Repeatable; wins over --allow.
-    #[arg(long, value_name = "RULE", value_parser = config::choice::rule)]
+    #[arg(long, value_name = "RULE", value_parser = config::rules::rule)]
     deny: Vec<Rule>,
-    /// Stop a prompt after so many turns with the model.
+    /// Stop a prompt after so many turns with the model, those of sub-agents, of tried models and of
+    /// their judge among them. Unless forced_reply is off, one answer without tools comes on top.
     #[arg(long, value_name = "N", value_parser = config::choice::count)]
     max_turns: Option<u32>,
-    /// Stop a prompt once it has cost so much. The model's price must be in config.toml.
+    /// Stop a prompt once it has cost so much, over all models that work for it. Their prices must be in
+    /// config.toml. Answers under way are not cut off: the sum may exceed this by those.
     #[arg(long, value_name = "MONEY", value_parser = config::choice::cost)]
     max_cost: Option<u64>,
     /// Run none of the hooks of config.toml.
@@ -511,5 +513,14 @@ mod tests {
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
         assert!(WELCOME.contains("turnery run"));
+    }
+
+    #[test]
+    fn a_rule_about_an_unknown_tool_is_a_usage_error() {
+        for option in ["--allow", "--deny"] {
+            let line = ["turnery", "run", option, "Edit(**)", "x"];
+            let error = Args::try_parse_from(line).map(|_| ()).unwrap_err();
+            assert!(error.to_string().contains("write edit(**)"), "{error}");
+        }
     }
 }

@@ -16,7 +16,9 @@ pub(crate) mod project;
 pub(crate) mod providers;
 pub(crate) mod reach;
 pub(crate) mod reader;
+pub(crate) mod rules;
 pub(crate) mod schema;
+pub(crate) mod served;
 
 pub(crate) use choice::Choice;
 pub(crate) use file::{ConfigFile, ProviderEntry};

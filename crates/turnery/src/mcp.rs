@@ -17,7 +17,7 @@ use turnery_tools::{
     mcp::{Launch, ServerStatus},
 };
 
-/// Carry out `turnery mcp`.
+/// Carry out `turnery mcp`. Fails if one of the servers does not work.
 pub(crate) fn run(global: &Global, what: &Mcp) -> anyhow::Result<ExitCode> {
     let Mcp::List { json } = what;
     let parts = Parts::read(global, Choice::default());
@@ -29,7 +29,7 @@ pub(crate) fn run(global: &Global, what: &Mcp) -> anyhow::Result<ExitCode> {
     };
     let runtime = runtime()?;
     let all = runtime.block_on(async {
-        let servers = Servers::new(&servers, &launch);
+        let servers = Servers::new(&servers, &launch).unlogged();
         servers.start();
         servers.settled().await;
         let all = servers.status();
@@ -46,7 +46,12 @@ pub(crate) fn run(global: &Global, what: &Mcp) -> anyhow::Result<ExitCode> {
         )?,
         false => print(&all, &mut out)?,
     }
-    Ok(ExitCode::SUCCESS)
+    let works = all.iter().all(|server| server.trouble.is_none());
+    Ok(if works {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn row(server: &ServerStatus) -> Value {

@@ -4,6 +4,7 @@ use crate::{
     args::{Global, ModelsArgs},
     config::Choice,
     parts::{Parts, folder},
+    runtime::runtime,
 };
 use serde::Serialize;
 use std::{
@@ -29,8 +30,12 @@ struct Row {
 /// Carry out `turnery models`.
 pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode> {
     let parts = Parts::read(global, Choice::default());
+    let runtime = runtime()?;
+    runtime.block_on(parts.reach.discover());
+    runtime.shutdown_background();
     let default = parts.model(folder(None)?)?;
-    let rows = rows(&parts.reach.now(), &default);
+    let silent = |provider: &ProviderConfig| parts.reach.served().is_silent(provider);
+    let rows = rows(&parts.reach.now(), &default, silent);
     let mut out = io::stdout().lock();
     match args.json {
         true => {
@@ -42,8 +47,19 @@ pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-fn rows(all: &[ProviderConfig], default: &ModelName) -> Vec<Row> {
+fn rows(
+    all: &[ProviderConfig],
+    default: &ModelName,
+    is_silent: impl Fn(&ProviderConfig) -> bool,
+) -> Vec<Row> {
     let default = default.to_string();
+    let lacks = |provider: &ProviderConfig| match provider.ready() {
+        Err(missing) => Some(needs(missing)),
+        Ok(()) if is_silent(provider) => {
+            Some(format!("a server with models at {}", provider.shown_url()))
+        }
+        Ok(()) => None,
+    };
     let row = |name: String, needs: Option<String>| Row {
         ready: needs.is_none(),
         default: name == default,
@@ -52,7 +68,7 @@ fn rows(all: &[ProviderConfig], default: &ModelName) -> Vec<Row> {
     };
     let mut rows = Vec::new();
     for provider in all {
-        let needs = provider.ready().err().map(needs);
+        let needs = lacks(provider);
         let named = |model: &str| format!("{}/{model}", provider.name);
         match provider.models.is_empty() {
             true => rows.push(row(named("..."), needs)),
@@ -70,8 +86,7 @@ fn rows(all: &[ProviderConfig], default: &ModelName) -> Vec<Row> {
         let needs = all
             .iter()
             .find(|provider| default.starts_with(&format!("{}/", provider.name)))
-            .and_then(|provider| provider.ready().err())
-            .map(needs);
+            .and_then(lacks);
         rows.insert(0, row(default.clone(), needs));
     }
     rows.sort_by_key(|row| !row.ready);
@@ -121,7 +136,7 @@ mod tests {
             provider("openai", "OPENAI_API_KEY", &["gpt-5"]),
             provider("ollama", "", &[]),
         ];
-        let rows = rows(&all, &"ollama/qwen3".parse().unwrap());
+        let rows = rows(&all, &"ollama/qwen3".parse().unwrap(), |_| false);
         let mut out = Vec::new();
         print(&rows, &mut out).unwrap();
         assert!(

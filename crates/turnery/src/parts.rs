@@ -40,6 +40,7 @@ impl Parts {
             (_, Ok(file)) => Ok(file.unwrap_or_default()),
             (_, Err(error)) => Err(error.to_string()),
         };
+        let listed = file.as_ref().map(ConfigFile::listed).unwrap_or_default();
         let choice = file.as_ref().map(|file| &file.choice);
         let call_limits = choice.map_or_else(|_| CallLimits::default(), Choice::call_limits);
         let known = ProviderConfig::well_known(lookup);
@@ -53,7 +54,9 @@ impl Parts {
         let reach = Arc::new(Reach::new(providers, places.keys().ok()));
         let configured =
             Configured::new(user, environment::choice(lookup), flags, Arc::clone(&reach))
-                .with_commands(places.commands.clone());
+                .with_commands(places.commands.clone())
+                .with_listed(listed)
+                .guarding(places.own());
         Self {
             places,
             reach,
@@ -110,9 +113,25 @@ impl Parts {
         Ok(self.settings(&[cwd])?.model)
     }
 
-    /// The same, if its provider has the key that it needs.
-    pub(crate) fn usable_model(&self, cwd: PathBuf) -> anyhow::Result<ModelName> {
-        let name = self.model(cwd)?;
+    /// What holds for a session in `cwd`, if the provider of its model has the key that it needs. Where nothing else
+    /// is connected, servers of the user's own are asked for their models.
+    pub(crate) async fn usable_settings(&self, cwd: PathBuf) -> anyhow::Result<Settings> {
+        let mut settings = self.settings(std::slice::from_ref(&cwd))?;
+        if settings.model.provider == "offline" && !self.configured.chooses_model(&cwd) {
+            self.reach.discover().await;
+            settings = self.settings(&[cwd])?;
+            let now = self.reach.now();
+            let silent = self.reach.served().silent(&now);
+            if let Some(silent) = silent.filter(|_| settings.model.provider == "offline") {
+                anyhow::bail!(
+                    "{} at {} does not answer with a list of models: start it, or choose another \
+                     model (`turnery models` lists them)",
+                    silent.name,
+                    silent.shown_url()
+                );
+            }
+        }
+        let name = &settings.model;
         let providers = self.reach.now();
         let provider = providers.iter().find(|it| it.name == name.provider);
         if let Some(Err(missing)) = provider.map(ProviderConfig::ready) {
@@ -122,7 +141,7 @@ impl Parts {
                  choose another model (`turnery models` lists them)"
             );
         }
-        Ok(name)
+        Ok(settings)
     }
 }
 

@@ -25,6 +25,10 @@ pub(crate) struct Configured {
     pub(crate) reach: Arc<Reach>,
     /// The folder of the user's own commands.
     commands: Option<PathBuf>,
+    /// Models that the user's file names.
+    listed: Vec<ModelName>,
+    /// Files and folders of this installation, which no session changes unasked.
+    own: Vec<PathBuf>,
     warned: Mutex<HashSet<String>>,
 }
 
@@ -42,6 +46,8 @@ impl Configured {
             flags,
             reach,
             commands: None,
+            listed: Vec::new(),
+            own: Vec::new(),
             warned: Mutex::default(),
         }
     }
@@ -49,6 +55,18 @@ impl Configured {
     /// The user's own commands lie in this folder.
     pub(crate) fn with_commands(mut self, folder: Option<PathBuf>) -> Self {
         self.commands = folder;
+        self
+    }
+
+    /// The user's file names these models, of which a project may choose one.
+    pub(crate) fn with_listed(mut self, models: Vec<ModelName>) -> Self {
+        self.listed = models;
+        self
+    }
+
+    /// Configuration, keys and sessions lie here.
+    pub(crate) fn guarding(mut self, own: Vec<PathBuf>) -> Self {
+        self.own = own;
         self
     }
 
@@ -60,13 +78,19 @@ impl Configured {
             let path = root.join(".turnery").join("config.toml");
             let file = ConfigFile::read(&path).map_err(|error| error.to_string())?;
             if let Some(file) = file {
-                let (narrowed, refused) = project::narrow(choice, &path, file);
+                let (narrowed, refused) = project::narrow(choice, &self.listed, &path, file);
                 choice = narrowed;
                 self.warn(refused);
             }
         }
         let environment = self.environment.clone()?;
         Ok(self.flags.clone().over(&environment.over(&choice)))
+    }
+
+    /// Whether somebody chose the model of a session in this folder.
+    pub(crate) fn chooses_model(&self, cwd: &Path) -> bool {
+        let choice = self.choice(&[cwd.to_owned()]);
+        choice.is_ok_and(|choice| choice.model.is_some())
     }
 
     /// Each warning once, however many sessions are opened.
@@ -96,6 +120,7 @@ impl Projects for Configured {
             mode: choice.mode.unwrap_or_default(),
             allow: choice.allow,
             deny: choice.deny,
+            guarded: self.own.clone(),
             thinking: choice.thinking.unwrap_or_default(),
             forced_reply: choice.forced_reply.unwrap_or(usual.forced_reply),
             compact_at: choice.compact_at.unwrap_or(usual.compact_at),
@@ -118,7 +143,7 @@ impl Projects for Configured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::choice::{model, rule};
+    use crate::config::{choice::model, rules::rule};
     use std::fs;
     use turnery_tools::Mode;
 
@@ -140,7 +165,9 @@ mod tests {
     }
 
     fn configured(user: Choice, environment: Choice, flags: Choice) -> Configured {
+        let listed = ["p/project", "p/first", "p/second"];
         Configured::new(Ok(user), Ok(environment), flags, nothing())
+            .with_listed(listed.map(|name| model(name).unwrap()).into())
     }
 
     #[test]

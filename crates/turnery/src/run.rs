@@ -40,7 +40,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
 };
-use turnery_agent::{CancellationToken, Ports, PromptError, PromptResult, Session};
+use turnery_agent::{CancellationToken, Ports, PromptError, PromptResult, Session, Settings};
 use turnery_engine::Content;
 use turnery_store::Store;
 
@@ -203,19 +203,20 @@ async fn converse(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Resu
     let flags = Choice::from(how.choice);
     let begins_with = match &place {
         // A session that could never say anything is not made.
-        Place::New(cwd) => Some(parts.usable_model(folder(cwd.clone())?)?),
+        Place::New(cwd) => Some(parts.usable_settings(folder(cwd.clone())?).await?),
         Place::Newest(_) | Place::Here(..) | Place::There(_) => None,
     };
     let agent = parts.agent_over(Arc::clone(&store));
-    if let Some(name) = &begins_with {
-        job::check(&agent, name, work.content(), &flags)?;
+    if let Some(Settings { model, limits, .. }) = &begins_with {
+        job::check(&agent, model, work.content())?;
+        job::check_prices(&agent, limits, work.models(model))?;
     }
     let cancel = CancellationToken::new();
     let (outbox, notices, seen) = screen::start(how.format, cancel.clone())?;
     let ports = Ports::local(Arc::new(ask::Asker::new(notices)), Box::new(outbox));
     let session = job::open(&agent, &*store, &place, ports, &flags).await?;
     let name = session.options().model.parse()?;
-    job::check(&agent, &name, work.content(), &flags)?;
+    job::check(&agent, &name, work.content())?;
     let ticket = work.start(&session, &*store, cancel.clone()).await?;
 
     let mut ended = std::pin::pin!(end(&session, ticket.result(), seen));

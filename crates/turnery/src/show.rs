@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 use turnery_engine::Timestamp;
+use turnery_tools::visible;
 
 /// Colours, or none of them.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +29,8 @@ impl Paint {
     }
 }
 
-/// The text without what could steer a terminal: a model must not be able to hide what it asks for.
+/// The text without what could steer a terminal, for what is only read. What a person decides about is made
+/// [`visible`].
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     let steers = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
@@ -43,7 +45,7 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
 /// The first line, cut to `width` characters.
 pub(crate) fn line(text: &str, width: usize) -> String {
     let first = text.lines().next().unwrap_or_default();
-    let text = plain(first);
+    let text = visible(first);
     if text.chars().count() <= width {
         return text.into_owned();
     }
@@ -62,7 +64,7 @@ pub(crate) fn diff(path: &str, old: Option<&str>, new: &str, paint: Paint) -> St
     for hunk in changes.unified_diff().context_radius(3).iter_hunks() {
         let _ = writeln!(text, "{}", paint.dim(&hunk.header().to_string()));
         for change in hunk.iter_changes() {
-            let line = plain(change.value().trim_end_matches(['\n', '\r']));
+            let line = visible(change.value().trim_end_matches(['\n', '\r']));
             let _ = match change.tag() {
                 similar::ChangeTag::Equal => writeln!(text, " {line}"),
                 similar::ChangeTag::Delete => writeln!(text, "{}", paint.red(&format!("-{line}"))),

@@ -10,6 +10,7 @@ use crate::{
     fault::{Fault, parse},
     login,
     news::meta,
+    quirks::Quirks,
 };
 use agent_client_protocol_schema::{
     ProtocolVersion,
@@ -35,6 +36,9 @@ struct Request {
     /// Read leniently: what does not parse is not supported (INIT-9).
     #[serde(default)]
     client_capabilities: Value,
+    /// Read leniently too.
+    #[serde(default)]
+    client_info: Value,
 }
 
 /// Any version is answered with the one that is spoken (INIT-2, INIT-3). May come again (INIT-13).
@@ -42,7 +46,10 @@ pub(super) async fn answer(call: Call) -> Result<InitializeResponse, Fault> {
     let request: Request = parse(&call.params)?;
     let said: ClientCapabilities =
         serde_json::from_value(request.client_capabilities).unwrap_or_default();
-    let abilities = Abilities::from(said);
+    let abilities = Abilities {
+        quirks: Quirks::of(&request.client_info),
+        ..Abilities::from(said)
+    };
     tracing::debug!(version = request.protocol_version, ?abilities, "initialize");
     call.connection.initialize(abilities, Dialect::V1);
     let agent = Implementation::new("turnery", env!("CARGO_PKG_VERSION"));

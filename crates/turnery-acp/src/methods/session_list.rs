@@ -9,6 +9,7 @@ use agent_client_protocol_schema::v1::{
     ListSessionsRequest, ListSessionsResponse, SessionArchiveFilter, SessionInfo,
 };
 use turnery_store::{Archived, ListQuery};
+use turnery_tools::visible_line;
 
 pub(super) async fn answer(call: Call) -> Result<ListSessionsResponse, Fault> {
     let request: ListSessionsRequest = parse(&call.params)?;
@@ -31,7 +32,7 @@ pub(super) async fn answer(call: Call) -> Result<ListSessionsResponse, Fault> {
 fn to_wire(session: turnery_store::SessionInfo) -> SessionInfo {
     SessionInfo::new(session.id.to_string(), session.cwd)
         .additional_directories(session.roots)
-        .title(session.title)
+        .title(session.title.map(|title| visible_line(&title).into_owned()))
         .updated_at(rfc3339(session.updated_at))
         .archived(session.archived)
 }

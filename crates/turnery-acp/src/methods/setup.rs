@@ -145,7 +145,8 @@ fn ports(call: &Call, id: &SessionId, replay: bool, till: Till) -> Ports {
             Arc::new(LocalFiles)
         },
         terminals: can.terminals.then(|| -> Arc<dyn Terminals> {
-            Arc::new(ClientTerminals::new(Arc::clone(peer), id.clone()))
+            let peer = Arc::clone(peer);
+            Arc::new(ClientTerminals::new(peer, id.clone(), can.quirks))
         }),
     }
 }

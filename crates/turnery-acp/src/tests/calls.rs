@@ -51,6 +51,27 @@ fn started(runs: bool) -> Event {
     )
 }
 
+/// Whatever a title is made of, it shows all that it holds.
+#[test]
+fn titles_hide_nothing() {
+    let hidden = CallDetail {
+        title: "rm\u{200b} a\u{202e}\nb".to_owned(),
+        ..detail(CallKind::Other)
+    };
+    let mut asked = requested(CallKind::Other);
+    if let EventKind::ToolCallRequested { detail, .. } = &mut asked.kind {
+        *detail = hidden.clone();
+    }
+    let changed = EventKind::ToolExecutionUpdate {
+        call_id: id(),
+        detail: hidden,
+    };
+    let told = "rm\\u{200b} a\\u{202e} \u{23ce} b";
+    assert_eq!(live(&[asked])[0]["title"], told);
+    let updates = live(&[requested(CallKind::Other), event(1, changed)]);
+    assert_eq!(updates[1]["title"], told);
+}
+
 fn printed(at: i64, text: &str) -> Event {
     event(
         at,

@@ -1,7 +1,7 @@
 //! The editor's files and terminals, used as the editor said, and given back (FS-1 to FS-3, TERM-2 to TERM-4).
 
 use super::parts::FakeClient;
-use crate::{files::EditorFiles, terminals::ClientTerminals};
+use crate::{files::EditorFiles, quirks::Quirks, terminals::ClientTerminals};
 use serde_json::json;
 use std::{path::Path, sync::Arc};
 use tokio::{sync::mpsc, task::JoinHandle};
@@ -76,13 +76,20 @@ async fn what_the_editor_cannot_do_is_not_asked_of_it() {
 type Running = JoinHandle<Result<TerminalRun, TerminalFault>>;
 
 fn run(client: &FakeClient) -> (Running, CancellationToken, mpsc::Receiver<String>) {
-    let terminals = ClientTerminals::new(Arc::clone(&client.peer), SessionId::from("s1"));
+    run_with(client, Quirks::default())
+}
+
+fn run_with(
+    client: &FakeClient,
+    quirks: Quirks,
+) -> (Running, CancellationToken, mpsc::Receiver<String>) {
+    let terminals = ClientTerminals::new(Arc::clone(&client.peer), SessionId::from("s1"), quirks);
     let cancel = CancellationToken::new();
     let (started, told) = mpsc::channel(1);
     let token = cancel.clone();
     let running = tokio::spawn(async move {
         terminals
-            .run("echo x | wc", Path::new("/w"), 1000, started, token)
+            .run("echo x | wc", Path::new("/w"), &[], 1000, started, token)
             .await
     });
     (running, cancel, told)
@@ -100,7 +107,8 @@ async fn a_command_runs_to_its_end_in_a_terminal() {
     let asked = client.expect("terminal/create").await;
     let expected = json!({
         "sessionId": "s1",
-        "command": "echo x | wc",
+        "command": "bash",
+        "args": ["-c", "echo x | wc"],
         "cwd": "/w",
         "outputByteLimit": 1000,
     });
@@ -120,6 +128,24 @@ async fn a_command_runs_to_its_end_in_a_terminal() {
     };
     assert_eq!(running.await.unwrap(), Ok(expected));
     assert_eq!(client.expect("terminal/release").await["params"], which());
+}
+
+/// Such a client hands the line to a shell itself, and would drop the quotes of `args`.
+#[tokio::test]
+async fn a_client_that_joins_args_gets_the_line_alone() {
+    let mut client = FakeClient::new();
+    let quirks = Quirks {
+        joins_terminal_args: true,
+    };
+    let (_running, _cancel, _told) = run_with(&client, quirks);
+    let asked = client.expect("terminal/create").await;
+    let expected = json!({
+        "sessionId": "s1",
+        "command": "echo x | wc",
+        "cwd": "/w",
+        "outputByteLimit": 1000,
+    });
+    assert_eq!(asked["params"], expected);
 }
 
 /// TERM-4.
@@ -251,6 +277,7 @@ async fn what_the_client_does_not_know_is_asked_for_once() {
     let terminals = Arc::new(ClientTerminals::new(
         Arc::clone(&client.peer),
         SessionId::from("s1"),
+        Quirks::default(),
     ));
     for attempt in 0..2 {
         let terminals = Arc::clone(&terminals);
@@ -258,7 +285,7 @@ async fn what_the_client_does_not_know_is_asked_for_once() {
             let (started, _told) = mpsc::channel(1);
             let cancel = CancellationToken::new();
             terminals
-                .run("true", Path::new("/w"), 1000, started, cancel)
+                .run("true", Path::new("/w"), &[], 1000, started, cancel)
                 .await
         });
         if attempt == 0 {

@@ -10,7 +10,7 @@ mod outbox;
 pub(crate) mod parts;
 mod peer;
 mod permission;
-mod plan;
+pub(crate) mod plan;
 mod reader;
 mod stop;
 mod table;

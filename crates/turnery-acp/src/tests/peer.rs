@@ -56,6 +56,42 @@ async fn errors_of_any_code_are_failures() {
     }
 }
 
+#[tokio::test]
+async fn details_of_a_client_error_are_kept() {
+    let mut client = FakeClient::new();
+    let long = "x".repeat(5000);
+    let bodies = [
+        (
+            json!({"code": -32603, "message": "Internal error", "data": {"details": "a.rs: no space"}}),
+            "Internal error: a.rs: no space".to_owned(),
+        ),
+        (
+            json!({"code": -32603, "message": "a.rs: no space", "data": {"details": "no space"}}),
+            "a.rs: no space".to_owned(),
+        ),
+        (
+            json!({"code": -32603, "message": "no", "data": "text"}),
+            "no".to_owned(),
+        ),
+        (
+            json!({"code": -32603, "message": "no", "data": {"details": long}}),
+            format!("no: {}\u{2026}", "x".repeat(600)),
+        ),
+    ];
+    for (body, message) in bodies {
+        let peer = Arc::clone(&client.peer);
+        let asking = tokio::spawn(async move { peer.command("a", &json!({})).await });
+        let asked = client.expect("a").await;
+        let id = RequestId::Number(asked["id"].as_i64().unwrap());
+        client.peer.answered(&id, Err(&raw(&body.to_string())));
+        let expected = PeerError::Refused {
+            code: -32603,
+            message,
+        };
+        assert_eq!(asking.await.unwrap(), Err(expected));
+    }
+}
+
 // proves: CANCEL-7
 #[tokio::test]
 async fn a_dropped_question_is_taken_back_once() {

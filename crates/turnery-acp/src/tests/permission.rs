@@ -59,6 +59,24 @@ async fn answer_to(reply: impl FnOnce(&FakeClient, &Value)) -> (Value, Answer) {
     (asked, asking.await.unwrap())
 }
 
+#[tokio::test]
+async fn nothing_in_a_question_is_hidden() {
+    let mut client = FakeClient::new();
+    let person = Person {
+        peer: Arc::clone(&client.peer),
+        forms: false,
+        pages: None,
+    };
+    let mut question = ask();
+    question.detail.title = "rm \u{202e}x".to_owned();
+    question.options[1].name = "Always allow shell(rm \u{200b}x)".to_owned();
+    let _asking = tokio::spawn(async move { person.ask(question).await });
+    let asked = client.expect("session/request_permission").await;
+    assert_eq!(asked["params"]["toolCall"]["title"], "rm \\u{202e}x");
+    let name = &asked["params"]["options"][1]["name"];
+    assert_eq!(name, "Always allow shell(rm \\u{200b}x)");
+}
+
 // proves: ACP-31, UP-38, PERM-2, TOOL-8
 #[tokio::test]
 async fn the_question_shows_the_diff_first() {

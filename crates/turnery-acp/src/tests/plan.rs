@@ -1,8 +1,53 @@
 //! The plan on the wire: what the model leaves out is filled in (ACP-14 to ACP-19).
 
-use super::parts::{event, live};
+use super::parts::{event, live, replayed};
 use serde_json::json;
-use turnery_engine::{EventKind, PlanEntry};
+use std::sync::Arc;
+use turnery_engine::{
+    CallDetail, CallId, Disposition, EventKind, PlanEntry, ToolCall, ToolEnvelope,
+};
+
+/// The events of a call that makes a plan.
+pub(crate) fn planning() -> Vec<EventKind> {
+    let call_id = CallId::from("c1");
+    let tool_name = || "update_plan".to_owned();
+    vec![
+        EventKind::ToolCallRequested {
+            call: ToolCall {
+                call_id: call_id.clone(),
+                name: tool_name(),
+                args: Arc::new(json!({"entries": [{"content": "read"}]})),
+            },
+            detail: CallDetail::default(),
+        },
+        EventKind::ToolExecutionStart {
+            call_id: call_id.clone(),
+            tool_name: tool_name(),
+            runs: true,
+        },
+        EventKind::PlanUpdated {
+            entries: serde_json::from_value(json!([{"content": "read"}])).unwrap(),
+        },
+        EventKind::ToolExecutionEnd {
+            call_id,
+            tool_name: tool_name(),
+            envelope: ToolEnvelope::text("Plan updated"),
+            disposition: Disposition::Executed,
+            child_loop_id: None,
+        },
+    ]
+}
+
+// proves: PLAN-1
+#[test]
+fn a_plan_is_no_tool_call() {
+    let events: Vec<_> = planning().into_iter().map(|kind| event(0, kind)).collect();
+    let entry = json!({"content": "read", "priority": "medium", "status": "pending"});
+    let plan = json!({"sessionUpdate": "plan", "entries": [entry]});
+    for told in [live(&events), replayed(&events)] {
+        assert_eq!(json!(told), json!([plan]));
+    }
+}
 
 // proves: ACP-15, ACP-16, ACP-17, ACP-18, ACP-19
 #[test]

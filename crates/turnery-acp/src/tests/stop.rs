@@ -5,7 +5,7 @@ use agent_client_protocol_schema::v1::PromptResponse;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use turnery_agent::{ContinueError, PromptError, PromptResult};
+use turnery_agent::{ContinueError, PromptError, PromptResult, UnknownPrice};
 use turnery_engine::{
     ChildUsage, CommitFault, Detail, FaultKind, LimitKind, LoopId, LoopRecord, Outcome, SessionId,
     Timestamp, TurnFinish, TurnStop, Usage,
@@ -107,6 +107,9 @@ fn rows() -> Vec<Row> {
     let value = || json!(1);
     vec![
         ("1", finished(prose()), None, "end_turn", "finished.assistant_message", None),
+        ("1, 9a", finished(prose()), limit(LimitKind::Turns), "max_turn_requests", "finished.assistant_message", None),
+        ("1, 9a", finished(prose()), limit(LimitKind::Cost), "max_turn_requests", "finished.assistant_message", None),
+        ("1, 9b", finished(prose()), limit(LimitKind::Tokens), "max_tokens", "finished.assistant_message", None),
         ("2", finished(FinalValue { value: value() }), None, "end_turn", "finished.final_value", None),
         ("3", finished(ToolValue { tool_name: tool(), value: value() }), None, "end_turn", "finished.tool_value", None),
         ("4", switch(), None, "-32603 runtime_error false", "frame_switch", None),
@@ -147,8 +150,57 @@ fn every_row_of_the_table() {
         assert_eq!(answer, expected, "row {row}");
         assert_eq!(meta["outcome"], exact, "row {row}");
         assert_eq!(meta["class"].as_str(), class, "row {row}");
-        assert_eq!(meta.get("detail").is_some(), detail.is_some(), "row {row}");
+        // An error says it in its text.
+        let has_detail = detail.is_some() && !expected.starts_with('-');
+        assert_eq!(meta.get("detail").is_some(), has_detail, "row {row}");
     }
+}
+
+/// Many clients show nothing of an error but its message.
+#[test]
+fn the_cause_of_a_failure_is_in_the_message() {
+    let error = |stop, detail: Detail| {
+        let fault = to_wire(&result(stopped(stop), Some(detail)), false).unwrap_err();
+        json!(ErrorObjectOwned::from(fault))
+    };
+    let refused =
+        |kind, message: String| error(TurnStop::ProviderError, Detail::Provider { kind, message });
+    let said = "openai answered 400: no such parameter".to_owned();
+    let told = refused(FaultKind::BadRequest, said.clone());
+    assert_eq!(
+        told["message"],
+        "The model's provider refuses the request: openai answered 400: no such parameter. \
+         Choose another model, or begin a new session."
+    );
+    let meta = json!({"turnery": {"outcome": "stopped.provider_error", "class": "provider"}});
+    assert_eq!(
+        told["data"],
+        json!({
+            "details": "openai answered 400: no such parameter. Choose another model, or begin a new session.",
+            "kind": "provider_error",
+            "retryable": false,
+            "fault": "bad_request",
+            "_meta": meta,
+        })
+    );
+    let told = refused(FaultKind::Auth, said);
+    let message = told["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("Authentication required: openai answered 400"),
+        "{message}"
+    );
+    let told = error(
+        TurnStop::RuntimeError,
+        Detail::Runtime {
+            message: "it broke.".to_owned(),
+        },
+    );
+    assert_eq!(
+        told["message"],
+        "The prompt could not go on: it broke. Prompt again, or choose another model."
+    );
+    let told = refused(FaultKind::BadRequest, "x".repeat(100_000));
+    assert!(told.to_string().len() < 2000, "{}", told.to_string().len());
 }
 
 /// The reverse view: whatever is said beside an outcome, `cancelled` means cancelled, a limit is no
@@ -170,9 +222,18 @@ fn no_detail_turns_one_sort_of_end_into_another() {
         }),
     ];
     let may = [
-        ("finished.assistant_message", "end_turn"),
-        ("finished.final_value", "end_turn"),
-        ("finished.tool_value", "end_turn"),
+        (
+            "finished.assistant_message",
+            "end_turn max_turn_requests max_tokens",
+        ),
+        (
+            "finished.final_value",
+            "end_turn max_turn_requests max_tokens",
+        ),
+        (
+            "finished.tool_value",
+            "end_turn max_turn_requests max_tokens",
+        ),
         ("frame_switch", "-32603"),
         ("stopped.cancelled", "cancelled"),
         ("stopped.invalid_input", "refusal -32602"),
@@ -220,6 +281,13 @@ fn what_was_not_stored_is_an_error() {
         (
             PromptError::Lost(CommitFault::Store("disk full".to_owned())),
             "store",
+            false,
+        ),
+        (
+            PromptError::Price(UnknownPrice {
+                model: "puppet/one".parse().unwrap(),
+            }),
+            "unknown_price",
             false,
         ),
         (

@@ -1,7 +1,11 @@
 //! Calls: the tool calls of the running loop, as upserts (V2-12). What is not said stays as it is.
 
 use super::{shown, terminal};
-use crate::{news::meta, shown::raw, update::UpdateWriter};
+use crate::{
+    news::meta,
+    shown::{raw, title},
+    update::UpdateWriter,
+};
 use agent_client_protocol_schema::v2::{
     Meta, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate,
 };
@@ -11,6 +15,7 @@ use turnery_engine::{
     Artifact, CallDetail, CallId, Disposition, LoopId, SessionId, ToolCall, ToolControl,
     ToolEnvelope,
 };
+use turnery_tools::UpdatePlan;
 
 /// The calls that have not ended.
 #[derive(Debug, Default)]
@@ -37,8 +42,12 @@ pub(super) struct Ended<'a> {
 }
 
 impl Calls {
-    /// The model asked for a call. Nothing is sent yet: a replayed call is shown when it has ended.
+    /// The model asked for a call. Nothing is sent yet: a replayed call is shown when it has ended. A plan is
+    /// shown as a plan only, so its call is left out.
     pub(super) fn begin(&mut self, asked: &ToolCall, detail: &CallDetail) {
+        if asked.name == UpdatePlan::NAME {
+            return;
+        }
         let call = Call {
             asked: asked.clone(),
             detail: detail.clone(),
@@ -57,12 +66,17 @@ impl Calls {
         }
     }
 
+    /// Whether the client is told of this call, and it has not ended.
+    pub(super) fn has(&self, id: &CallId) -> bool {
+        self.0.contains_key(id)
+    }
+
     /// The call really begins.
     pub(super) fn running(&mut self, id: &CallId, to: &mut UpdateWriter) {
         if let Some(call) = self.0.get_mut(id) {
             call.runs = true;
+            say(patch(id).status(ToolCallStatus::InProgress), to);
         }
-        say(patch(id).status(ToolCallStatus::InProgress), to);
     }
 
     /// The call is to be shown in another way; only what has changed is said, and a list that has
@@ -159,12 +173,8 @@ impl Calls {
 }
 
 impl Call {
-    /// What it is called: if nothing better is known, by its tool.
     fn title(&self) -> String {
-        match self.detail.title.as_str() {
-            "" => self.asked.name.clone(),
-            title => title.to_owned(),
-        }
+        title(&self.detail.title, &self.asked.name)
     }
 
     fn announced(&self) -> ToolCallUpdate {

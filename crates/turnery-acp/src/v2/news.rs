@@ -7,6 +7,7 @@ use agent_client_protocol_schema::v2::{
 };
 use serde_json::Value;
 use turnery_engine::{CompactionBlock, ModelFault, Timestamp};
+use turnery_tools::visible_line;
 
 /// An update that says nothing to a client that does not look into `_meta`.
 pub(super) fn aside(members: Value) -> SessionUpdate {
@@ -31,7 +32,7 @@ pub(crate) fn warning(session_id: &str, title: &str, description: &str) -> Vec<u
 pub(crate) fn info(title: Option<&str>, updated_at: Timestamp) -> SessionUpdate {
     let mut info = SessionInfoUpdate::new().updated_at(crate::outbox::rfc3339(updated_at));
     if let Some(title) = title {
-        info = info.title(title.to_owned());
+        info = info.title(visible_line(title).into_owned());
     }
     SessionUpdate::SessionInfoUpdate(info)
 }

@@ -2,7 +2,11 @@
 //! both versions: only an option that was offered, and means yes, is one (V2-17).
 
 use super::shown;
-use crate::{peer::Peer, permission::from_wire, shown::raw};
+use crate::{
+    peer::Peer,
+    permission::from_wire,
+    shown::{raw, title},
+};
 use agent_client_protocol_schema::v2::{
     PermissionOption, PermissionOptionKind, RequestPermissionRequest, RequestPermissionSubject,
     ToolCallStatus, ToolCallUpdate,
@@ -11,6 +15,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use turnery_agent::{Answer, Ask, Client, OptionKind};
 use turnery_engine::CallKind;
+use turnery_tools::visible_line;
 
 /// The person at a v2 client.
 pub(crate) struct Person(pub(crate) Arc<Peer>);
@@ -40,19 +45,16 @@ fn to_wire(ask: &Ask) -> RequestPermissionRequest {
                 OptionKind::RejectOnce => PermissionOptionKind::RejectOnce,
                 OptionKind::RejectAlways => PermissionOptionKind::RejectAlways,
             };
-            PermissionOption::new(option.id.as_str(), option.name.clone(), kind)
+            PermissionOption::new(option.id.as_str(), visible_line(&option.name), kind)
         })
         .collect();
-    let call = match ask.detail.title.as_str() {
-        "" => ask.tool_name.as_str(),
-        title => title,
-    };
-    RequestPermissionRequest::new(ask.session_id.as_str(), title(ask.detail.kind), options)
-        .description(call.to_owned())
+    let call = title(&ask.detail.title, &ask.tool_name);
+    RequestPermissionRequest::new(ask.session_id.as_str(), question(ask.detail.kind), options)
+        .description(call)
         .subject(RequestPermissionSubject::from(subject(ask)))
 }
 
-fn title(kind: CallKind) -> &'static str {
+fn question(kind: CallKind) -> &'static str {
     match kind {
         CallKind::Read | CallKind::Search => "Allow to read this?",
         CallKind::Edit => "Allow this change?",
@@ -73,7 +75,7 @@ fn subject(ask: &Ask) -> ToolCallUpdate {
         .content(shown::artifacts(&ask.detail.artifacts))
         .locations(shown::locations(&ask.detail.locations));
     if !ask.detail.title.is_empty() {
-        call = call.title(ask.detail.title.clone());
+        call = call.title(title(&ask.detail.title, &ask.tool_name));
     }
     match raw(&ask.args) {
         Some(args) => call.raw_input(args),

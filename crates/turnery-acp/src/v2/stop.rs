@@ -16,11 +16,12 @@ pub(super) fn to_wire(end: &Result<PromptResult, PromptError>) -> IdleStateUpdat
     let idle = IdleStateUpdate::new();
     match end {
         Ok(result) => {
-            let reason = match stop::reason(&result.outcome, result.detail.as_ref()) {
-                Ok(reason) => word(reason),
-                Err(fault) => failed(fault),
+            let meta = stop::exactly(result);
+            let (reason, meta) = match stop::reason(&result.outcome, result.detail.as_ref()) {
+                Ok(reason) => (word(reason), meta),
+                Err(fault) => (failed(fault), stop::without_detail(meta)),
             };
-            idle.stop_reason(reason).meta(stop::exactly(result))
+            idle.stop_reason(reason).meta(meta)
         }
         Err(PromptError::Withdrawn) => idle.stop_reason(StopReason::Cancelled),
         Err(error) => idle.stop_reason(failed(stop::not_stored(error))),

@@ -8,6 +8,7 @@ use agent_client_protocol_schema::v2::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use turnery_engine::{CallId, ToolEnvelope};
+use turnery_tools::visible;
 
 /// The terminal of one call, open from the first that it prints to the call's end.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ impl Shown {
         let id = format!("{call}.terminal");
         let mut opened = TerminalUpdate::new(id.as_str());
         if let Some(command) = command {
-            opened = opened.command(command.to_owned());
+            opened = opened.command(visible(command).into_owned());
         }
         to.update(&SessionUpdate::TerminalUpdate(opened));
         Self(id)

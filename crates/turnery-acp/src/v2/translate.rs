@@ -82,7 +82,7 @@ impl Translator {
                 self.calls.shows(call_id, detail, to);
             }
             EventKind::ToolExecutionStart { call_id, runs, .. } => {
-                if *runs {
+                if *runs && self.calls.has(call_id) {
                     self.state.call_runs(to);
                     self.calls.running(call_id, to);
                 }

@@ -92,7 +92,11 @@ impl Projects for Keys {
 /// `-32000`, with what to set and what to run; never the key.
 pub(crate) fn assert_login_is_wanted(answer: &Value) {
     assert_eq!(error_of(answer), -32000, "{answer}");
-    assert_eq!(answer["error"]["message"], "Authentication required");
+    let message = answer["error"]["message"].as_str().expect("a message");
+    assert!(
+        message.starts_with("Authentication required: There is no key for acme: "),
+        "{message}"
+    );
     let details = answer["error"]["data"]["details"].as_str();
     let details = details.expect("a reason");
     for part in ["acme", "ACME_KEY", "turnery login"] {

@@ -230,10 +230,13 @@ fn ends_of_all_sorts() {
         let answer = client.call("session/prompt", prompt(&id, word));
         assert_eq!(error_of(&answer), code, "{word}");
         assert_eq!(answer["error"]["data"]["retryable"], false);
-        let details = answer["error"]["data"]["details"]
-            .as_str()
-            .expect("details");
-        assert!(details.contains("the provider said no"), "{details}");
+        for text in [
+            &answer["error"]["message"],
+            &answer["error"]["data"]["details"],
+        ] {
+            let text = text.as_str().expect("a text");
+            assert!(text.contains("the provider said no"), "{text}");
+        }
     }
 }
 

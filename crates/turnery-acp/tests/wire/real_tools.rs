@@ -78,19 +78,24 @@ fn paths_are_absolute_and_lines_count_from_one_now_and_when_loaded() {
     let again = client.updates();
 
     let box_of_all = Toolbox::coding();
-    let all: BTreeSet<&str> = box_of_all.names().collect();
+    let all = box_of_all.names().filter(|name| *name != "update_plan");
+    let all: BTreeSet<&str> = all.collect();
     let cwd = world.cwd().canonicalize().expect("a folder");
     let at = |name: &str| json!(cwd.join(name));
     for updates in [live, again] {
         let locations = places(&updates, "locations");
         let called: BTreeSet<&str> = locations.iter().map(|one| one.0.as_str()).collect();
         assert_eq!(called, all, "a tool is missing here");
+        let plans = updates.iter().filter(|it| it["sessionUpdate"] == "plan");
+        assert_eq!(plans.count(), 1);
         let read = json!([{"path": at("a.txt"), "line": 2}]);
         assert_eq!(of(&locations, "read_file"), &read);
         let edited = json!([{"path": at("a.txt"), "line": 2}]);
         assert_eq!(of(&locations, "edit_file"), &edited);
         assert_eq!(of(&locations, "write_file")[0]["path"], at("new/b.txt"));
-        for name in ["list_dir", "find_files", "search", "shell"] {
+        // A folder is no place for an editor to go to.
+        assert_eq!(of(&locations, "shell"), &json!(null));
+        for name in ["list_dir", "find_files", "search"] {
             let path = of(&locations, name)[0]["path"].as_str().expect("a place");
             assert_eq!(
                 path.trim_end_matches('/'),
@@ -110,6 +115,28 @@ fn paths_are_absolute_and_lines_count_from_one_now_and_when_loaded() {
                 .contains("one\\n2\\nthree")
         );
     }
+}
+
+/// Blanks push nothing out of view, and hidden characters are spelled out, in all that the question holds.
+#[test]
+fn a_question_shows_the_end_of_a_padded_command() {
+    let command = format!("make test{}; touch\u{202e} M", " ".repeat(4050));
+    let world = World::new(json!([
+        {"steps": [call("shell", json!({"command": command}))]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let (mut client, id) = session(&world);
+    let asked = client.ask("session/prompt", prompt(&id, "go"));
+    let question = client.asked("session/request_permission");
+    let shown = &question["params"]["toolCall"];
+    let told = "make test [4050 blanks] ; touch\\u{202e} M";
+    assert_eq!(shown["title"], told);
+    let text = shown["content"][0]["content"]["text"].as_str();
+    assert_eq!(text, Some(&*format!("```sh\n{told}\n```")));
+    assert_eq!(shown["rawInput"]["command"], command);
+    let no = json!({"outcome": {"outcome": "selected", "optionId": "reject_once"}});
+    client.reply(&question, no);
+    client.answer(&asked);
 }
 
 /// A person who is asked sees the command itself, and what "always" would mean.

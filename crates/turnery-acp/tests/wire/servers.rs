@@ -8,6 +8,7 @@ use std::{
     path::PathBuf,
     sync::{Arc, Mutex},
     thread,
+    time::{Duration, Instant},
 };
 use turnery_acp::ServeOptions;
 use turnery_agent::{Projects, Settings, SettingsError};
@@ -100,6 +101,22 @@ fn each_request_connects_its_own_list() {
         assert_eq!(used(&mut client, &id, "b").as_deref(), b, "{method}");
         client.leave();
     }
+}
+
+/// A server that never answers `initialize` holds up neither a prompt without servers nor one that uses another:
+/// the bound for connecting is 20 s.
+#[test]
+fn a_server_that_hangs_delays_no_other_prompt() {
+    let world = world(&["a"]);
+    let mut client = world.client(json!({}));
+    let mute =
+        json!({"name": "mute", "command": "/bin/sh", "args": ["-c", "exec sleep 600"], "env": []});
+    let id = new_session(&mut client, &world, &[mute, stdio("a", "A")]);
+    let began = Instant::now();
+    assert_eq!(used(&mut client, &id, "a").as_deref(), Some("said by A"));
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    client.leave();
 }
 
 /// A transport that was not advertised refuses the request, and no session is made.

@@ -24,9 +24,12 @@ use crate::{
 use entrant::{Entrant, GroupStore, Offer};
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use std::{future::poll_fn, sync::Arc, time::Duration};
-use tokio::sync::mpsc;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 use turnery_engine::{
-    CommitFault, Content, LoopId, LoopRecord, Outcome, TurnStop, Usage,
+    CommitFault, Content, Detail, LimitKind, LoopId, LoopRecord, Outcome, TurnStop, Usage,
     group::{Judged, announcement, eligible, named, preferred, settle},
     usage::source,
 };
@@ -43,6 +46,25 @@ pub(super) struct Contest {
     judge: Arc<dyn Model>,
     /// What cancels the prompt.
     cancel: (CancellationToken, CancellationToken),
+}
+
+impl Contest {
+    /// The models that it may call.
+    pub(super) fn models(&self) -> Vec<&Arc<dyn Model>> {
+        let judge = match self.pick {
+            Pick::Judge(_) => Some(&self.judge),
+            Pick::First | Pick::FewestTokens | Pick::MostTokens => None,
+        };
+        let entrants = self.entrants.iter().map(|(model, _)| model);
+        entrants.chain(judge).collect()
+    }
+}
+
+/// Who wins, what that took, and the limit that kept the judge from choosing.
+struct Decision {
+    winner: usize,
+    judged: Judged,
+    limit: Option<Detail>,
 }
 
 type Running = FuturesUnordered<BoxFuture<'static, (Entrant, Result<(), PromptError>)>>;
@@ -132,6 +154,7 @@ impl Task {
             self.store.append(&watch.lane, loop_id, vec![event]);
         }
         plan.group.clone_from(&ids);
+        let began = Instant::now();
         let (sender, mut arrivals) = mpsc::channel(ids.len());
         let mut running = self.begin_all(&plan, &contest, scope, watch, &ids, &sender);
         drop(sender);
@@ -141,7 +164,15 @@ impl Task {
             .iter()
             .map(|offer| LoopRecord::clone(&offer.commit.records[0]))
             .collect();
-        let (winner, judged) = self.choose(&plan, &contest, &records, watch).await;
+        scope.budget.add_time(began.elapsed());
+        let began = Instant::now();
+        let decision = self.choose(&plan, &contest, &records, scope, watch).await;
+        scope.budget.add_time(began.elapsed());
+        let Decision {
+            winner,
+            judged,
+            limit,
+        } = decision;
         settle(&mut records, winner, &judged);
         let records: Vec<Arc<LoopRecord>> = records.into_iter().map(Arc::new).collect();
         let title = offers[winner].commit.title.clone();
@@ -155,10 +186,15 @@ impl Task {
             release: !switches,
         };
         let outcome = records[winner].outcome.clone();
-        let mut result = PromptResult::new(
-            outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError)),
-            records[winner].detail.clone(),
-        );
+        let outcome = outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError));
+        let detail = match &outcome {
+            Outcome::Finished(_) | Outcome::FrameSwitch { .. } => {
+                let known = records[winner].detail.clone();
+                known.or(limit).or_else(|| limit_of(&records))
+            }
+            Outcome::Stopped(_) => records[winner].detail.clone(),
+        };
+        let mut result = PromptResult::new(outcome, detail);
         let committing = committing::commit(Arc::clone(&self.store), commit).boxed();
         let committed = match watch.wait_for_store(self, committing).await {
             Ok(committed) => committed,
@@ -246,20 +282,41 @@ impl Task {
         begun.collect()
     }
 
-    /// Who wins, and what that took.
+    /// Finds the winner, with the judge's help if the prompt has a turn left for that.
     async fn choose(
         &mut self,
         plan: &Plan,
         contest: &Contest,
         records: &[LoopRecord],
+        scope: &Scope,
         watch: &mut Watch,
-    ) -> (usize, Judged) {
+    ) -> Decision {
         let eligible = eligible(records);
         let first = preferred(records, &eligible, contest.pick.preference());
         if !matches!(contest.pick, Pick::Judge(_)) || eligible.len() < 2 {
-            return (first, Judged::default());
+            return Decision {
+                winner: first,
+                judged: Judged::default(),
+                limit: None,
+            };
         }
         let name = contest.judge.info().name.clone();
+        let undecided = |what: &str, why: &str| {
+            Some(format!(
+                "the judge {name} {what} ({why}), so the first answer was taken"
+            ))
+        };
+        if let Err(limit) = scope.budget.take_turn() {
+            let why = limit.sentence().unwrap_or_default();
+            return Decision {
+                winner: first,
+                judged: Judged {
+                    issue: undecided("was not asked", why),
+                    ..Judged::default()
+                },
+                limit: Some(limit),
+            };
+        }
         let history = plan.base.as_ref().unwrap_or(&self.history).messages();
         let request = Case {
             session_id: self.info.id.clone(),
@@ -289,25 +346,39 @@ impl Task {
             ..Judged::default()
         };
         let mut choice = None;
+        let mut limit = None;
+        let asked = timeout(scope.budget.time_left(), asked);
         let why = match watch.attend(self, asked, Duration::ZERO).await {
-            Attended::Done(Ok(response)) => {
+            Attended::Done(Ok(Ok(response))) => {
                 judged.usage = response.usage.map(Usage::consistent).unwrap_or_default();
+                let price = self.price(&*contest.judge);
+                scope.budget.add_answer(&judged.usage, price);
                 let reply = response.content.iter().filter_map(Content::as_text);
                 choice = named(&reply.collect::<String>(), eligible.len());
                 "it named no answer".to_owned()
             }
-            Attended::Done(Err(fault)) => fault.to_string(),
+            Attended::Done(Ok(Err(fault))) => fault.to_string(),
+            Attended::Done(Err(_)) => {
+                let reached = limit.insert(scope.budget.time_up());
+                reached.sentence().unwrap_or_default().to_owned()
+            }
             Attended::Cancelled => "the prompt was cancelled".to_owned(),
             // The commit will say so.
             Attended::LaneLost => "the session was taken over".to_owned(),
         };
         match choice {
-            Some(place) => (eligible[place], judged),
+            Some(place) => Decision {
+                winner: eligible[place],
+                judged,
+                limit,
+            },
             None => {
-                judged.issue = Some(format!(
-                    "the judge {name} did not choose ({why}), so the first answer was taken"
-                ));
-                (first, judged)
+                judged.issue = undecided("did not choose", &why);
+                Decision {
+                    winner: first,
+                    judged,
+                    limit,
+                }
             }
         }
     }
@@ -340,6 +411,20 @@ impl Task {
             self.info.title = title;
         }
     }
+}
+
+/// The limit of the prompt that stopped one of these loops. The bound on one answer is no such limit.
+fn limit_of(records: &[Arc<LoopRecord>]) -> Option<Detail> {
+    let limits = records.iter().filter_map(|record| record.detail.as_ref());
+    let mut limits = limits.filter(|detail| match detail {
+        Detail::Limit { kind, .. } => *kind != LimitKind::Answer,
+        Detail::Provider { .. }
+        | Detail::Refusal
+        | Detail::Rejection { .. }
+        | Detail::Runtime { .. }
+        | Detail::Continued { .. } => false,
+    });
+    limits.next().cloned()
 }
 
 /// All loops, each over and waiting for the commit, in the order of the configurations.

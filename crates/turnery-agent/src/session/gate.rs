@@ -52,12 +52,16 @@ pub(crate) enum Found {
 }
 
 impl Gate {
-    /// Begin with what the call touches.
-    pub(crate) fn prepare(call: ToolCall, toolbox: Toolbox, cx: ToolCx) -> Self {
+    /// Begin with what the call touches, once there is the toolbox for it.
+    pub(crate) fn prepare(
+        call: ToolCall,
+        toolbox: impl Future<Output = Toolbox> + Send + 'static,
+        cx: ToolCx,
+    ) -> Self {
         Self {
             call_id: call.call_id.clone(),
             found: Box::pin(async move {
-                let prepared = toolbox.prepare(&call, &cx).await;
+                let prepared = toolbox.await.prepare(&call, &cx).await;
                 Found::Prepared(call, prepared)
             }),
         }

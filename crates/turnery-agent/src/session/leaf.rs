@@ -2,7 +2,7 @@
 //! ends it at once, with its connection or its processes.
 
 use super::most::Room;
-use crate::{CancellationToken, trace_sink::Trace};
+use crate::{CancellationToken, subagent, trace_sink::Trace};
 use futures_util::{FutureExt, future::BoxFuture};
 use std::{
     panic::AssertUnwindSafe,
@@ -112,6 +112,7 @@ impl RunningModel {
 /// A tool at work.
 pub(crate) struct RunningTool {
     pub(crate) call_id: CallId,
+    pub(crate) is_sub_agent: bool,
     cancel: CancellationToken,
     room: Room,
     leaf: Leaf<Progress, ToolEnvelope>,
@@ -126,6 +127,7 @@ impl RunningTool {
         reports: mpsc::Receiver<Progress>,
     ) -> Self {
         let call_id = call.call_id.clone();
+        let is_sub_agent = call.name == subagent::NAME;
         let cancel = cx.cancel.clone();
         let run = AssertUnwindSafe(async move { toolbox.run(&call, &cx).await });
         let run = run.catch_unwind().map(|ended| {
@@ -136,6 +138,7 @@ impl RunningTool {
         });
         Self {
             call_id,
+            is_sub_agent,
             cancel,
             room: Room::default(),
             leaf: Leaf::new(reports, run.boxed()),

@@ -43,9 +43,9 @@ pub struct PromptOptions {
     pub metadata: Option<Value>,
     /// The model to use.
     pub model: Option<ModelName>,
-    /// When its loops stop by themselves.
+    /// When it stops by itself.
     pub limits: Option<Limits>,
-    /// Whether a loop at its limit of turns gets one more for an answer in prose (C-4).
+    /// Whether the prompt gets one turn more at its limit of turns, for an answer in prose (C-4).
     pub forced_reply: Option<bool>,
     /// Asked after those of the session.
     pub hooks: Vec<Arc<dyn Hooks>>,

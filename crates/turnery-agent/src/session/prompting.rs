@@ -2,7 +2,7 @@
 //! loop opens (LASH-13).
 
 use super::{
-    Prompt, PromptError, PromptOptions, PromptResult, Task,
+    Budget, Prompt, PromptError, PromptOptions, PromptResult, Task,
     mail::{Tries, Work},
     plan::Plan,
     run::{Run, beginning::predict},
@@ -17,7 +17,7 @@ use crate::{
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
-    CommitFault, Detail, Frame, FrameId, Limits, LlmMessage, LoopId, LoopRecord, Outcome, PromptId,
+    CommitFault, Detail, Frame, FrameId, LlmMessage, LoopId, LoopRecord, Outcome, PromptId,
     TurnStop,
 };
 use turnery_models::Model;
@@ -33,7 +33,7 @@ pub(crate) struct Scope {
     pub(crate) prompt_id: PromptId,
     /// The model to use in place of the session's.
     pub(crate) model: Option<Arc<dyn Model>>,
-    pub(crate) limits: Limits,
+    pub(crate) budget: Budget,
     pub(crate) forced_reply: bool,
     pub(crate) metadata: Option<Value>,
     pub(crate) spawned_by: Option<LoopId>,
@@ -122,11 +122,24 @@ impl Task {
         let contest = tries.map(|tries| self.contest(tries, model.as_ref(), cancel));
         let contest = contest.transpose()?;
         let settings = &self.settings;
+        let limits = options.limits.unwrap_or(settings.limits);
+        let budget = match &self.lent {
+            Some(lent) => lent.clone(),
+            None => Budget::new(limits),
+        };
+        let own = model.as_ref().unwrap_or(&self.model);
+        let called = match &contest {
+            Some(contest) => contest.models(),
+            None => vec![own],
+        };
+        for model in called {
+            self.price_within(&budget.limits, &**model)?;
+        }
         let hooks = settings.hooks.iter().chain(&options.hooks);
         let scope = Scope {
             prompt_id: PromptId::from(turnery_store::new_uuid().to_string()),
             model,
-            limits: options.limits.unwrap_or(settings.limits),
+            budget,
             forced_reply: options.forced_reply.unwrap_or(settings.forced_reply),
             metadata: options.metadata.clone(),
             spawned_by: options.spawned_by.clone(),
@@ -200,8 +213,15 @@ impl Task {
             let opened_by = loop_id.clone();
             let ended = Run::begin(self, watch, scope, plan, loop_id);
             let ended = ended.finish().await?;
+            scope
+                .budget
+                .end_loop(ended.elapsed, ended.record.turns.len());
             result.outcome = ended.outcome;
-            result.detail = ended.detail;
+            let earlier = match &result.outcome {
+                Outcome::Finished(_) | Outcome::FrameSwitch { .. } => result.detail.take(),
+                Outcome::Stopped(_) => None,
+            };
+            result.detail = ended.detail.or(earlier);
             result.usage += ended.usage;
             result.loops.push(Arc::clone(&ended.record));
             if !ended.is_stored {

@@ -1,6 +1,6 @@
 //! Result: what came of a prompt, and how to wait for it.
 
-use super::{SayError, mail::Place};
+use super::{SayError, UnknownPrice, mail::Place};
 use crate::{CancellationToken, UsageRow, usage_report::children_usage};
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
@@ -170,6 +170,9 @@ pub enum PromptError {
     /// There is no such model; it did not begin.
     #[error(transparent)]
     Model(#[from] UnknownModel),
+    /// Money is limited, and it is not known what a model costs; it did not begin.
+    #[error(transparent)]
+    Price(#[from] UnknownPrice),
     /// The session cannot be continued like that; it did not begin.
     #[error(transparent)]
     Continue(#[from] ContinueError),

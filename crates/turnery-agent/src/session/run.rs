@@ -100,6 +100,8 @@ pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<Detail>,
     pub(crate) usage: Usage,
+    /// Time of the prompt that counts against its limits.
+    pub(crate) elapsed: Duration,
     pub(crate) record: Arc<LoopRecord>,
     /// False if the commit goes on in the background.
     pub(crate) is_stored: bool,
@@ -151,13 +153,13 @@ impl<'t> Run<'t> {
             false => Recorder::new(),
         };
         let mut out = Vec::new();
-        let machine = Loop::start(spec, turnery_store::now(), &mut out);
+        let machine = scope.budget.start(spec, turnery_store::now(), &mut out);
         let pending = watch.beginning.take();
         let loop_id = &machine.spec().loop_id;
         let journalled = pending.map_or(0, |pending| pending.begin(loop_id, &out));
         let mut run = Self {
             deadline: Instant::now()
-                .checked_add(scope.limits.duration)
+                .checked_add(scope.budget.time_left())
                 .map(|at| Box::pin(sleep_until(at))),
             task,
             watch,
@@ -372,7 +374,7 @@ impl<'t> Run<'t> {
             Happened::Found(found) => self.found(found),
             Happened::Keyed { tools } => {
                 self.person_is_done();
-                self.model = Some(self.call_model(tools));
+                self.start_model(tools);
             }
             Happened::Tool(call_id, Said::Item(report)) => self.feed(match report {
                 Progress::Shows(detail) => Input::Shows { call_id, detail },
@@ -409,12 +411,27 @@ impl<'t> Run<'t> {
     }
 
     fn feed(&mut self, input: Input) {
-        self.machine.on(turnery_store::now(), input, &mut self.out);
-        self.absorb();
+        self.feed_one(input);
         while let Some(input) = self.inputs.pop_front() {
-            self.machine.on(turnery_store::now(), input, &mut self.out);
-            self.absorb();
+            self.feed_one(input);
         }
+    }
+
+    fn feed_one(&mut self, input: Input) {
+        let (now, out) = (turnery_store::now(), &mut self.out);
+        match &input {
+            // It has taken that from the budget itself.
+            Input::ChildSpent { call_id, .. } if is_sub_agent(&self.tools, call_id) => {
+                self.machine.on(now, input, out);
+            }
+            // These spend nothing.
+            Input::Delta(_) | Input::Price(_) => self.machine.on(now, input, out),
+            _ => {
+                let budget = &self.scope.budget;
+                budget.feed(&mut self.machine, now, input, out);
+            }
+        }
+        self.absorb();
     }
 
     /// Fold what happened, do what cannot wait, and line up the rest.
@@ -460,6 +477,7 @@ impl<'t> Run<'t> {
                     outcome,
                     detail,
                     usage,
+                    elapsed: self.elapsed(),
                     record,
                     is_stored: !self.is_overdue,
                 })
@@ -473,6 +491,12 @@ impl<'t> Run<'t> {
             }
         }
     }
+}
+
+fn is_sub_agent(tools: &[RunningTool], call_id: &CallId) -> bool {
+    tools
+        .iter()
+        .any(|tool| tool.call_id == *call_id && tool.is_sub_agent)
 }
 
 /// Whether what happened up to here has to survive a crash from now on: a tool or a model is about to do

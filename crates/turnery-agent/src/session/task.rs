@@ -1,7 +1,7 @@
 //! The session task: the one owner of a session's state. Prompts run one after the other.
 
 use super::{
-    BackgroundWork, History, Mail, Prompt, PromptError, PromptOptions, PromptResult,
+    BackgroundWork, Budget, History, Mail, Prompt, PromptError, PromptOptions, PromptResult,
     SessionOptions, Set, SetError, known::Known, mail::Word, run::beginning::PendingBeginning,
     tools::Tools, watch::Watch,
 };
@@ -48,6 +48,8 @@ pub(crate) struct Task {
     pub(crate) shown_as: Known,
     /// How many sessions lie above it.
     pub(crate) depth: u8,
+    /// What a child session's prompt draws on.
+    pub(crate) lent: Option<Budget>,
     pub(crate) options: watch::Sender<SessionOptions>,
     pub(crate) mailbox: mpsc::Receiver<Mail>,
     /// Who is told of each call of a model.

@@ -40,6 +40,27 @@ impl Tools {
         self.servers.clone()
     }
 
+    /// The toolbox for a call. A tool that it lacks may be of a server that is connecting: then this waits for
+    /// that server, for a bounded time.
+    pub(super) fn for_call(
+        &self,
+        toolbox: &Toolbox,
+        name: &str,
+    ) -> impl Future<Output = Toolbox> + Send + use<> {
+        let servers = self.servers.clone();
+        let coming = servers.filter(|it| toolbox.get(name).is_none() && it.may_have_tool(name));
+        let (own, toolbox, name) = (self.own.clone(), toolbox.clone(), name.to_owned());
+        async move {
+            match coming {
+                Some(servers) => {
+                    servers.settled_for_tool(&name).await;
+                    own.and_all(servers.tools())
+                }
+                None => toolbox,
+            }
+        }
+    }
+
     /// The toolbox, if it is another one since it was last asked for.
     fn changed(&mut self) -> Option<Toolbox> {
         let (Some(servers), Some(news)) = (&self.servers, &mut self.news) else {
@@ -63,8 +84,8 @@ impl Task {
         }
     }
 
-    /// Wait for servers that are still connecting, which takes a bounded time; and let one of them write
-    /// the prompt, if that is what is to be said. After a cancel nothing of it is waited for: the loop
+    /// Wait a moment for servers that are still connecting; or let one of them write the prompt, if that is what is
+    /// to be said, and wait for that one until it is connected or has failed. After a cancel nothing of it is waited for: the loop
     /// then begins with its cancel.
     pub(super) async fn with_servers(
         &mut self,
@@ -76,13 +97,13 @@ impl Task {
             return Ok(work);
         };
         let asked = async {
-            servers.settled().await;
             match &work {
                 Work::Server {
                     command,
                     typed,
                     rest,
                 } => {
+                    servers.settled_for_prompt(command).await;
                     let written = servers.prompt(command, typed, &scope.trace).await;
                     written.map(|mut content| {
                         content.extend(rest.iter().cloned());
@@ -93,7 +114,10 @@ impl Task {
                 | Work::Continue
                 | Work::Rerun(_)
                 | Work::Branch(..)
-                | Work::Compact => Ok(None),
+                | Work::Compact => {
+                    servers.soon().await;
+                    Ok(None)
+                }
             }
         };
         let written = match watch.attend(self, asked, Duration::ZERO).await {

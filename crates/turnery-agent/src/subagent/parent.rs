@@ -5,12 +5,12 @@ use crate::{
     Client, Ports, PromptError, PromptResult, Session, SessionOptions, Settings,
     agent::{Opening, spawn},
     ask_user,
-    session::Known,
+    session::{Budget, Known},
     trace_sink::Tracing,
 };
 use std::sync::Arc;
 use tokio::sync::watch;
-use turnery_engine::{Limits, LoopId, SessionId};
+use turnery_engine::{LoopId, SessionId};
 use turnery_models::{Catalogue, Model};
 use turnery_store::{NewSession, SpawnRef, Store, StoreError};
 use turnery_tools::{Files, Mode, Policy, Terminals, ToolCx, Toolbox, Workspace};
@@ -19,8 +19,8 @@ use turnery_tools::{Files, Mode, Policy, Terminals, ToolCx, Toolbox, Workspace};
 const ROLE: &str = "\n\nYou are a sub-agent: another agent has given you the task that follows, and \
     nobody else reads your answer. Do exactly that task. End with one message that holds everything \
     the other agent needs, with file paths and line numbers where they matter.";
-/// How many turns a child may have, unless its parent has fewer left.
-const TURNS: u32 = 30;
+/// Number of turns that a child may have, unless the prompt has fewer left.
+pub(crate) const CHILD_TURNS: u32 = 30;
 
 /// What a session lends to its sub-agents. Made for one call.
 pub(crate) struct Parent {
@@ -44,33 +44,18 @@ pub(crate) struct Parent {
     pub(crate) loop_id: LoopId,
     /// How many sessions lie above the child.
     pub(crate) depth: u8,
+    /// What the child draws on.
+    pub(crate) budget: Budget,
 }
 
 impl Parent {
-    /// What of the loop's limits is used up, if anything is: then no child can do anything.
-    pub(super) fn spent(&self) -> Option<&'static str> {
-        let left = self.settings.limits;
-        match left {
-            Limits { turns: 0, .. } => Some("turns"),
-            Limits { tokens: 0, .. } => Some("tokens"),
-            Limits { cost: Some(0), .. } => Some("money"),
-            Limits { duration, .. } if duration.is_zero() => Some("time"),
-            Limits { .. } => None,
-        }
-    }
-
     /// Make a child session for this call.
     pub(super) async fn open(&self, cx: &ToolCx, reads: bool) -> Result<Session, StoreError> {
         let mut policy = self.policy.clone();
         if reads {
             policy.mode = Mode::Plan;
         }
-        let limits = self.settings.limits;
         let settings = Settings {
-            limits: Limits {
-                turns: limits.turns.min(TURNS),
-                ..limits
-            },
             system: format!("{}{ROLE}", self.settings.system).into(),
             ..self.settings.clone()
         };
@@ -116,6 +101,7 @@ impl Parent {
             tracing: self.tracing.clone(),
             known: Some(self.shown_as.clone()),
             depth: self.depth + 1,
+            budget: Some(self.budget.clone()),
         }))
     }
 

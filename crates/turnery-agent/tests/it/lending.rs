@@ -53,7 +53,7 @@ fn limited(limits: Limits) -> impl FnOnce(&mut Settings) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_has_no_more_than_its_parents_loop_has_left() {
+async fn a_child_has_no_more_than_its_prompt_has_left() {
     let script: &[&[Act]] = &[
         &[Act::Spend(50, 10), Act::Call("l", "look")],
         &[Act::Spend(0, 0), Act::Delegate("t", false)],
@@ -68,21 +68,21 @@ async fn a_child_has_no_more_than_its_parents_loop_has_left() {
                 turns: 4,
                 ..Limits::default()
             },
-            "[Agent stopped: Max turns reached (2/2)]",
+            "[Agent stopped: Max turns reached (4/4)]",
         ),
         (
             Limits {
                 tokens: 100,
                 ..Limits::default()
             },
-            "[Agent stopped: Max tokens reached (50/40)]",
+            "[Agent stopped: Max tokens reached (110/100)]",
         ),
         (
             Limits {
                 cost: Some(1_000_000),
                 ..Limits::default()
             },
-            "[Agent stopped: Max cost reached (0.50/0.40)]",
+            "[Agent stopped: Max cost reached (1.10/1.00)]",
         ),
     ];
     for (limits, text) in cases {
@@ -132,7 +132,7 @@ async fn where_no_turn_is_left_there_is_no_child() {
     let told = result.executions()[0].envelope.result.clone();
     assert_eq!(
         told.unwrap_err().message,
-        "this loop has no turns left for a sub-agent: end it yourself"
+        "nothing is left for a sub-agent (Max turns reached (1/1)): end the work yourself"
     );
 }
 

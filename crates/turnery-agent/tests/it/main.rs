@@ -19,6 +19,7 @@ mod interrupting;
 mod journalling;
 mod keeping;
 mod lending;
+mod limits;
 mod nesting;
 mod observing;
 mod opening;

@@ -100,6 +100,9 @@ impl Loop {
     }
 
     pub(super) fn start_compaction(&mut self, reason: Reason) {
+        if self.is_spent() {
+            return self.cut_short();
+        }
         let before = self.gauge.size;
         self.gauge.tried = true;
         self.mint.emit(EventKind::CompactionStarted { before });
@@ -143,6 +146,9 @@ impl Loop {
         usage: Option<Usage>,
     ) {
         self.gauge.settle(after);
+        if let Some(usage) = usage {
+            self.own.add_answer(&usage, self.spec.price);
+        }
         let (block, failure) = match block {
             Ok(block) => (Some(block), None),
             Err(why) => (None, Some(why)),

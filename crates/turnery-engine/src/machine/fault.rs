@@ -39,6 +39,7 @@ pub(super) enum Fault {
     HearFollowUpsEarly,
     IgnoreAnswerLimit,
     IgnoreGraceOver,
+    IgnoreOtherSpending,
     KeepBrokenCalls,
     LastControlWins,
     LastHaltWins,

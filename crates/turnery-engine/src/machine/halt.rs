@@ -4,9 +4,7 @@ use super::batch::{Batch, Phase};
 use super::closing::Closing;
 use super::opening::{Next, Opening};
 use super::{Draft, Effect, Loop, Stage};
-use crate::{
-    CommitFault, FailureKind, LimitKind, MessageStop, Outcome, ToolEnvelope, TurnStop, Verdict,
-};
+use crate::{CommitFault, FailureKind, MessageStop, Outcome, ToolEnvelope, TurnStop, Verdict};
 use std::mem;
 
 /// Why a loop is stopped from outside. A later one outranks an earlier one, never the reverse.
@@ -187,7 +185,7 @@ impl Loop {
             Halt::LaneLost if faulty!(self, CommitAfterLaneLost) => {
                 self.commit(Outcome::Stopped(TurnStop::Cancelled), None);
             }
-            Halt::TimeUp => self.stop_at_limit(LimitKind::Duration),
+            Halt::TimeUp => self.stop_at_time(),
             Halt::Cancelled => self.commit(Outcome::Stopped(TurnStop::Cancelled), None),
             Halt::LaneLost => self.lose(CommitFault::LaneLost),
         }

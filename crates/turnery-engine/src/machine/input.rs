@@ -3,7 +3,7 @@
 use super::CommitFault;
 use crate::{
     CallDetail, CallId, ChildUsage, CompactionBlock, Content, ContextSize, HookVerdict, ModelDelta,
-    ModelFault, PlanEntry, Response, ToolEnvelope, Usage, Verdict,
+    ModelFault, PlanEntry, Price, Response, Spending, ToolEnvelope, Usage, Verdict,
 };
 
 /// What the world tells a loop.
@@ -63,6 +63,11 @@ pub enum Input {
         /// What it spent.
         child: ChildUsage,
     },
+    /// What the rest of the prompt has spent by now: all of it but the loop itself and the child sessions
+    /// that it was told of.
+    OtherSpending(Spending),
+    /// What the tokens of the model cost that is called from now on; `None` if that is not known.
+    Price(Option<Price>),
     /// Something that a person should know and that changes nothing.
     Noticed(String),
     /// The model call failed for good (retries are over).

@@ -1,127 +1,127 @@
 //! Limits: when a loop stops by itself, and what it says then (UP-1, UP-2, C-4).
+//!
+//! The limits are those of the prompt. A loop counts its own turns, answers and summaries, and those of
+//! child sessions that it is told of; the host tells it what the rest of the prompt has spent.
 
 use super::Loop;
 use super::opening::{Next, Opening};
-use crate::{Detail, LimitKind, Limits, Message, Outcome, TurnFinish, TurnStop, Usage};
+use super::spec::turns_reached;
+use crate::{Detail, LimitKind, Message, Outcome, Spending, TurnFinish, TurnStop, Usage};
 use std::time::Duration;
 
 impl Loop {
     /// The limit that forbids another turn, if any (TURN-68).
-    pub(super) fn limit_reached(&self) -> Option<LimitKind> {
-        if self.turns >= self.spec.limits.turns {
-            return Some(LimitKind::Turns);
+    pub(super) fn limit_reached(&self) -> Option<Detail> {
+        match self.spec.own_turns {
+            Some(most) if self.own.turns >= most => Some(turns_reached(self.own.turns, most)),
+            Some(_) | None => self.spec.limits.reached(&self.spending_of_prompt()),
         }
-        self.spent()
     }
 
-    /// The same, whatever the number of turns.
-    fn spent(&self) -> Option<LimitKind> {
-        let limits = &self.spec.limits;
-        if self.tokens() >= limits.tokens {
-            Some(LimitKind::Tokens)
-        } else if self.elapsed() >= limits.duration {
-            Some(LimitKind::Duration)
-        } else if limits.cost.is_some_and(|most| self.cost() >= most) {
-            Some(LimitKind::Cost)
-        } else {
-            None
-        }
+    /// Whether a call of the model is beyond the limits, however many turns are left.
+    pub(super) fn is_spent(&self) -> bool {
+        let spending = self.spending_of_prompt();
+        let reached = self.spec.limits.reached_besides_turns(&spending);
+        reached.is_some()
     }
 
     /// Say so in a message outside any turn (TURN-69, D-12), and stop (TURN-70), but for one last
     /// reply where the host wants one.
-    pub(super) fn stop_at_limit(&mut self, kind: LimitKind) {
+    pub(super) fn stop_at_limit(&mut self, limit: Detail, opening: Opening) {
         if let Some(limit) = self.last_reply.take() {
             // It has been said; the reply to it was halted before it began.
             return self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(limit));
         }
-        let limits = &self.spec.limits;
-        let text = match kind {
-            LimitKind::Turns => format!("Max turns reached ({}/{})", self.turns, limits.turns),
-            LimitKind::Tokens => {
-                format!("Max tokens reached ({}/{})", self.tokens(), limits.tokens)
+        self.say_limit(&limit);
+        if self.may_reply(&limit) {
+            if self.spec.own_turns.is_none() {
+                self.own.last_reply = true;
+            } else {
+                self.own.turns += 1;
             }
-            LimitKind::Duration => format!(
-                "Max duration reached ({}s/{}s)",
-                self.elapsed().as_secs(),
-                limits.duration.as_secs()
-            ),
-            LimitKind::Answer => "Max answer size reached".to_owned(),
-            LimitKind::Cost => format!(
-                "Max cost reached ({}/{})",
-                money(self.cost()),
-                money(limits.cost.unwrap_or_default())
-            ),
-        };
-        self.say_limit(&text);
-        let detail = Detail::Limit { kind, text };
-        if kind == LimitKind::Turns && self.spec.forced_reply && self.spent().is_none() {
-            self.last_reply = Some(detail);
-            return self.before_turn(Opening::continuation(None));
+            self.last_reply = Some(limit);
+            return self.ask_before_turn(opening);
         }
-        self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(detail));
+        self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(limit));
+    }
+
+    /// Whether the model may reply once more. A loop with a limit of turns of its own does so in an
+    /// ordinary turn of its prompt; else there is one reply for the whole prompt, beyond its turns.
+    fn may_reply(&self, limit: &Detail) -> bool {
+        let by_turns = matches!(
+            limit,
+            Detail::Limit {
+                kind: LimitKind::Turns,
+                ..
+            }
+        );
+        let has_room = match self.spec.own_turns {
+            Some(_) => {
+                let reached = self.spec.limits.reached(&self.spending_of_prompt());
+                reached.is_none()
+            }
+            None => !self.elsewhere.last_reply && !self.is_spent(),
+        };
+        by_turns && self.spec.forced_reply && has_room
+    }
+
+    /// The time is up, says the host's clock.
+    pub(super) fn stop_at_time(&mut self) {
+        let limit = self.spec.limits.time_up(&self.spending_of_prompt());
+        self.stop_at_limit(limit, Opening::continuation(None));
     }
 
     /// Stop because an answer exceeds its bound: say so in a message outside any turn (TURN-69).
     pub(super) fn stop_at_answer_limit(&mut self, text: String) {
-        self.say_limit(&text);
         let kind = LimitKind::Answer;
-        let detail = Detail::Limit { kind, text };
-        self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(detail));
+        let limit = Detail::Limit { kind, text };
+        self.say_limit(&limit);
+        self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(limit));
     }
 
-    fn say_limit(&mut self, text: &str) {
+    fn say_limit(&mut self, limit: &Detail) {
+        let text = limit.sentence().unwrap_or_default();
         self.say(Message::System {
             text: format!("[Agent stopped: {text}]"),
         });
     }
 
-    /// After the last reply there is nothing more: prose is a finish, all else is the limit (C-4).
+    /// After the last reply there is nothing more: prose is a finish, all else is the limit (C-4). The
+    /// limit is reported with either.
     pub(super) fn after_last_reply(&mut self, next: Next) -> Next {
         let Some(limit) = self.last_reply.take() else {
             return next;
         };
-        match next {
-            Next::Rest { text, .. } if !text.is_empty() => Next::End(
-                Outcome::Finished(TurnFinish::AssistantMessage { text }),
-                None,
-            ),
-            Next::Rest { .. } | Next::Turn(_) | Next::Overrun(_) | Next::End(..) => {
-                Next::End(Outcome::Stopped(TurnStop::MaxTurns), Some(limit))
+        let outcome = match next {
+            Next::Rest { text, .. } if !text.is_empty() => {
+                Outcome::Finished(TurnFinish::AssistantMessage { text })
             }
-        }
+            Next::Rest { .. } | Next::Turn(_) | Next::Overrun(_) | Next::End(..) => {
+                Outcome::Stopped(TurnStop::MaxTurns)
+            }
+        };
+        Next::End(outcome, Some(limit))
     }
 
-    /// What the loop may still spend, by what it has been told so far. Turns that have begun are spent.
+    /// What the loop and its child sessions have spent, as far as it has been told.
     #[must_use]
-    pub fn left(&self) -> Limits {
-        let limits = &self.spec.limits;
-        Limits {
-            turns: limits.turns.saturating_sub(self.turns),
-            tokens: limits.tokens.saturating_sub(self.tokens()),
-            duration: limits.duration.saturating_sub(self.elapsed()),
-            cost: limits.cost.map(|most| most.saturating_sub(self.cost())),
-            answer: limits.answer,
-        }
-    }
-
-    /// What counts against the limits of tokens and of money: all turns so far, and all child sessions.
-    fn counted(&self) -> Usage {
-        let mut sum = self.usage;
+    pub fn spending(&self) -> Spending {
+        let mut spending = Spending {
+            time: self.elapsed(),
+            ..self.own
+        };
+        let mut children = Usage::default();
         for child in &self.children {
-            sum += child.cumulative;
+            children += child.cumulative;
         }
-        sum
+        spending.add_answer(&children, self.spec.price);
+        spending
     }
 
-    fn tokens(&self) -> u64 {
-        self.counted().fresh()
-    }
-
-    /// What that costs, in millionths; 0 without a price.
-    fn cost(&self) -> u64 {
-        let price = self.spec.price;
-        price.map_or(0, |price| price.of(&self.counted()))
+    /// The same with the rest of its prompt: what is compared with the limits.
+    #[must_use]
+    pub fn spending_of_prompt(&self) -> Spending {
+        self.spending().plus(self.elsewhere)
     }
 
     /// Without the time that a person took to answer. Zero when the wall clock was set back.
@@ -130,13 +130,4 @@ impl Loop {
             .to_std()
             .unwrap_or_default()
     }
-}
-
-/// Millionths as a number with two decimals, cut off.
-fn money(millionths: u64) -> String {
-    format!(
-        "{}.{:02}",
-        millionths / 1_000_000,
-        millionths / 10_000 % 100
-    )
 }

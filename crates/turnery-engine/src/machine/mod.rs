@@ -35,7 +35,7 @@ mod turn;
 
 pub use effect::{CommitFault, Effect, Finish};
 pub use input::{Announced, Input};
-pub use spec::{Context, Limits, LoopSpec, Price, QueueMode};
+pub use spec::{Context, Limits, LoopSpec, Price, QueueMode, Spending};
 
 #[cfg(test)]
 pub(crate) use batch::visits as batch_visits;
@@ -65,6 +65,10 @@ pub struct Loop {
     /// The last message was a tool's result.
     after_result: bool,
     usage: Usage,
+    /// What its own turns, answers and summaries count against the limits; the time is in `counts_from`.
+    own: Spending,
+    /// What the rest of the prompt has spent.
+    elsewhere: Spending,
     /// The last that was heard of what each child session has spent, by source and model (I6).
     children: Vec<ChildUsage>,
     gauge: Gauge,
@@ -109,6 +113,8 @@ impl Loop {
             attempts: 0,
             after_result: false,
             usage: Usage::default(),
+            own: Spending::default(),
+            elsewhere: spec.elsewhere,
             children: Vec::new(),
             gauge: Gauge::new(&spec.context),
             queues: Queues::default(),
@@ -190,6 +196,9 @@ impl Loop {
             Input::ChildSpent { call_id, child } => self.child_spent(call_id, child),
             Input::Planned { call_id, entries } => self.planned(&call_id, entries),
             Input::Ended { call_id, envelope } => self.ended(&call_id, envelope),
+            Input::OtherSpending(_) if faulty!(self, IgnoreOtherSpending) => {}
+            Input::OtherSpending(spending) => self.elsewhere = spending,
+            Input::Price(price) => self.spec.price = price,
             Input::Noticed(text) => self.noticed(text),
             Input::Cancel => self.halt(Halt::Cancelled),
             Input::GraceOver => self.grace_over(),
@@ -201,7 +210,8 @@ impl Loop {
         mem::swap(&mut self.mint.out, out);
     }
 
-    /// What the loop was started with; its input has moved into the first message.
+    /// What the loop was started with; its input has moved into the first message, and its price is that of
+    /// the model that is called now.
     #[must_use]
     pub fn spec(&self) -> &LoopSpec {
         &self.spec

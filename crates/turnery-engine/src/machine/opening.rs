@@ -144,7 +144,7 @@ impl Loop {
             (_, Next::Overrun(text)) => self.stop_at_answer_limit(text),
             (None, Next::Turn(opening)) => {
                 if let Some(limit) = self.limit_reached() {
-                    return self.stop_at_limit(limit);
+                    return self.stop_at_limit(limit, opening);
                 }
                 let mut waiting = self.queues.take_steering(self.spec.steering);
                 if faulty!(self, HearFollowUpsEarly) {
@@ -200,8 +200,14 @@ impl Loop {
                 opening.heard = hearing.passed;
                 self.before_turn(opening);
             }
-            next if hearing.passed.is_empty() => self.go_on(next),
-            Next::Rest { .. } | Next::Overrun(_) | Next::End(..) => {
+            next => {
+                // The model has said all: a limit that is reached by now ends nothing (C-4).
+                if self.limit_reached().is_some() {
+                    self.give_back(std::mem::take(&mut hearing.passed));
+                }
+                if hearing.passed.is_empty() {
+                    return self.go_on(next);
+                }
                 let mut opening = Opening::continuation(None);
                 opening.heard = hearing.passed;
                 self.before_turn(opening);
@@ -223,7 +229,17 @@ impl Loop {
         self.hear(hearing);
     }
 
-    pub(super) fn before_turn(&mut self, opening: Opening) {
+    /// Takes a turn from the prompt's limits. While filters were asked, others may have taken the last.
+    fn before_turn(&mut self, mut opening: Opening) {
+        if let Some(limit) = self.limit_reached() {
+            self.give_back(std::mem::take(&mut opening.heard));
+            return self.stop_at_limit(limit, opening);
+        }
+        self.own.turns += 1;
+        self.ask_before_turn(opening);
+    }
+
+    pub(super) fn ask_before_turn(&mut self, opening: Opening) {
         if self.spec.hooks.before_turn {
             let turn_index = self.turns;
             self.ask(
@@ -237,16 +253,18 @@ impl Loop {
 
     /// A turn that was not begun: what people said for it has not been heard.
     pub(super) fn abandon(&mut self, opening: Opening) {
-        for words in opening.heard {
+        self.give_back(opening.heard);
+    }
+
+    fn give_back(&mut self, heard: Vec<Words>) {
+        for words in heard {
             self.unheard(words.content);
         }
     }
 
     /// The same while the filters were at work.
     pub(super) fn abandon_hearing(&mut self, content: Vec<Content>, hearing: Hearing) {
-        for words in hearing.passed {
-            self.unheard(words.content);
-        }
+        self.give_back(hearing.passed);
         self.unheard(content);
         for content in hearing.waiting {
             self.unheard(content);

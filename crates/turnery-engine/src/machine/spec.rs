@@ -1,8 +1,8 @@
 //! Spec: what a loop is started with.
 
 use crate::{
-    AnswerLimits, ConfigSnapshot, Content, ContextSize, ContinuationKind, Frame, FrameId, HookSet,
-    LoopId, PromptId, SessionId, TurnTrigger, Usage,
+    AnswerLimits, ConfigSnapshot, Content, ContextSize, ContinuationKind, Detail, Frame, FrameId,
+    HookSet, LimitKind, LoopId, PromptId, SessionId, TurnTrigger, Usage,
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -28,8 +28,13 @@ pub struct LoopSpec {
     pub config: ConfigSnapshot,
     /// The prompt: content of the user message; empty for a continuation without one.
     pub input: Vec<Content>,
-    /// When to stop.
+    /// When to stop: limits of the whole prompt, which the loop shares with all that works for it.
     pub limits: Limits,
+    /// What the rest of the prompt has spent so far. What it spends from now on comes with
+    /// [`Input::OtherSpending`](super::Input::OtherSpending).
+    pub elsewhere: Spending,
+    /// Number of turns of this loop alone, whatever the prompt has left; none for no such limit.
+    pub own_turns: Option<u32>,
     /// Tells a rerun or a branch from others of the same parent (UP-16).
     pub tag: Option<String>,
     /// Whatever the caller wants to find again (LOOP-28).
@@ -54,7 +59,8 @@ pub struct LoopSpec {
     pub parallel: usize,
     /// How full the context is, and when to compact it.
     pub context: Context,
-    /// What tokens cost, where a limit of money is set.
+    /// What tokens cost, where a limit of money is set. Another model comes with
+    /// [`Input::Price`](super::Input::Price).
     pub price: Option<Price>,
 }
 
@@ -79,6 +85,8 @@ impl LoopSpec {
             config,
             input,
             limits: Limits::default(),
+            elsewhere: Spending::default(),
+            own_turns: None,
             tag: None,
             metadata: None,
             frame_id: None,
@@ -130,16 +138,16 @@ pub struct Price {
     pub cache_write: u64,
 }
 
-/// When a loop stops by itself (UP-1). All but `answer` are compared with `>=`, before each turn.
+/// When a prompt stops by itself (UP-1). All but `answer` are compared with `>=`, before each turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of ordinary turns.
+    /// Number of ordinary turns; the last reply comes on top (C-4).
     pub turns: u32,
     /// Tokens, in and out, but for those read from a cache or written to one ([`Usage::fresh`](crate::Usage::fresh)).
     pub tokens: u64,
     /// Wall-clock time. The host also feeds [`Input::TimeUp`](super::Input::TimeUp) when it passes in mid-turn.
     pub duration: Duration,
-    /// Money, if the price is known. Unit: millionths.
+    /// Money, as far as the price is known: the host refuses models without one. Unit: millionths.
     pub cost: Option<u64>,
     /// Size of one answer. Compared with `>` while it streams.
     pub answer: AnswerLimits,
@@ -155,6 +163,116 @@ impl Default for Limits {
             answer: AnswerLimits::default(),
         }
     }
+}
+
+/// What counts against [`Limits`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spending {
+    /// Number of ordinary turns that were begun.
+    pub turns: u32,
+    /// Tokens, as [`Limits::tokens`] counts them.
+    pub tokens: u64,
+    /// Wall-clock time, without the time that a person took to answer.
+    pub time: Duration,
+    /// Money, as far as the price is known. Unit: millionths.
+    pub cost: u64,
+    /// Whether the one last reply of the prompt has been asked for (C-4).
+    pub last_reply: bool,
+}
+
+impl Spending {
+    /// Adds an answer of the model.
+    pub fn add_answer(&mut self, usage: &Usage, price: Option<Price>) {
+        self.tokens = self.tokens.saturating_add(usage.fresh());
+        let cost = price.map_or(0, |price| price.of(usage));
+        self.cost = self.cost.saturating_add(cost);
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            turns: self.turns.saturating_add(other.turns),
+            tokens: self.tokens.saturating_add(other.tokens),
+            time: self.time.saturating_add(other.time),
+            cost: self.cost.saturating_add(other.cost),
+            last_reply: self.last_reply || other.last_reply,
+        }
+    }
+
+    /// What this has beyond `part`.
+    #[must_use]
+    pub fn minus(self, part: Self) -> Self {
+        Self {
+            turns: self.turns.saturating_sub(part.turns),
+            tokens: self.tokens.saturating_sub(part.tokens),
+            time: self.time.saturating_sub(part.time),
+            cost: self.cost.saturating_sub(part.cost),
+            last_reply: self.last_reply && !part.last_reply,
+        }
+    }
+}
+
+impl Limits {
+    /// The limit that forbids anything more, and its sentence.
+    #[must_use]
+    pub fn reached(&self, spending: &Spending) -> Option<Detail> {
+        if spending.turns >= self.turns {
+            return Some(turns_reached(spending.turns, self.turns));
+        }
+        self.reached_besides_turns(spending)
+    }
+
+    /// The same, whatever the number of turns.
+    #[must_use]
+    pub fn reached_besides_turns(&self, spending: &Spending) -> Option<Detail> {
+        if spending.tokens >= self.tokens {
+            let text = format!("Max tokens reached ({}/{})", spending.tokens, self.tokens);
+            let kind = LimitKind::Tokens;
+            Some(Detail::Limit { kind, text })
+        } else if spending.time >= self.duration {
+            Some(self.time_up(spending))
+        } else if let Some(most) = self.cost
+            && spending.cost >= most
+        {
+            let text = format!(
+                "Max cost reached ({}/{})",
+                money(spending.cost),
+                money(most)
+            );
+            let kind = LimitKind::Cost;
+            Some(Detail::Limit { kind, text })
+        } else {
+            None
+        }
+    }
+
+    /// The limit of time, for a clock that says so.
+    #[must_use]
+    pub fn time_up(&self, spending: &Spending) -> Detail {
+        let (time, most) = (spending.time.as_secs(), self.duration.as_secs());
+        Detail::Limit {
+            kind: LimitKind::Duration,
+            text: format!("Max duration reached ({time}s/{most}s)"),
+        }
+    }
+}
+
+/// The limit of turns.
+pub(super) fn turns_reached(turns: u32, most: u32) -> Detail {
+    Detail::Limit {
+        kind: LimitKind::Turns,
+        text: format!("Max turns reached ({turns}/{most})"),
+    }
+}
+
+/// Millionths as a number with two decimals, cut off.
+fn money(millionths: u64) -> String {
+    format!(
+        "{}.{:02}",
+        millionths / 1_000_000,
+        millionths / 10_000 % 100
+    )
 }
 
 impl Price {

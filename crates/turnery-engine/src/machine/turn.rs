@@ -47,6 +47,10 @@ impl Loop {
     }
 
     pub(super) fn call_model(&mut self) {
+        if self.is_spent() {
+            // A summary or a hook stood between the limits' word on the turn and its call.
+            return self.cut_short();
+        }
         if let Some(turn_index) = self.mint.turn_index {
             let tools = self.last_reply.is_none();
             self.give(Effect::CallModel { turn_index, tools });
@@ -273,6 +277,7 @@ impl Loop {
         let message = self.mint.settle(message_id, message);
         if let Some(usage) = usage {
             self.usage += usage;
+            self.own.add_answer(&usage, self.spec.price);
             self.gauge.measured(&usage);
         }
         let kind = EventKind::UsageReported {

@@ -90,16 +90,3 @@ fn what_children_spend_counts_against_the_limits_and_is_not_the_loops_own() {
         Some(Finish::Done { detail: None, .. })
     ));
 }
-
-#[test]
-fn what_is_left_is_what_neither_the_loop_nor_its_children_have_spent() {
-    let script = after_children(Limits {
-        turns: 4,
-        ..limited(250, 1_500_000)
-    });
-    let left = script.machine.left();
-    assert_eq!(
-        (left.turns, left.tokens, left.cost),
-        (3, 150, Some(500_000))
-    );
-}

@@ -51,11 +51,11 @@ fn reached() -> Option<Detail> {
 
 // proves: TURN-69, C-4, UP-3
 #[test]
-fn prose_in_the_last_reply_is_a_finish() {
+fn prose_in_the_last_reply_is_a_finish_with_its_limit() {
     let (script, outcome, detail) = end_of(wanted(one_turn()), after_a_turn(vec![prose("so far")]));
     let text = "so far".into();
     let finished = Outcome::Finished(TurnFinish::AssistantMessage { text });
-    assert_eq!((outcome, detail), (finished, None));
+    assert_eq!((outcome, detail), (finished, reached()));
     let record = script.recorder.into_record().unwrap();
     assert_eq!(record.turns.len(), 2, "the last one comes on top");
     let texts: Vec<(String, bool)> = record

@@ -22,6 +22,7 @@ mod recording;
 mod script;
 mod sentences;
 mod shapes;
+mod shared_limits;
 mod silence;
 mod steering;
 mod told;

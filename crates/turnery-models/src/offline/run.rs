@@ -1,148 +1,101 @@
-//! Run: the tests, the build, the linter or a command, and what came of it.
+//! Runs the tests or a command and sorts what failed; sums up uncommitted changes.
 
 use super::{
-    failures::Report,
-    intent::Job,
-    output::{count, fenced, list},
-    project::Project,
-    replay::{Halt, Replay},
-    rules::pattern,
+    conversation::{Answer, Conversation, count, fenced, last_lines, list, stop},
+    failures::parse,
 };
 use serde_json::json;
 
-pub(super) fn run(job: &Job, replay: &mut Replay<'_>) -> Result<(), Halt> {
-    let command = if let Job::Command(command) = job {
-        command.clone()
-    } else {
-        let listing = replay.must("list_dir", json!({"path": ".", "depth": 1}))?;
-        let Some(project) = Project::of(&listing) else {
-            return Err(Halt::Stop(
-                "I do not know how to do that here: there is no Cargo.toml, package.json, go.mod, pyproject.toml, Makefile or CMakeLists.txt in this folder. Say the command, for example: run `make test`.".to_owned(),
-            ));
-        };
-        let command = project.command(job);
-        replay.say(format!("This is {}: I run `{command}`.\n", project.name()));
-        command
-    };
-    let (printed, code) = replay.shell(&command)?;
-    let failed = code != Some(0);
-    let mut report = Report::of(&printed);
-    if !failed {
-        report.failures.clear();
-    }
-    replay.say(verdict(job, &command, &report, code, failed));
-    if failed || matches!(job, Job::Lint | Job::Build) {
-        tell(&report, &printed, failed, replay);
-    } else if let Job::Command(_) = job {
-        replay.say(format!("\n{}", fenced(&tail(&printed, 30), "")));
-    }
-    Ok(())
-}
+/// Files that tell how a project is tested. A Makefile counts only if there is no other.
+const PROJECTS: [(&str, &str); 5] = [
+    ("Cargo.toml", "cargo test --no-fail-fast"),
+    ("package.json", "npm test"),
+    ("go.mod", "go test ./..."),
+    ("pyproject.toml", "python3 -m pytest -q"),
+    ("Makefile", "make test"),
+];
 
-fn verdict(job: &Job, command: &str, report: &Report, code: Option<i32>, failed: bool) -> String {
-    let ended = match (failed, code) {
-        (false, _) => String::new(),
-        (true, Some(code)) => format!(", exit code {code}"),
-        (true, None) => ", it did not come to its end".to_owned(),
-    };
-    let counts = report.counts();
-    let counts = if counts.is_empty() {
-        String::new()
-    } else {
-        format!(": {counts}")
-    };
-    let what = match (job, failed) {
-        (Job::Tests(_), false) => "The tests pass",
-        (Job::Tests(_), true) if report.broke_off() => {
-            "The tests were not run, because the code does not compile"
-        }
-        (Job::Tests(_), true) => "The tests fail",
-        (Job::Build, false) => "The build works",
-        (Job::Build, true) => "The build fails",
-        (Job::Lint, false) => "The linter is done",
-        (Job::Lint, true) => "The linter complains",
-        (Job::Command(_), false) => "The command succeeded",
-        (Job::Command(_), true) => "The command failed",
-    };
-    format!("{what}{counts} (`{command}`{ended}).\n")
-}
+/// The totals come last, so they are there even if the middle of a long output is left out.
+const DIFF: &str = "git diff HEAD --no-color --no-ext-diff --no-textconv --numstat --shortstat";
 
-pub(super) fn tell(report: &Report, printed: &str, failed: bool, replay: &mut Replay<'_>) {
-    match report.failures.first() {
-        Some(first) => {
-            replay.say(format!("\nFirst: {}\n", first.place_and_name()));
-            if !first.message.is_empty() {
-                replay.say(fenced(&first.message, ""));
-            }
-            let rest: Vec<String> = report.failures[1..]
-                .iter()
-                .map(|failure| failure.in_a_line())
-                .collect();
-            if !rest.is_empty() {
-                replay.say(format!(
-                    "\nThen {}:\n{}",
-                    count(rest.len(), "other"),
-                    list(&rest, 20)
-                ));
-            }
-        }
-        None if let Some(name) = missing(printed) => replay.say(format!(
-            "\n`{name}` is not installed here, or not where programs are looked for.\n"
-        )),
-        None if failed && printed.is_empty() => replay.say("It printed nothing.\n"),
-        None if failed => replay.say(format!(
-            "\nI recognise no failure in what it printed. It ends with:\n\n{}",
-            fenced(&tail(printed, 20), "")
-        )),
-        None => {}
-    }
-    let warnings: Vec<String> = report
-        .warnings
+/// Runs the tests of the project in the working directory.
+pub(super) fn tests(cx: &mut Conversation) -> Answer {
+    let listing = cx.must("list_dir", json!({"path": ".", "depth": 1}))?;
+    let names: Vec<_> = listing.lines().map(|it| it.split("  ").next()).collect();
+    let known = PROJECTS
         .iter()
-        .map(|warning| warning.in_a_line())
-        .collect();
-    if !warnings.is_empty() {
-        replay.say(format!(
-            "\n{}:\n{}",
-            count(warnings.len(), "warning"),
-            list(&warnings, 10)
-        ));
+        .filter(|(file, _)| names.contains(&Some(file)));
+    match known.map(|(_, command)| *command).collect::<Vec<_>>()[..] {
+        [command] | [command, "make test"] => run(command, cx),
+        _ => stop("How to test this is not clear. Say for example: run `make check`".to_owned()),
     }
 }
 
-/// The program or module without which a command could not begin.
-pub(super) fn missing(printed: &str) -> Option<&str> {
-    let form = pattern!(
-        r"(?m)^(?:\S*: )?(?:line \d+: )?(?:\S*: No module named |(?:sh: \d+: )?)([\w.\-]+?)(?:: command not found|: not found)?$"
-    );
-    let last = printed.trim_end().lines().last()?;
-    let says = ["command not found", ": not found", "No module named"];
-    says.iter().any(|text| last.contains(text)).then_some(())?;
-    Some(form.captures(last)?.get(1)?.as_str())
+/// Runs a command: how it ended, what failed, or the end of what it printed.
+pub(super) fn run(command: &str, cx: &mut Conversation) -> Answer {
+    let (output, code) = cx.shell(command)?;
+    let (failures, counts) = parse(&output);
+    let ended = if code == 0 { "succeeded" } else { "failed" };
+    let (last, counted) = (fenced(&last_lines(&output, 30)), fenced(&counts));
+    let mut text = format!("`{command}` {ended} (exit code {code}).\n{counted}");
+    if is_cut(&output) {
+        text += "The middle of its output is missing, and so may be counts and failures.\n";
+    }
+    if code != 0 && !failures.is_empty() {
+        return Ok(text + &sorted(failures));
+    }
+    if !last.is_empty() && (code != 0 || counts.is_empty()) {
+        text += &format!("The end of its output:\n{last}");
+    }
+    Ok(text)
 }
 
-fn tail(text: &str, most: usize) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(most)..].join("\n")
+/// Sorts the failures in a text that the user gave.
+pub(super) fn sort(output: &str) -> String {
+    let (failures, counts) = parse(output);
+    match failures.is_empty() {
+        true => "I recognise no failure in this text.".to_owned(),
+        false => fenced(&counts) + &sorted(failures),
+    }
 }
 
-/// What the compiler says about one of its error codes.
-pub(super) fn explain_code(code: &str, replay: &mut Replay<'_>) -> Result<(), Halt> {
-    let (printed, exit) = replay.shell(&format!("rustc --explain {code}"))?;
-    if exit != Some(0) || printed.is_empty() {
-        return Err(Halt::Stop(format!(
-            "`rustc --explain {code}` gave no explanation:\n\n{}\nThe list of all codes is at https://doc.rust-lang.org/error_codes/",
-            fenced(&tail(&printed, 10), "")
-        )));
+fn sorted(failures: Vec<String>) -> String {
+    let number = count(failures.len(), "failure");
+    format!("I recognise {number}:\n{}", list(failures.into_iter(), 20))
+}
+
+fn is_cut(output: &str) -> bool {
+    output.contains(" left out here. To see it, narrow the command")
+}
+
+/// Uncommitted changes, in git's own words and numbers.
+pub(super) fn changes(cx: &mut Conversation) -> Answer {
+    let status = git("git status --short --branch", cx)?;
+    let (branch, entries): (Vec<&str>, Vec<&str>) =
+        status.lines().partition(|line| line.starts_with("## "));
+    let (branch, entries) = (branch.concat().replace("## ", ""), entries.join("\n"));
+    if entries.is_empty() {
+        return Ok(format!("Nothing is uncommitted (branch: {branch})."));
     }
-    replay.say(format!("{code}, as rustc explains it:\n\n"));
-    let lines: Vec<&str> = printed.lines().collect();
-    replay.say(lines[..lines.len().min(80)].join("\n"));
-    if lines.len() > 80 {
-        replay.say(format!(
-            "\n\n… {} more: `rustc --explain {code}`",
-            count(lines.len() - 80, "line")
-        ));
+    let diff = git(DIFF, cx)?;
+    let totals = diff
+        .lines()
+        .find(|it| it.starts_with(' ') && it.contains(" changed, "));
+    let totals = totals.unwrap_or("no tracked file changed");
+    let new = entries.lines().filter(|it| it.starts_with("??")).count();
+    let least = if is_cut(&entries) { "at least " } else { "" };
+    let (totals, status, lines) = (totals.trim(), fenced(&entries), fenced(&diff));
+    let new = format!("untracked files or folders: {least}{new}");
+    let head = format!("Uncommitted (branch: {branch}): {totals}; {new}.");
+    Ok(format!("{head}\n{status}{lines}"))
+}
+
+/// What a git command printed. One that fails ends this command too.
+fn git(command: &str, cx: &mut Conversation) -> Answer {
+    let (text, code) = cx.shell(command)?;
+    match code {
+        0 => Ok(text),
+        _ if text.contains("'HEAD'") => stop("Nothing was ever committed here.".to_owned()),
+        _ => stop(format!("`{command}` failed: {}", text.trim())),
     }
-    Ok(())
 }

@@ -7,7 +7,7 @@ use turnery_engine::{
 };
 use turnery_models::{DeltaSender, Model, ModelRequest, Offline, Thinking, Told};
 
-const TOOLS: [&str; 8] = [
+const TOOLS: [&str; 7] = [
     "read_file",
     "write_file",
     "edit_file",
@@ -15,7 +15,6 @@ const TOOLS: [&str; 8] = [
     "find_files",
     "search",
     "shell",
-    "update_plan",
 ];
 
 /// More calls of the model than any prompt may take.
@@ -25,10 +24,8 @@ const MOST: usize = 70;
 pub(crate) struct Played {
     /// All prose, in order.
     pub(crate) text: String,
-    /// The calls but for the plans, in order.
+    /// The calls, in order.
     pub(crate) calls: Vec<(String, Value)>,
-    /// How many plans were shown.
-    pub(crate) plans: usize,
 }
 
 impl Played {
@@ -49,19 +46,10 @@ pub(crate) fn play(
     prompt: &str,
     tools: impl FnMut(&str, &Value) -> Result<String, String>,
 ) -> Played {
-    play_with(prompt, &TOOLS, tools)
+    play_content(vec![Content::text(prompt)], &TOOLS, tools)
 }
 
-/// As [`play`], with only these tools on offer.
-pub(crate) fn play_with(
-    prompt: &str,
-    names: &[&str],
-    tools: impl FnMut(&str, &Value) -> Result<String, String>,
-) -> Played {
-    play_content(vec![Content::text(prompt)], names, tools)
-}
-
-/// As [`play_with`], with more than a text for a prompt.
+/// As [`play`], with more than a text for a prompt, and with these tools on offer.
 pub(crate) fn play_content(
     prompt: Vec<Content>,
     names: &[&str],
@@ -80,7 +68,6 @@ pub(crate) fn play_content(
     let mut played = Played {
         text: String::new(),
         calls: Vec::new(),
-        plans: 0,
     };
     for _ in 0..MOST {
         let (content, stop) = call(&model, &history, &specs);
@@ -104,14 +91,8 @@ pub(crate) fn play_content(
         }
         for call in calls {
             assert!(names.contains(&call.name.as_str()), "{}", call.name);
-            let result = if call.name == "update_plan" {
-                played.plans += 1;
-                Ok("the plan is shown".to_owned())
-            } else {
-                let result = tools(&call.name, &call.args);
-                played.calls.push((call.name.clone(), (*call.args).clone()));
-                result
-            };
+            let result = tools(&call.name, &call.args);
+            played.calls.push((call.name.clone(), (*call.args).clone()));
             history.push(Message::ToolResult {
                 call_id: call.call_id,
                 tool_name: call.name,

@@ -41,6 +41,5 @@ proptest! {
             results[at % results.len()].clone()
         });
         prop_assert!(!played.text.trim().is_empty());
-        prop_assert!(!played.text.contains("There is nothing to say"), "{prompt:?}");
     }
 }

@@ -1,9 +1,6 @@
-//! The offline model, driven with tool results written by hand.
+//! The offline model, driven with tool results written by hand. What it says on a real repository is
+//! tested in `turnery-agent`, with the real tools.
 
-mod changes;
 mod driver;
 mod laws;
-mod pasted;
-mod phrases;
-mod reading;
-mod running;
+mod outputs;

@@ -76,6 +76,8 @@ pub(super) struct LinkTask {
     orders: mpsc::Receiver<Order>,
     changed: mpsc::Receiver<()>,
     short_lives: u32,
+    /// Whether what is wrong is said in the log.
+    logs: bool,
 }
 
 /// What a link is made of.
@@ -131,6 +133,7 @@ impl Link {
             orders: ordered,
             changed,
             short_lives: 0,
+            logs: true,
         };
         (link, task)
     }
@@ -156,6 +159,11 @@ impl Link {
 }
 
 impl LinkTask {
+    /// What is wrong is told by its [`Link`] alone.
+    pub(super) fn keep_out_of_log(&mut self) {
+        self.logs = false;
+    }
+
     /// Serve until `stop` fires; then the server is gone.
     pub(super) async fn serve(mut self, stop: CancellationToken) {
         let mut live = self.connect(&stop).await;
@@ -293,7 +301,7 @@ impl LinkTask {
     /// Say what is wrong, here and in the log.
     fn tell(&self, trouble: Option<String>) {
         let trouble = trouble.map(|why| self.secrets.hide(&why));
-        if let Some(why) = &trouble {
+        if let Some(why) = trouble.as_ref().filter(|_| self.logs) {
             tracing::warn!("the MCP server {} does not work: {why}", self.told.server);
         }
         self.seen

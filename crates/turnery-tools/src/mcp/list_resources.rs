@@ -128,10 +128,14 @@ impl Tool for ListResources {
         &self.spec
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Search
+    }
+
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
         CallDetail {
             title: "List MCP resources".to_owned(),
-            kind: CallKind::Search,
+            kind: self.kind(),
             ..CallDetail::default()
         }
     }

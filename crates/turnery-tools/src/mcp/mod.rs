@@ -2,7 +2,8 @@
 //!
 //! [`Servers`] holds those of one session. Each has a task of its own ([`link`]), which starts it in the
 //! background, lists what it offers, follows changes, and starts it again when it is used after it has
-//! died. Nothing of a session waits for a server but its own prompts, and these for a bounded time.
+//! died. A prompt or a call that uses a server waits for it, for a bounded time; all others wait for it only
+//! in the first two seconds after the session was opened.
 //!
 //! What must hold: arguments, environment and headers reach the server as they were given (MCP-5) and
 //! nobody else; a process ends with its session, and all that it started with it; whatever a server

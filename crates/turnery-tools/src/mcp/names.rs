@@ -43,6 +43,13 @@ pub(super) fn of_all(server: &str) -> String {
     format!("{PREFIX}{server}")
 }
 
+/// Whether a tool of that name would be this server's.
+pub(super) fn is_of(name: &str, server: &str) -> bool {
+    name.strip_prefix(PREFIX)
+        .and_then(|rest| rest.strip_prefix(server))
+        .is_some_and(|rest| rest.starts_with("__"))
+}
+
 /// Everything else than letters, digits, `_` and `-` as `_`. All of it is one byte each then.
 fn clean(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

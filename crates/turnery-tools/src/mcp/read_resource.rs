@@ -73,11 +73,15 @@ impl Tool for ReadResource {
         &self.spec
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Fetch
+    }
+
     fn describe(&self, args: &Value, _workspace: &Workspace) -> CallDetail {
         let uri = args.get("uri").and_then(Value::as_str).unwrap_or_default();
         CallDetail {
             title: format!("Read {}", super::offer::line(uri)),
-            kind: CallKind::Fetch,
+            kind: self.kind(),
             ..CallDetail::default()
         }
     }

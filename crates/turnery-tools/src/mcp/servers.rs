@@ -20,15 +20,20 @@ use std::{
     collections::HashSet,
     fmt,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use turnery_engine::Content;
 
-/// How long a server may take to connect: the session's first prompt waits as long.
+/// How long a server may take to connect. What uses it waits as long.
 const BOUND: Duration = Duration::from_secs(20);
+/// How long after their start servers are waited for by prompts that may not use them.
+const HEAD_START: Duration = Duration::from_secs(2);
 /// How long a call may take, unless the server was given with another time.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -60,6 +65,7 @@ pub struct Servers {
     links: Vec<Arc<Link>>,
     /// Until they are started.
     tasks: Mutex<Vec<LinkTask>>,
+    started: OnceLock<Instant>,
     news: watch::Receiver<u64>,
     stop: CancellationToken,
     running: TaskTracker,
@@ -129,14 +135,25 @@ impl Servers {
         Self {
             links,
             tasks: Mutex::new(tasks),
+            started: OnceLock::new(),
             news: read,
             stop: CancellationToken::new(),
             running: TaskTracker::new(),
         }
     }
 
+    /// The same, with nothing about them in the log: for a caller that shows [`status`](Self::status).
+    #[must_use]
+    pub fn unlogged(self) -> Self {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.iter_mut().for_each(LinkTask::keep_out_of_log);
+        drop(tasks);
+        self
+    }
+
     /// Connect to all of them, in the background. Needs a tokio runtime.
     pub fn start(&self) {
+        let _ = self.started.set(Instant::now());
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for task in tasks.drain(..) {
             self.running.spawn(task.serve(self.stop.clone()));
@@ -146,6 +163,35 @@ impl Servers {
     /// Wait until each of them is connected or has failed, which takes a bounded time.
     pub async fn settled(&self) {
         join_all(self.links.iter().map(|link| link.settled())).await;
+    }
+
+    /// Waits like [`settled`](Self::settled), but not for long after they were started: a server that hangs
+    /// holds nobody up. The tools of one that connects later are there for the next call of the model.
+    pub async fn soon(&self) {
+        let started = self.started.get().copied();
+        let until = started.unwrap_or_else(Instant::now) + HEAD_START;
+        let _ = timeout_at(until, self.settled()).await;
+    }
+
+    /// Whether a tool of that name may be offered by a server that is connecting.
+    #[must_use]
+    pub fn may_have_tool(&self, name: &str) -> bool {
+        self.seen()
+            .any(|(link, seen)| !seen.settled && names::is_of(name, &link.slug))
+    }
+
+    /// Wait until the server whose tool has that name is connected or has failed.
+    pub async fn settled_for_tool(&self, name: &str) {
+        let its = self.links.iter();
+        let its = its.filter(|link| names::is_of(name, &link.slug));
+        join_all(its.map(|link| link.settled())).await;
+    }
+
+    /// Wait until the server whose prompt is that command is connected or has failed.
+    pub async fn settled_for_prompt(&self, command: &str) {
+        let slug = command.split_once(':').map_or(command, |(slug, _)| slug);
+        let its = self.links.iter().filter(|link| link.slug == slug);
+        join_all(its.map(|link| link.settled())).await;
     }
 
     /// End them all, and wait until they are gone, which takes a bounded time.

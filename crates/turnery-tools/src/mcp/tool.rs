@@ -1,7 +1,7 @@
 //! Tool: one tool of a server, as one of ours.
 
 use super::{call, link::Link, names, offer::ToolOffer, result};
-use crate::{Access, Prepared, Tool, ToolCx, Workspace, tool::end};
+use crate::{Access, Prepared, Tool, ToolCx, Workspace, tool::end, visible::visible};
 use futures_util::future::BoxFuture;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
 use serde_json::Value;
@@ -9,9 +9,6 @@ use std::{sync::Arc, time::Duration};
 use turnery_engine::{
     Artifact, CallDetail, CallKind, Content, ToolEnvelope, ToolFailure, ToolSpec,
 };
-
-/// What of the arguments is shown to whoever is asked. Unit: bytes.
-const SHOWN: usize = 4096;
 
 /// A tool of a server.
 pub(super) struct ServerTool {
@@ -51,13 +48,17 @@ impl Tool for ServerTool {
         &self.spec
     }
 
+    fn kind(&self) -> CallKind {
+        match self.reads_only {
+            true => CallKind::Fetch,
+            false => CallKind::Other,
+        }
+    }
+
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
         CallDetail {
             title: format!("{}: {}", self.link.name, self.title),
-            kind: match self.reads_only {
-                true => CallKind::Fetch,
-                false => CallKind::Other,
-            },
+            kind: self.kind(),
             ..CallDetail::default()
         }
     }
@@ -99,16 +100,12 @@ impl Tool for ServerTool {
     }
 }
 
-/// What is about to be asked of a server, for people.
+/// What is about to be asked of a server, whole, for people.
 pub(super) fn asked(server: &str, what: &str, args: &Value) -> String {
     let json = serde_json::to_string_pretty(args).unwrap_or_default();
-    let cut = json.floor_char_boundary(SHOWN);
-    let more = if cut < json.len() { "\n…" } else { "" };
+    let json = visible(&json);
     // A fence that the arguments cannot close.
     let longest = json.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(3.max(longest + 1));
-    format!(
-        "Server {server}, tool {what}:\n{fence}json\n{}{more}\n{fence}",
-        &json[..cut]
-    )
+    format!("Server {server}, tool {what}:\n{fence}json\n{json}\n{fence}")
 }

@@ -198,11 +198,6 @@ pub(crate) fn is_opaque(name: &str, args: &[Word]) -> bool {
     }
 }
 
-/// Whether this program runs what its arguments say.
-pub(crate) fn runs_text(program: &str) -> bool {
-    CARRIERS.contains(&program) || INTERPRETERS.contains(&program) || is_versioned_python(program)
-}
-
 /// The program without its folder: `/bin/rm` is `rm`.
 pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
@@ -232,6 +227,25 @@ pub(crate) fn is_harmless_variable(name: &str) -> bool {
             | "TERM"
             | "TZ"
     )
+}
+
+/// Whether the value names no file: those of `TZ`, `LANG` and `LC_ALL` may.
+pub(crate) fn is_harmless_value(name: &str, value: &Word) -> bool {
+    let is_plain = |text: &str, also: &str| {
+        text.chars()
+            .all(|c| c.is_ascii_alphanumeric() || also.contains(c))
+    };
+    match (name, value.literal()) {
+        ("TZ", Some(zone)) => is_plain(zone, "/_+-") && !zone.starts_with('/'),
+        ("LANG" | "LC_ALL", Some(locale)) => {
+            let language = locale
+                .strip_suffix(".UTF-8")
+                .or(locale.strip_suffix(".utf8"));
+            matches!(locale, "" | "C" | "POSIX") || language.is_some_and(|name| is_plain(name, "_"))
+        }
+        ("TZ" | "LANG" | "LC_ALL", None) => false,
+        _ => true,
+    }
 }
 
 /// Whether a loop may set this variable: short names of small letters; `PATH` and `IFS` are not

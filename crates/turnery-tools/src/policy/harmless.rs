@@ -1,8 +1,10 @@
 //! Harmless: whether a command only reads, and only inside the roots. The table is in `programs`.
 
 use super::{
+    git,
     line::Command,
     programs::{FIND_ALONE, FIND_VALUED, Operands, PROGRAMS, Program},
+    walk,
 };
 use crate::Workspace;
 use std::path::{Path, PathBuf};
@@ -60,7 +62,8 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
             _ => return None,
         },
     };
-    if is_led_astray(command, bases) {
+    let is_git = command.name == "git";
+    if is_led_astray(command, bases, workspace) || (is_git && shows_signatures(args)) {
         return None;
     }
     let widely = match program.operands {
@@ -75,7 +78,19 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
         | Operands::FindTests => false,
     };
     let paths = resolved(paths, bases, workspace)?;
+    if command.name == "diff" && links_lead_outside(&paths, workspace) {
+        return None;
+    }
     Some(Reads { paths, widely })
+}
+
+/// Whether a link below one of these folders leads outside the roots, as far as can be seen. `diff` follows them.
+fn links_lead_outside(paths: &[PathBuf], workspace: &Workspace) -> bool {
+    let is_outside = |path: &Path| !workspace.roots().iter().any(|root| path.starts_with(root));
+    let mut left = walk::MOST_ENTRIES;
+    paths
+        .iter()
+        .any(|path| path.is_dir() && walk::may_contain(path, &mut left, &is_outside))
 }
 
 /// Where these paths lead from each base; nothing when one of them leads outside the roots.
@@ -129,10 +144,14 @@ fn operands<'a>(program: &Program, args: &[&'a str]) -> Option<Vec<&'a str>> {
                 if !program.valued.contains(letter) {
                     return None;
                 }
-                // Renames and copies take their value in the same word or not at all.
-                let optional = program.words[0] == "git" && "MC".contains(letter);
+                // Context lines, renames and copies take their value in the same word or not at all.
+                let optional = program.words[0] == "git" && "UMC".contains(letter);
+                // To tree the letters that follow are further options.
+                if program.words[0] == "tree" && !rest.as_str().is_empty() {
+                    return None;
+                }
                 if rest.as_str().is_empty() && !optional {
-                    args.next()?;
+                    args.next().filter(|value| !is_option(value))?;
                 }
                 break;
             }
@@ -141,6 +160,23 @@ fn operands<'a>(program: &Program, args: &[&'a str]) -> Option<Vec<&'a str>> {
         }
     }
     Some(operands)
+}
+
+/// Whether a program that lacks a value before this word may take it as an option. `-` and `-5` are values.
+fn is_option(word: &str) -> bool {
+    word.strip_prefix('-')
+        .is_some_and(|rest| !rest.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// Whether a format of git's asks for a signature: checking one starts gpg. Placeholders may have a modifier
+/// (`%+G?`).
+fn shows_signatures(args: &[&str]) -> bool {
+    let is_signature = |placeholder: &str| {
+        let modifiers: &[char] = &['+', '-', ' '];
+        placeholder.trim_start_matches(modifiers).starts_with('G')
+    };
+    args.iter()
+        .any(|arg| arg.contains("signature") || arg.split('%').skip(1).any(is_signature))
 }
 
 /// The paths of a search: all but the pattern, unless an option gives the pattern or there is none.
@@ -199,16 +235,40 @@ fn find_folders<'a>(args: &[&'a str]) -> Option<Vec<&'a str>> {
     Some(folders)
 }
 
-/// Whether files in the folder make this program run something: a bare repository's configuration
-/// (`core.fsmonitor`), or a toolchain that the project brings.
-fn is_led_astray(command: &Command, bases: &[PathBuf]) -> bool {
+/// Whether files in the folder make this program run something: what a repository configures, or a program that
+/// the project brings and a version manager's stand-in starts.
+fn is_led_astray(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> bool {
     let above =
-        |found: fn(&Path) -> bool| bases.iter().flat_map(|base| base.ancestors()).any(found);
+        |found: &dyn Fn(&Path) -> bool| bases.iter().flat_map(|base| base.ancestors()).any(found);
+    let has_any = |names: &[&str]| above(&|folder| names.iter().any(|name| exists(folder, name)));
     match command.name.as_str() {
-        "git" => above(|folder| folder.join("HEAD").exists() && folder.join("objects").exists()),
-        "cargo" | "rustc" => above(|folder| {
-            folder.join("rust-toolchain").exists() || folder.join("rust-toolchain.toml").exists()
-        }),
+        "git" => !git::runs_nothing(command, bases, workspace, git::Hooks::Disabled),
+        "cargo" | "rustc" | "rustup" => has_any(RUST_TOOLCHAIN) || has_any(VERSION_MANAGERS),
+        "file" | "gcc" | "node" | "python" | "python3" | "rg" | "tree" => has_any(VERSION_MANAGERS),
         _ => false,
     }
+}
+
+/// Files with which rustup picks a toolchain, which may be a folder of the project.
+const RUST_TOOLCHAIN: &[&str] = &["rust-toolchain", "rust-toolchain.toml"];
+
+/// Files with which asdf, mise, pyenv and nodenv pick programs, which may be in a folder of the project.
+const VERSION_MANAGERS: &[&str] = &[
+    ".config/mise",
+    ".config/mise.toml",
+    ".mise",
+    ".mise.local.toml",
+    ".mise.toml",
+    ".node-version",
+    ".python-version",
+    ".rtx.toml",
+    ".tool-versions",
+    "mise.local.toml",
+    "mise.toml",
+    "mise/config.toml",
+];
+
+/// Whether there is such a file, or a link of this name that leads nowhere yet.
+fn exists(folder: &Path, name: &str) -> bool {
+    folder.join(name).symlink_metadata().is_ok()
 }

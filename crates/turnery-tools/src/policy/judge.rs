@@ -1,14 +1,17 @@
 //! Judge: what a policy says of a call.
 
 use super::{
-    Mode, Rule, harmless,
+    Mode, Rule, git, guarded, harmless,
     hidden::denial,
     line::{Command, Line},
     proposal,
     rule::{EDIT, Fit, Pattern, READ, SHELL},
 };
 use crate::{Access, Workspace};
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// What a policy says of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,13 +35,28 @@ pub struct Policy {
     pub mode: Mode,
     allow: Vec<Rule>,
     deny: Vec<Rule>,
+    own: Arc<[PathBuf]>,
 }
 
 impl Policy {
     /// A policy. A deny rule always wins.
     #[must_use]
     pub fn new(mode: Mode, allow: Vec<Rule>, deny: Vec<Rule>) -> Self {
-        Self { mode, allow, deny }
+        Self {
+            mode,
+            allow,
+            deny,
+            own: Arc::default(),
+        }
+    }
+
+    /// The same policy, which asks in every mode before these files, or what lies in these folders, are changed.
+    #[must_use]
+    pub fn guarding(self, own: Vec<PathBuf>) -> Self {
+        Self {
+            own: guarded::with_links_resolved(own).into(),
+            ..self
+        }
     }
 
     /// Remember for the session (PERM-6).
@@ -99,8 +117,11 @@ impl Policy {
                 "plan mode only reads: describe the change instead, or ask for another mode"
                     .to_owned(),
             ),
+            Mode::Ask | Mode::Edit | Mode::Auto if self.is_own(paths) => {
+                Judgement::Ask { always: None }
+            }
             Mode::Auto => Judgement::Allow,
-            Mode::Ask | Mode::Edit if paths.iter().any(|path| is_guarded(path)) => {
+            Mode::Ask | Mode::Edit if paths.iter().any(|path| guarded::is_guarded(path)) => {
                 Judgement::Ask { always: None }
             }
             Mode::Edit => Judgement::Allow,
@@ -112,15 +133,23 @@ impl Policy {
     }
 
     fn judge_run(&self, tool: &str, command: &str, cwd: &Path, workspace: &Workspace) -> Judgement {
-        let line = Line::parse(command);
+        let mut line = Line::parse(command);
+        line.doubtful |= lookups(&line) > MOST_LOOKUPS;
         let about_files = |rule: &Rule| matches!(rule.pattern, Some(Pattern::Files { .. }));
-        let with_names = self.deny.iter().any(about_files);
+        let with_names = self.mode == Mode::Auto || self.deny.iter().any(about_files);
         let found = Found::new(&line, cwd, workspace, with_names);
         if let Some(judgement) = self.run_denied(tool, &line, &found, workspace) {
             return judgement;
         }
         let harmless = found.only_reads(&line) && !self.hides_from(&found);
         match self.mode {
+            // Also where a shell of its own, a pattern or a variable hides the path.
+            Mode::Auto
+                if self.is_own(&found.named_to_edit)
+                    || !harmless && guarded::mentions_own(command, &self.own) =>
+            {
+                return Judgement::Ask { always: None };
+            }
             Mode::Auto => return Judgement::Allow,
             Mode::Plan if harmless && line.writes.is_empty() => return Judgement::Allow,
             Mode::Plan => {
@@ -150,27 +179,27 @@ impl Policy {
                 _ => Judgement::Ask { always: None },
             };
         }
-        let mut open = line
-            .commands
-            .iter()
-            .zip(&found.reads)
-            .filter(|(command, reads)| {
-                let harmless = reads.as_ref().is_some_and(|reads| !self.hides(reads));
-                !harmless
-                    && !self
-                        .allow
-                        .iter()
-                        .filter(about_run)
-                        .any(|rule| rule.allows(command))
-            });
-        let Some((first, _)) = open.next() else {
+        let is_hardened = found.only_reads(&line);
+        let safe_git = found.safe_git(&line, workspace);
+        let commands = line.commands.iter().zip(&found.reads).zip(&safe_git);
+        let mut open = commands.filter(|((command, reads), is_safe)| {
+            let harmless = reads.as_ref().is_some_and(|reads| !self.hides(reads))
+                && (is_hardened || **is_safe);
+            let allows = |rule: &Rule| **is_safe && found.is_allowed_by(rule, command, workspace);
+            !harmless && !self.allow.iter().filter(about_run).any(allows)
+        });
+        let Some(((first, _), is_safe)) = open.next() else {
             return match line.commands.is_empty() {
                 true => Judgement::Ask { always: None },
                 false => Judgement::Allow,
             };
         };
-        let always = proposal::for_command(first)
-            .filter(|rule| open.all(|(command, _)| rule.allows(command)));
+        let always = proposal::for_command(first, &found.bases, workspace).filter(|rule| {
+            *is_safe
+                && open.all(|((command, _), is_safe)| {
+                    *is_safe && found.is_allowed_by(rule, command, workspace)
+                })
+        });
         Judgement::Ask { always }
     }
 
@@ -183,7 +212,9 @@ impl Policy {
         found: &Found,
         workspace: &Workspace,
     ) -> Option<Judgement> {
-        let mut unsure = false;
+        let named = |command: &Command| named_paths(command, &found.bases, workspace);
+        let mut unsure =
+            self.may_touch_denied_files(line, &found.reads, &found.bases, &named, workspace);
         for rule in self.deny.iter().filter(|rule| rule.is_about(tool, SHELL)) {
             if rule.pattern.is_none() {
                 return Some(denied_by(rule));
@@ -248,6 +279,10 @@ impl Policy {
         })
     }
 
+    fn is_own(&self, paths: &[PathBuf]) -> bool {
+        paths.iter().any(|path| guarded::is_own(path, &self.own))
+    }
+
     fn edit_allowed(&self, tool: &str, paths: &[PathBuf], workspace: &Workspace) -> bool {
         paths.iter().all(|path| {
             let mut rules = self.allow.iter().filter(|rule| rule.is_about(tool, EDIT));
@@ -266,14 +301,18 @@ fn denied_by(rule: &Rule) -> Judgement {
     Judgement::Deny(denial(rule))
 }
 
-/// Files that make programs run things: nobody edits them without being seen.
-fn is_guarded(path: &Path) -> bool {
-    path.components()
-        .any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
+/// Whether a command line runs in an environment in which git runs nothing that a repository names. It is right for
+/// what only reads: other commands may have to run the repository's hooks and filters.
+pub(crate) fn is_hardened(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
+    let line = Line::parse(command);
+    line.commands.iter().any(git::is_git)
+        && Found::new(&line, cwd, workspace, false).only_reads(&line)
 }
 
 /// What a line touches, as far as can be seen.
 struct Found {
+    /// Folders that its commands may run in.
+    bases: Vec<PathBuf>,
     /// For each command, what it reads if it only reads.
     reads: Vec<Option<harmless::Reads>>,
     /// Where redirections write, resolved.
@@ -289,7 +328,10 @@ struct Found {
 impl Found {
     /// `with_names`: whether a rule asks which paths the words name.
     fn new(line: &Line, cwd: &Path, workspace: &Workspace, with_names: bool) -> Self {
-        let bases = bases(line, cwd, workspace);
+        let bases = match lookups(line) > MOST_LOOKUPS {
+            true => vec![cwd.to_owned()],
+            false => bases(line, cwd, workspace),
+        };
         let texts = |texts: &[String]| -> Option<Vec<PathBuf>> {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             harmless::resolved(&texts, &bases, workspace)
@@ -319,6 +361,7 @@ impl Found {
             }
         }
         Self {
+            bases,
             reads,
             writes,
             outside,
@@ -327,12 +370,52 @@ impl Found {
         }
     }
 
+    fn is_allowed_by(&self, rule: &Rule, command: &Command, workspace: &Workspace) -> bool {
+        rule.allows(command, &self.bases, workspace)
+    }
+
+    /// For each command, whether a rule may cover it although it is git: it must run nothing that a repository
+    /// names, in whichever folder, hooks included, and no git before it may have changed what is there.
+    fn safe_git(&self, line: &Line, workspace: &Workspace) -> Vec<bool> {
+        let mut left = git::Leaves::AsItWas;
+        let commands = line.commands.iter().zip(&self.reads);
+        let check = |(command, reads): (&Command, &Option<harmless::Reads>)| {
+            if !git::is_git(command) {
+                return true;
+            }
+            let is_checked = match left {
+                git::Leaves::AsItWas => true,
+                git::Leaves::Index => git::commits_index(command),
+                git::Leaves::WorkTree => false,
+            };
+            if reads.is_none() && left != git::Leaves::WorkTree {
+                left = match git::leaves(command) {
+                    git::Leaves::AsItWas => left,
+                    other => other,
+                };
+            }
+            is_checked && git::runs_nothing(command, &self.bases, workspace, git::Hooks::Enabled)
+        };
+        commands.map(check).collect()
+    }
+
     fn only_reads(&self, line: &Line) -> bool {
         !line.doubtful
             && !self.outside
             && !self.reads.is_empty()
             && self.reads.iter().all(Option::is_some)
     }
+}
+
+/// Most paths that are looked up for one line; a line that takes more is doubtful.
+const MOST_LOOKUPS: usize = 20_000;
+
+/// How many paths are looked up at most to judge the line: each word in each folder that it may run in.
+fn lookups(line: &Line) -> usize {
+    let words: usize = line.commands.iter().map(|command| command.args.len()).sum();
+    let files = line.writes.len() + line.reads.len();
+    // Each change of folder leaves the folders before it and adds two for each.
+    (0..line.folders.len()).fold(words + files, |lookups, _| lookups.saturating_mul(3))
 }
 
 /// Where the commands of a line may run: in each folder that it changes to, or where they began if
@@ -365,7 +448,10 @@ fn named_paths(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> V
     let mut found = Vec::new();
     for word in command.args.iter().filter_map(|arg| arg.literal()) {
         let tail = word.rsplit(['=', ':', '@']).next().unwrap_or(word);
-        for part in [word, tail] {
+        // The value in the same word as a short option: `-Csecrets`.
+        let value = word.strip_prefix('-').and_then(|rest| rest.get(1..));
+        let parts = [Some(word), Some(tail), value];
+        for part in parts.into_iter().flatten().filter(|part| !part.is_empty()) {
             for base in bases {
                 let path = base.join(part);
                 let resolved = path.to_str().and_then(|path| workspace.resolve(path).ok());

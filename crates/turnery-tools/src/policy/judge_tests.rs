@@ -158,11 +158,11 @@ fn a_grant_holds_for_the_session() {
     let mut policy = policy(Mode::Ask, &[], &[]);
     assert_eq!(
         bench.shell(&policy, "cargo test"),
-        ask(Some("shell(cargo test:*)"))
+        ask(Some("shell(cargo test:+)"))
     );
-    policy.allow(rule("shell(cargo test:*)"));
+    policy.allow(rule("shell(cargo test:+)"));
     assert_eq!(bench.shell(&policy, "cargo test --lib"), Judgement::Allow);
-    policy.deny(rule("shell(cargo test:*)"));
+    policy.deny(rule("shell(cargo test:+)"));
     assert!(is_denied(&bench.shell(&policy, "cargo test --lib")));
 }
 
@@ -191,7 +191,7 @@ fn auto_asks_only_when_a_rule_could_be_meant() {
     );
     assert_eq!(
         bench.shell(&policy(Mode::Auto, &[], &["edit(x/**)"]), unclear),
-        Judgement::Allow
+        ask(None)
     );
     assert_eq!(
         bench.shell(&policy(Mode::Auto, &[], &["shell(rm:*)"]), unclear),
@@ -228,4 +228,130 @@ fn git_is_not_trusted_where_it_would_run_things() {
     std::fs::write(cwd.join("rust-toolchain.toml"), "").unwrap();
     assert_ne!(bench.shell(&policy, "git status"), Judgement::Allow);
     assert_ne!(bench.shell(&policy, "cargo --version"), Judgement::Allow);
+}
+
+#[test]
+fn project_toolchain_makes_version_a_question() {
+    for (file, commands) in [
+        (
+            "rust-toolchain.toml",
+            &["rustup --version", "cargo -V", "rustc --version"][..],
+        ),
+        ("rust-toolchain", &["rustup -V"]),
+        (
+            ".tool-versions",
+            &["node --version", "python3 -V", "rg x", "rustup -V"],
+        ),
+        (".python-version", &["python --version"]),
+        ("mise.toml", &["node -v", "tree"]),
+    ] {
+        let bench = Bench::new();
+        let policy = policy(Mode::Ask, &[], &[]);
+        for command in commands {
+            assert_eq!(bench.shell(&policy, command), Judgement::Allow, "{command}");
+        }
+        std::fs::write(bench.workspace.cwd().join(file), "").unwrap();
+        for command in commands {
+            assert_ne!(bench.shell(&policy, command), Judgement::Allow, "{command}");
+        }
+    }
+}
+
+#[test]
+fn diff_of_folders_with_links_outside_is_a_question() {
+    use std::os::unix::fs::symlink;
+    let bench = Bench::new();
+    let policy = policy(Mode::Ask, &[], &[]);
+    let root = bench.workspace.cwd();
+    for folder in ["a", "b", "other"] {
+        std::fs::create_dir(root.join(folder)).unwrap();
+    }
+    symlink("../other", root.join("a/inside")).unwrap();
+    for command in ["diff -r a b", "diff a b"] {
+        assert_eq!(bench.shell(&policy, command), Judgement::Allow, "{command}");
+    }
+    // Reached in two steps: a link to a folder in which a link leads outside.
+    symlink("/etc/passwd", root.join("other/passwd")).unwrap();
+    for command in ["diff -r a b", "diff a b", "diff other b", "diff -rq b ."] {
+        assert_ne!(bench.shell(&policy, command), Judgement::Allow, "{command}");
+    }
+}
+
+#[test]
+fn words_that_may_mean_denied_files_are_never_allowed() {
+    let bench = Bench::new();
+    let root = bench.workspace.cwd();
+    std::fs::create_dir_all(root.join("secrets")).unwrap();
+    std::fs::create_dir_all(root.join("src/deep")).unwrap();
+    std::fs::create_dir_all(root.join("docs")).unwrap();
+    std::fs::write(root.join("src/deep/.env"), "KEY=1").unwrap();
+    let rules = ["read(**/.env)", "edit(secrets/**)"];
+    for mode in Mode::ALL {
+        let policy = policy(mode, &["shell"], &rules);
+        for command in [
+            "cat .e*",
+            "cat src/deep/.en?",
+            "cat src/deep/.{env,x}",
+            "cat $F",
+            "cat ~/.env",
+            "cp -r src docs",
+            "tar c .",
+            "tar cCsrc .",
+            "grep -R KEY",
+            "grep -rh KEY src",
+            "rg --hidden KEY",
+            "cat src/deep/* > docs/x",
+            "find src -name '.e*' -exec cat {} +",
+            "find . | xargs cat",
+            "bash -c 'cat src/deep/.e*'",
+            "x=src/deep/.env; cat $x",
+            "for f in src/deep/.env; do cat $f; done",
+            "rm -rf secrets",
+            "rm -rf ./secrets/",
+            "rm -rf s*",
+            "rm -rf .",
+            "cp a secrets",
+            "cp a -tsecrets",
+            "mv secrets old",
+            "mv docs secrets",
+            "cd src && cp x ../secrets",
+            "git checkout -- secrets",
+        ] {
+            assert_ne!(
+                bench.shell(&policy, command),
+                Judgement::Allow,
+                "{mode:?}: {command}"
+            );
+        }
+    }
+    let policy = policy(Mode::Auto, &[], &rules);
+    for command in [
+        "cargo test",
+        "rm -rf docs",
+        "cp a docs",
+        "cat docs/x | grep y",
+        "echo \"$HOME\"",
+        "ls secrets",
+    ] {
+        assert_eq!(bench.shell(&policy, command), Judgement::Allow, "{command}");
+    }
+}
+
+#[test]
+fn many_words_in_many_folders_are_judged_at_once() {
+    let bench = Bench::new();
+    let changes = "cd a;cd b;cd c;";
+    let words = "a ".repeat(4_000);
+    for rules in [&[][..], &["read(**/.env)"]] {
+        let policy = policy(Mode::Auto, &[], rules);
+        let changed_often: String = (0..60).map(|at| format!("cd d{at};")).collect();
+        for line in [
+            format!("{changes}cat {words}"),
+            format!("{changed_often}ls"),
+        ] {
+            let start = std::time::Instant::now();
+            bench.shell(&policy, &line);
+            assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+        }
+    }
 }

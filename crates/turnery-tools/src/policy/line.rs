@@ -5,7 +5,11 @@ use super::{
     carriers,
     word::{self, Word},
 };
-use tree_sitter::{Node, Parser};
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
+use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
 /// Longer lines are not looked into.
 const LONGEST: usize = 8 * 1024;
@@ -13,6 +17,8 @@ const LONGEST: usize = 8 * 1024;
 const DEEPEST: usize = 64;
 /// Nor lines that change folder more often, since each time doubles where they may be.
 const MOST_FOLDER_CHANGES: usize = 3;
+/// Longest time that parsing a line may take; the grammar backtracks on some lines.
+const PARSING_TIME: Duration = Duration::from_millis(500);
 
 /// A command line, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +29,7 @@ pub(crate) struct Line {
     pub(crate) writes: Vec<String>,
     /// Files that redirections read, as written.
     pub(crate) reads: Vec<String>,
-    /// Folders that `cd` changes to, as written, in order.
+    /// Folders that `cd` changes to, as written, in order; at most the first three.
     pub(crate) folders: Vec<String>,
     /// Something in it was not understood: what was found is not all that it does.
     pub(crate) doubtful: bool,
@@ -51,6 +57,11 @@ impl Command {
 impl Line {
     /// Take a command line apart. The parser is made here, so that nobody pays for it who runs no commands.
     pub(crate) fn parse(source: &str) -> Self {
+        Self::parse_within(source, PARSING_TIME)
+    }
+
+    /// Like `parse`, with the time that the grammar may take.
+    fn parse_within(source: &str, time: Duration) -> Self {
         let mut line = Self {
             doubtful: source.len() > LONGEST || source.chars().any(is_hidden) || ends_open(source),
             ..Self::default()
@@ -61,7 +72,7 @@ impl Line {
         let mut parser = Parser::new();
         let language = tree_sitter_bash::LANGUAGE.into();
         let tree = match parser.set_language(&language) {
-            Ok(()) => parser.parse(in_ascii(source), None),
+            Ok(()) => tree_within(&mut parser, &in_ascii(source), time),
             Err(_) => None,
         };
         let Some(tree) = tree else {
@@ -69,7 +80,7 @@ impl Line {
             return line;
         };
         let root = tree.root_node();
-        line.doubtful |= root.has_error();
+        line.doubtful |= root.has_error() || has_arithmetic(root, source);
         let mut covered = 0;
         line.walk(root, source, Place::default(), &mut covered);
         line.doubtful |= !is_blank(source, covered, source.len());
@@ -105,6 +116,9 @@ impl Line {
                 let name = node.child_by_field_name("variable");
                 let name = name.and_then(|name| source.get(name.byte_range()));
                 self.doubtful |= !name.is_some_and(carriers::is_harmless_loop_variable);
+                // To the grammar `select` is a `for`.
+                let text = source.get(node.byte_range()).unwrap_or_default();
+                self.doubtful |= !text.starts_with("for");
                 let mut cursor = node.walk();
                 for value in node.children_by_field_name("value", &mut cursor) {
                     self.doubtful |= word::value(value, source).is_err();
@@ -115,7 +129,10 @@ impl Line {
                 let name = name.and_then(|name| source.get(name.byte_range()));
                 self.doubtful |= !name.is_some_and(carriers::is_harmless_variable);
                 if let Some(value) = node.child_by_field_name("value") {
-                    self.doubtful |= word::value(value, source).is_err();
+                    self.doubtful |= match (name, word::value(value, source)) {
+                        (Some(name), Ok(value)) => !carriers::is_harmless_value(name, &value),
+                        (None, _) | (_, Err(word::Unclear)) => true,
+                    };
                 }
             }
             "pipeline"
@@ -172,12 +189,15 @@ impl Line {
         }
         if name == "cd" {
             match args.as_slice() {
-                [Word::Literal(folder)] if place.straight && !folder.starts_with('-') => {
+                [Word::Literal(folder)]
+                    if place.straight
+                        && !folder.starts_with('-')
+                        && self.folders.len() < MOST_FOLDER_CHANGES =>
+                {
                     self.folders.push(folder.clone());
                 }
                 _ => self.doubtful = true,
             }
-            self.doubtful |= self.folders.len() > MOST_FOLDER_CHANGES;
         }
         self.commands.push(Command {
             opaque: carriers::is_opaque(name, &args),
@@ -250,6 +270,54 @@ impl Place {
     }
 }
 
+/// The syntax tree, unless that takes longer than `time`.
+fn tree_within(parser: &mut Parser, text: &[u8], time: Duration) -> Option<Tree> {
+    let start = Instant::now();
+    let mut is_late = |_: &ParseState| match start.elapsed() < time {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    };
+    let options = ParseOptions::new().progress_callback(&mut is_late);
+    parser.parse_with_options(
+        &mut |at, _| text.get(at..).unwrap_or_default(),
+        None,
+        Some(options),
+    )
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Takes the check for arithmetic out, to show that the tests against bash find what it is for.
+    pub(super) static IGNORES_ARITHMETIC: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether the line holds `((`, `$((` or `$[` where bash may read arithmetic. Arithmetic runs the commands
+/// in the values of variables (`a[$(rm x)]`), and the grammar takes some of it for nested subshells.
+fn has_arithmetic(root: Node<'_>, source: &str) -> bool {
+    #[cfg(test)]
+    if IGNORES_ARITHMETIC.get() {
+        return false;
+    }
+    let mut code = source.as_bytes().to_vec();
+    let mut open = vec![root];
+    while let Some(node) = open.pop() {
+        let text = source.get(node.byte_range()).unwrap_or_default();
+        let is_text = match node.kind() {
+            "raw_string" => true,
+            // `((` is plain text in a string; `$((` and `$[` are not.
+            "string" if text.contains("$((") || text.contains("$[") => return true,
+            "string_content" => true,
+            _ => false,
+        };
+        if is_text && let Some(code) = code.get_mut(node.byte_range()) {
+            code.fill(b' ');
+        }
+        let mut cursor = node.walk();
+        open.extend(node.children(&mut cursor));
+    }
+    code.windows(2).any(|pair| pair == b"((" || pair == b"$[")
+}
+
 /// The line as the grammar is shown it, byte for byte as long. To the shell whatever is not ASCII is
 /// part of a word; the grammar's scanner, which is C, looks such characters up past a table's end.
 fn in_ascii(source: &str) -> Vec<u8> {
@@ -285,4 +353,47 @@ pub(crate) fn is_hidden(c: char) -> bool {
             | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
             | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_is_doubtful_outside_plain_text() {
+        for line in [
+            "((x))",
+            "ls; ((x))",
+            "!((x))",
+            "! ((x))",
+            "(((x)))",
+            "echo $((x))",
+            "echo $[x]",
+            "echo \"$((x))\"",
+            "echo \"$y$[x]\"",
+            "echo \"a $[x] $y\"",
+            "for ((;;)); do ls; done",
+            "x=$((y))",
+        ] {
+            assert!(Line::parse(line).doubtful, "{line}");
+        }
+        for line in ["grep '((' a", "grep \"f((x\" a", "( (ls) )", "echo $(pwd)"] {
+            assert!(!Line::parse(line).doubtful, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_parses_too_long_is_doubtful() {
+        let source = "ls a b c; ".repeat(800);
+        assert!(!Line::parse_within(&source, Duration::from_secs(60)).doubtful);
+        assert!(Line::parse_within(&source, Duration::ZERO).doubtful);
+    }
+
+    #[test]
+    fn only_the_first_changes_of_folder_are_followed() {
+        let source: Vec<String> = (0..40).map(|at| format!("cd d{at}")).collect();
+        let line = Line::parse(&format!("{};ls", source.join(";")));
+        assert!(line.doubtful);
+        assert_eq!(line.folders, ["d0", "d1", "d2"]);
+    }
 }

@@ -5,24 +5,36 @@
 //! parsing it; a line that is not understood is never allowed by a rule for single commands.
 
 mod carriers;
+mod file_rules;
+pub(crate) mod git;
+mod guarded;
 mod harmless;
 mod hidden;
 mod judge;
 mod line;
 mod mode;
 mod narrow;
+mod offered;
 mod programs;
 mod proposal;
 mod rule;
 mod server;
+mod walk;
 mod word;
 
+pub(crate) use judge::is_hardened;
 pub(crate) use line::is_hidden;
 
+#[cfg(test)]
+mod danger_tests;
+#[cfg(test)]
+mod guarded_tests;
 #[cfg(test)]
 mod judge_tests;
 #[cfg(test)]
 mod lines_tests;
+#[cfg(test)]
+mod offered_tests;
 #[cfg(test)]
 mod oracle_tests;
 

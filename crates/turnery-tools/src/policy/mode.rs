@@ -16,7 +16,7 @@ pub enum Mode {
     Edit,
     /// Only reads.
     Plan,
-    /// Does everything by itself, but for what a rule denies.
+    /// Does everything by itself, but for what a rule denies and turnery's own settings.
     Auto,
 }
 
@@ -42,7 +42,9 @@ impl Mode {
             Self::Ask => "Reads by itself, asks before it changes or runs anything",
             Self::Edit => "Also edits files by itself, asks before it runs commands",
             Self::Plan => "Only reads: no changes, no commands but those that only read",
-            Self::Auto => "Does everything by itself, but for what a rule denies",
+            Self::Auto => {
+                "Does everything by itself, but for what a rule denies and turnery's own settings"
+            }
         }
     }
 

@@ -5,10 +5,11 @@ use super::{Judgement, Mode, Policy};
 use crate::{Access, Workspace};
 use proptest::prelude::*;
 use std::{
-    os::unix::fs::PermissionsExt,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
-    process::{Command, Stdio},
-    sync::LazyLock,
+    process::{Child, Command, Stdio},
+    sync::{LazyLock, mpsc},
+    time::Duration,
 };
 
 struct Bench {
@@ -47,9 +48,12 @@ fn bench() -> Bench {
     }
 }
 
-/// Whether a real bash runs one of the marked programs.
+/// Longest time that bash may take for one line.
+const BASH_TIME: Duration = Duration::from_secs(20);
+
+/// Whether a real bash runs one of the marked programs. Everything that it started has ended afterwards.
 fn leaves_a_mark(root: &Path, line: &str) -> bool {
-    let status = Command::new("/bin/bash")
+    let child = Command::new("/bin/bash")
         .args(["-c", line])
         .current_dir(root.join("work"))
         .env_clear()
@@ -57,14 +61,37 @@ fn leaves_a_mark(root: &Path, line: &str) -> bool {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .status();
-    assert!(status.is_ok());
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    reap(child, line);
     let mark = root.join("mark");
     let left = mark.exists();
     if left {
         std::fs::remove_file(mark).unwrap();
     }
     left
+}
+
+/// Waits for bash, for at most `BASH_TIME`, and kills what is left of its process group.
+fn reap(mut child: Child, line: &str) {
+    let group = rustix::process::Pid::from_child(&child);
+    let kill = move || {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    };
+    let (ended, has_ended) = mpsc::sync_channel::<()>(1);
+    let guard = std::thread::spawn(move || {
+        let is_late = has_ended.recv_timeout(BASH_TIME) == Err(mpsc::RecvTimeoutError::Timeout);
+        if is_late {
+            kill();
+        }
+        is_late
+    });
+    child.wait().unwrap();
+    drop(ended);
+    let is_late = guard.join().unwrap();
+    kill();
+    assert!(!is_late, "bash did not end: {line:?}");
 }
 
 fn line() -> impl Strategy<Value = String> {
@@ -138,6 +165,15 @@ fn line() -> impl Strategy<Value = String> {
         "case x in x) ",
         ";; esac",
         "cd src",
+        "((",
+        "))",
+        "$((",
+        "$[",
+        "!((",
+        "'a[$(rm x)]'",
+        "'$(rm x)'",
+        "for x in 'a[$(rm x)]'; do ",
+        "CI='a[$(rm x)]'; ",
     ]);
     // Half of them begin as a line that is allowed.
     let begun = prop::sample::select(vec![
@@ -148,6 +184,7 @@ fn line() -> impl Strategy<Value = String> {
         "ls && cargo test -- 'a b' \"c\"",
         "cat src | git status $x",
         "for f in a; do ls; done; cd src && echo $(ls)",
+        "for x in 'a[$(rm x)]'; do ls; done",
     ]);
     let pieces = prop::collection::vec((piece, any::<prop::sample::Index>()), 1..10);
     (begun, pieces).prop_map(|(begun, pieces)| {
@@ -186,4 +223,72 @@ fn a_line_that_hides_nothing_from_bash_leaves_a_mark() {
     let bench = &*OTHER;
     assert!(leaves_a_mark(bench.folder.path(), line));
     assert!(!leaves_a_mark(bench.folder.path(), "ls"));
+}
+
+/// The four lines with which arithmetic once ran a program, here with a marked one.
+const ARITHMETIC: [&str; 4] = [
+    "(('$(rm x)')); ls",
+    "for x in 'a[$(rm x)]'; do ((x)); ls; done",
+    "CI='a[$(rm x)]'; ((CI)); ls",
+    "for x in 'a[$(rm x)]'; do !((echo x)); done",
+];
+
+/// Lines with arithmetic of every form in every place.
+fn arithmetic_lines() -> Vec<String> {
+    let places = [
+        ("", "", "'$(rm x)'"),
+        ("for x in 'a[$(rm x)]'; do ", "; done", "x"),
+        ("for x in 'a[$(rm x)]'; do ", "; done", "echo x"),
+        ("CI='a[$(rm x)]'; ", "", "CI"),
+    ];
+    let forms = [
+        ("((", "))"),
+        ("!((", "))"),
+        ("! ((", "))"),
+        ("(((", ")))"),
+        ("echo $((", "))"),
+        ("echo $[", "]"),
+        ("echo \"$((", "))\""),
+        ("echo \"$?$[", "]\""),
+        ("( ((", ")) )"),
+        ("if ((", ")); then ls; fi"),
+        ("while ((", ")); do false; done"),
+    ];
+    let mut lines = Vec::new();
+    for (before, after, inside) in places {
+        for (open, close) in forms {
+            for then in ["", "; ls"] {
+                lines.push(format!("{before}{open}{inside}{close}{then}{after}"));
+            }
+        }
+    }
+    lines
+}
+
+fn allowed_lines_that_leave_a_mark(bench: &Bench) -> Vec<String> {
+    let mut lines = arithmetic_lines();
+    lines.retain(|line| {
+        let access = Access::Run {
+            command: line.clone(),
+            cwd: bench.workspace.cwd().to_owned(),
+        };
+        bench.policy.judge("shell", &access, &bench.workspace) == Judgement::Allow
+            && leaves_a_mark(bench.folder.path(), line)
+    });
+    lines
+}
+
+#[test]
+fn arithmetic_is_found_by_the_oracle_once_it_is_not_doubtful() {
+    let bench = bench();
+    assert_eq!(
+        allowed_lines_that_leave_a_mark(&bench),
+        Vec::<String>::new()
+    );
+    super::line::IGNORES_ARITHMETIC.set(true);
+    let found = allowed_lines_that_leave_a_mark(&bench);
+    super::line::IGNORES_ARITHMETIC.set(false);
+    for line in ARITHMETIC {
+        assert!(found.iter().any(|found| found == line), "{line}: {found:?}");
+    }
 }

@@ -2,8 +2,10 @@
 
 use super::{
     line::{Command, Line},
+    offered,
     word::Word,
 };
+use crate::Workspace;
 use globset::{GlobBuilder, GlobMatcher};
 use std::{
     fmt,
@@ -15,6 +17,8 @@ use std::{
 ///
 /// - `shell`, `edit`, `read`: all commands, all changes to files, all reading of files;
 /// - `shell(cargo test)`: exactly this command; `shell(cargo test:*)`: with any further arguments;
+///   `shell(cargo test:+)`: with further options and operands that are known to run no other program and
+///   to touch nothing outside the roots, which is what "always allow" offers;
 /// - `edit(src/**)`, `read(**/.env)`: files by glob, relative to the working directory, or absolute;
 /// - `write_file`, `write_file(src/**)`: one tool by its name.
 ///
@@ -33,8 +37,8 @@ pub(crate) enum Pattern {
     Command {
         /// Name and arguments.
         words: Vec<String>,
-        /// Any further arguments may follow.
-        more: bool,
+        /// What may follow them.
+        more: More,
     },
     /// Files.
     Files {
@@ -42,6 +46,16 @@ pub(crate) enum Pattern {
         /// Matched against the path from the working directory.
         relative: bool,
     },
+}
+
+/// Arguments that may follow the words of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum More {
+    Nothing,
+    /// `:+`: those that are listed as [`offered`].
+    Known,
+    /// `:*`
+    Any,
 }
 
 /// The group of tools that run commands.
@@ -110,7 +124,7 @@ fn parse(text: &str) -> Result<Rule, String> {
     }
     let pattern = match inside {
         None => None,
-        Some("" | "*" | ":*") => {
+        Some("" | "*" | ":*" | ":+") => {
             return Err(format!("nothing to compare with: for all, write {tool}"));
         }
         Some(inside) if tool == SHELL => Some(command(inside)?),
@@ -124,9 +138,10 @@ fn parse(text: &str) -> Result<Rule, String> {
 }
 
 fn command(inside: &str) -> Result<Pattern, String> {
-    let (plain, more) = match inside.strip_suffix(":*") {
-        Some(plain) => (plain, true),
-        None => (inside, false),
+    let (plain, more) = match (inside.strip_suffix(":*"), inside.strip_suffix(":+")) {
+        (Some(plain), _) => (plain, More::Any),
+        (None, Some(plain)) => (plain, More::Known),
+        (None, None) => (inside, More::Nothing),
     };
     let line = Line::parse(plain);
     let [command] = line.commands.as_slice() else {
@@ -136,6 +151,9 @@ fn command(inside: &str) -> Result<Pattern, String> {
     };
     let clear = !line.doubtful && line.writes.is_empty() && line.reads.is_empty();
     match command.literal().filter(|_| clear) {
+        Some(words) if more == More::Known && offered::find(&words).is_none() => Err(format!(
+            "no options are known of {plain}, so `:+` cannot be used: write shell({plain}) for exactly this, or shell({plain}:*) for any further arguments"
+        )),
         Some(words) => Ok(Pattern::Command {
             words: words.into_iter().map(str::to_owned).collect(),
             more,
@@ -185,16 +203,30 @@ impl Rule {
         self.tool == group || self.tool == tool
     }
 
-    /// Whether it allows the command: only what is certain counts.
-    pub(crate) fn allows(&self, command: &Command) -> bool {
+    /// Whether it allows the command, started in any of `bases`: only what is certain counts.
+    pub(crate) fn allows(
+        &self,
+        command: &Command,
+        bases: &[PathBuf],
+        workspace: &Workspace,
+    ) -> bool {
         let Some(Pattern::Command { words, more }) = &self.pattern else {
             return false;
         };
-        if command.opaque && *more {
-            return false;
+        let fits = command.name == words.first().map_or("", String::as_str)
+            && fit(&words[1..], *more, &command.args) == Fit::Yes;
+        match more {
+            More::Nothing => fits,
+            More::Any => fits && !command.opaque,
+            More::Known => {
+                let known = offered::find(words).zip(command.literal());
+                fits && !command.opaque
+                    && known.is_some_and(|(known, all)| {
+                        let further = all.get(words.len()..).unwrap_or_default();
+                        known.covers(further, bases, workspace)
+                    })
+            }
         }
-        command.name == words.first().map_or("", String::as_str)
-            && fit(&words[1..], *more, &command.args) == Fit::Yes
     }
 
     /// Whether it denies the command, by whatever folder the program is called from.
@@ -247,6 +279,20 @@ impl Rule {
             }) => is_within(glob, path),
         }
     }
+
+    /// The literal beginnings of the paths that its pattern matches, from each root.
+    pub(crate) fn starts(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
+        let Some(Pattern::Files { glob, relative }) = &self.pattern else {
+            return Vec::new();
+        };
+        let is_plain = |part: &&str| !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
+        let parts: Vec<&str> = glob.glob().glob().split('/').take_while(is_plain).collect();
+        let start = parts.join("/");
+        match relative {
+            true => roots.iter().map(|root| root.join(&start)).collect(),
+            false => vec![Path::new("/").join(start)],
+        }
+    }
 }
 
 fn is_within(glob: &GlobMatcher, path: &Path) -> bool {
@@ -265,7 +311,7 @@ fn follow_options(words: &[String], args: &[Word]) -> bool {
         && words.iter().all(|word| texts.any(|text| text == word))
 }
 
-fn fit(words: &[String], more: bool, args: &[Word]) -> Fit {
+fn fit(words: &[String], more: More, args: &[Word]) -> Fit {
     let mut certain = Fit::Yes;
     let mut args = args.iter();
     for word in words {
@@ -281,7 +327,7 @@ fn fit(words: &[String], more: bool, args: &[Word]) -> Fit {
             Some(Word::Dynamic) => certain = Fit::Perhaps,
         }
     }
-    if !more {
+    if more == More::Nothing {
         for arg in args {
             match arg {
                 Word::Literal(_) if certain == Fit::Yes => return Fit::No,
@@ -303,6 +349,7 @@ mod tests {
             "shell",
             "edit",
             "shell(cargo test:*)",
+            "shell(cargo test:+)",
             "shell(git commit -m 'x y')",
             "edit(src/**)",
             "read(**/.env)",

@@ -74,7 +74,11 @@ fn bare(text: &str) -> Result<Word, Unclear> {
                 _ => return Err(Unclear),
             },
             '*' | '?' | '[' | ']' | '{' | '}' => dynamic = true,
-            '~' => literal.push(c),
+            // Bash expands the tilde in words that look like assignments too: `x=~/a`, `x=a:~/b`.
+            '~' => {
+                dynamic |= literal.ends_with(['=', ':']);
+                literal.push(c);
+            }
             '#' if at == 0 => return Err(Unclear),
             ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`' | '"' | '\'' => {
                 return Err(Unclear);

@@ -6,7 +6,10 @@ use super::{
     kept::Kept,
     plain::Plain,
 };
-use crate::{Progress, TerminalFault, TerminalRun, Terminals, ToolCx, grace};
+use crate::{
+    Progress, TerminalFault, TerminalRun, Terminals, ToolCx, grace,
+    policy::{git::environment::hardened, is_hardened},
+};
 use std::{path::Path, time::Duration};
 use tokio::{
     sync::mpsc,
@@ -14,8 +17,7 @@ use tokio::{
 };
 use turnery_engine::{Artifact, CallDetail, FailureKind, ToolEnvelope};
 
-/// Run it to its end. The whole line goes to the client as it is, since some clients hand it to a
-/// shell of their own. The timeout is a kill, then the output (TERM-4).
+/// Run it to its end. The timeout is a kill, then the output (TERM-4).
 /// `None` when there are no terminals after all, and nothing was run.
 pub(super) async fn run(
     terminals: &dyn Terminals,
@@ -27,7 +29,18 @@ pub(super) async fn run(
 ) -> Option<ToolEnvelope> {
     let stop = cx.cancel.child_token();
     let (started, mut starts) = mpsc::channel(1);
-    let running = terminals.run(line, cwd, Kept::LIMIT as u64, started, stop.clone());
+    let environment = match is_hardened(line, cwd, &cx.workspace) {
+        true => hardened(|_| None),
+        false => Vec::new(),
+    };
+    let running = terminals.run(
+        line,
+        cwd,
+        &environment,
+        Kept::LIMIT as u64,
+        started,
+        stop.clone(),
+    );
     tokio::pin!(running);
     let alarm = sleep_until(Instant::now() + limit);
     tokio::pin!(alarm);

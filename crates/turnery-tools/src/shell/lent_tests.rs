@@ -19,6 +19,8 @@ struct Pretend {
     waits: bool,
     /// The command lines that it was given.
     lines: Mutex<Vec<String>>,
+    /// The variables that came with the last of them.
+    environment: Mutex<Vec<(String, String)>>,
 }
 
 impl Pretend {
@@ -27,6 +29,7 @@ impl Pretend {
             result,
             waits,
             lines: Mutex::default(),
+            environment: Mutex::default(),
         })
     }
 }
@@ -36,12 +39,14 @@ impl Terminals for Pretend {
         &'a self,
         command: &'a str,
         _cwd: &'a Path,
+        environment: &'a [(String, String)],
         _output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,
     ) -> BoxFuture<'a, Result<TerminalRun, TerminalFault>> {
         Box::pin(async move {
             self.lines.lock().unwrap().push(command.to_owned());
+            *self.environment.lock().unwrap() = environment.to_vec();
             if self.result != Err(TerminalFault::Absent) {
                 started.send("t1".to_owned()).await.unwrap();
             }
@@ -81,6 +86,32 @@ async fn the_terminal_is_shown_and_the_result_reads_as_ever() {
     assert_eq!(detail.artifacts, [terminal()]);
     assert_eq!(envelope.artifacts, [terminal()]);
     assert_eq!(printed(&reports), "");
+}
+
+#[tokio::test]
+async fn git_that_only_reads_gets_a_hardened_environment() {
+    let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    for (command, is_hardened) in [
+        ("git status", true),
+        ("cd sub; git diff | head", false),
+        ("git diff | head > out", true),
+        ("git commit -m x", false),
+        ("git status; make", false),
+        ("ls", false),
+    ] {
+        let client = Pretend::new(Ok(ran("", Some(0), None)), false);
+        let trial = Trial::in_terminals(Some(client.clone()));
+        trial.run(json!({ "command": command })).await;
+        let environment = client.environment.lock().unwrap();
+        assert_eq!(!environment.is_empty(), is_hardened, "{command}");
+        for expected in [
+            variable("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+            variable("GIT_CONFIG_VALUE_0", "false"),
+            variable("GIT_NO_LAZY_FETCH", "1"),
+        ] {
+            assert_eq!(environment.contains(&expected), is_hardened, "{command}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -8,9 +8,12 @@ use super::{
 };
 use crate::{
     Progress, ToolCx, grace,
+    policy::{git::environment::harden, is_hardened},
     processes::{ChildStdio, ProcessTree, ProgramSpec},
 };
-use std::{fs::File, io, os::fd::OwnedFd, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap, ffi::OsString, fs::File, io, os::fd::OwnedFd, path::Path, time::Duration,
+};
 use tokio::{
     io::AsyncReadExt,
     net::unix::pipe,
@@ -34,7 +37,8 @@ pub(super) async fn run(
     hidden: &[String],
     cx: &ToolCx,
 ) -> io::Result<(Ending, Stopped, String)> {
-    let (mut tree, mut output) = start(line, cwd, hidden).await?;
+    let environment = environment(line, cwd, hidden, cx);
+    let (mut tree, mut output) = start(line, cwd, environment).await?;
     let mut kept = Kept::default();
     let mut stream = Stream::default();
     let mut chunk = vec![0; CHUNK];
@@ -99,16 +103,29 @@ pub(super) async fn run(
     Ok((ending, Stopped::Here(finished.stopped), kept.into_text()))
 }
 
+type Environment = BTreeMap<OsString, OsString>;
+
+/// What the command finds in its environment.
+fn environment(line: &str, cwd: &Path, hidden: &[String], cx: &ToolCx) -> Environment {
+    let set = environment::SET.iter();
+    let mut environment = environment::inherited(hidden);
+    environment.extend(set.map(|(name, value)| (name.into(), value.into())));
+    if is_hardened(line, cwd, &cx.workspace) {
+        harden(&mut environment);
+    }
+    environment
+}
+
 /// Starts a command line. Standard input is empty, output and errors come out of one pipe in the order in
 /// which they were written; none of our own descriptors is inherited (TR-12).
 async fn start(
     line: &str,
     cwd: &Path,
-    hidden: &[String],
+    environment: Environment,
 ) -> io::Result<(ProcessTree, pipe::Receiver)> {
-    match start_in("bash", line, cwd, hidden).await {
+    match start_in("bash", line, cwd, environment.clone()).await {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            start_in("sh", line, cwd, hidden).await
+            start_in("sh", line, cwd, environment).await
         }
         started => started,
     }
@@ -118,13 +135,10 @@ async fn start_in(
     shell: &str,
     line: &str,
     cwd: &Path,
-    hidden: &[String],
+    environment: Environment,
 ) -> io::Result<(ProcessTree, pipe::Receiver)> {
     let (reader, writer) = io::pipe()?;
     let receiver = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
-    let set = environment::SET.iter();
-    let mut environment = environment::inherited(hidden);
-    environment.extend(set.map(|(name, value)| (name.into(), value.into())));
     let program = ProgramSpec {
         program: shell.into(),
         args: vec!["-c".into(), line.into()],

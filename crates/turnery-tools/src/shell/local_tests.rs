@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{Access, Tool};
 use serde_json::json;
-use turnery_engine::{CallKind, FailureKind, ToolEnvelope};
+use turnery_engine::{Artifact, CallKind, Content, FailureKind, ToolEnvelope};
 
 async fn run(command: &str) -> ToolEnvelope {
     Trial::new().run(json!({ "command": command })).await.0
@@ -41,6 +41,29 @@ async fn another_exit_code_is_a_failure_with_the_same_text() {
         text(&run("no-such-program-here").await).lines().last(),
         Some("exit code: 127")
     );
+}
+
+/// A line that also does other things was asked about or allowed by a rule: there the hook is the person's.
+#[tokio::test]
+async fn a_hook_does_not_run_for_git_that_only_reads() {
+    for (command, runs) in [("git status", false), ("git status; touch x", true)] {
+        let trial = Trial::new();
+        // The trial's folder is gone when the command has run.
+        let outside = tempfile::tempdir().unwrap();
+        let ran = outside.path().join("ran");
+        let prepare = "git init -q . && echo x > a && git add a && touch -d '1 hour ago' a && \
+                       printf '#!/bin/sh\\n: > \"%s\"\\n' \"$0\" > .git/hooks/post-index-change && \
+                       chmod +x .git/hooks/post-index-change";
+        let prepared = std::process::Command::new("bash")
+            .args(["-c", prepare])
+            .arg(&ran)
+            .current_dir(trial.folder())
+            .status()
+            .unwrap();
+        assert!(prepared.success());
+        let (envelope, _) = trial.run(json!({ "command": command })).await;
+        assert_eq!(ran.exists(), runs, "{command}: {envelope:?}");
+    }
 }
 
 #[tokio::test]
@@ -119,12 +142,16 @@ async fn a_call_says_what_it_will_run_and_where() {
     );
     assert_eq!(prepared.detail.title, "cargo test");
     assert_eq!(prepared.detail.kind, CallKind::Execute);
-    assert_eq!(prepared.detail.locations[0].path, cwd);
-    // Byte by byte, as a client compares them: paths are equal with and without a last slash.
-    for args in [&args, &json!({ "command": "ls", "cwd": "inner/.." })] {
-        let described = trial.shell.describe(args, &trial.cx.workspace);
-        assert_eq!(described.locations[0].path.as_os_str(), cwd.as_os_str());
-    }
+    assert_eq!(prepared.detail.locations, []);
+    assert_eq!(prepared.detail.artifacts, []);
+    let elsewhere = json!({ "command": "cargo test", "cwd": "inner" });
+    let described = trial.shell.describe(&elsewhere, &trial.cx.workspace);
+    assert_eq!(described.locations, []);
+    let text = format!("In {}/inner:\n```sh\ncargo test\n```", cwd.display());
+    assert_eq!(
+        described.artifacts,
+        [Artifact::Content(Content::text(text))]
+    );
     let command = "cargo test".to_owned();
     assert_eq!(prepared.access, Access::Run { command, cwd });
     for command in ["", "  \n", "a\0b"] {

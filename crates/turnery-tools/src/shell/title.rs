@@ -1,46 +1,32 @@
-//! Title: a command line as it is shown to whoever is asked about it: on one line, and if that
-//! does not say all, also whole. Characters that would hide something are spelled out.
+//! Title: a command as it is shown to the person who is asked about it.
 
-use crate::policy::is_hidden;
+use crate::visible::{visible, visible_line};
+use std::path::Path;
 use turnery_engine::{Artifact, Content};
 
-/// In characters.
-const LONGEST: usize = 100;
-
-/// The command on one line, shortened.
+/// The whole command on one line.
 pub(super) fn title(command: &str) -> String {
-    let line = spelled_out(command.trim(), |c| c == '\n');
-    let line = line.replace('\n', " ");
-    match line.char_indices().nth(LONGEST) {
-        None => line,
-        Some((end, _)) => format!("{}\u{2026}", &line[..end]),
-    }
+    visible_line(command.trim()).into_owned()
 }
 
-/// The whole command, when the title does not say it all.
-pub(super) fn whole(command: &str) -> Vec<Artifact> {
-    if title(command) == command {
+/// What the title does not say: lines, and the folder, if it is another than the session's.
+pub(super) fn whole(command: &str, folder: Option<&Path>) -> Vec<Artifact> {
+    if title(command) == command && folder.is_none() {
         return Vec::new();
     }
-    let text = spelled_out(command, |c| c == '\n');
+    let text = visible(command);
     let mut fence = "```".to_owned();
     while text.contains(&fence) {
         fence.push('`');
     }
+    let place = folder.map(|folder| {
+        let folder = folder.display().to_string();
+        format!("In {}:\n", visible_line(&folder))
+    });
+    let place = place.unwrap_or_default();
     vec![Artifact::Content(Content::text(format!(
-        "{fence}sh\n{text}\n{fence}"
+        "{place}{fence}sh\n{text}\n{fence}"
     )))]
-}
-
-fn spelled_out(text: &str, keep: impl Fn(char) -> bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_hidden(c) && !keep(c) {
-            true => out.extend(c.escape_unicode()),
-            false => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -50,18 +36,32 @@ mod tests {
     #[test]
     fn a_short_line_says_it_all() {
         assert_eq!(title("cargo test"), "cargo test");
-        assert_eq!(whole("cargo test"), []);
+        assert_eq!(whole("cargo test", None), []);
     }
 
     #[test]
     fn nothing_is_hidden_from_whoever_is_asked() {
-        let command = format!("echo {}\nrm \u{202e}x ```", "a".repeat(200));
-        assert_eq!(title(&command), format!("echo {}\u{2026}", "a".repeat(95)));
-        let text = format!(
-            "````sh\necho {}\nrm \\u{{202e}}x ```\n````",
-            "a".repeat(200)
+        let long = "a".repeat(5000);
+        let command = format!("echo {long}\nrm \u{202e}x ```");
+        assert_eq!(
+            title(&command),
+            format!("echo {long} \u{23ce} rm \\u{{202e}}x ```")
         );
-        assert_eq!(whole(&command), [Artifact::Content(Content::text(text))]);
-        assert_eq!(title("ls\nrm x"), "ls rm x");
+        let text = format!("````sh\necho {long}\nrm \\u{{202e}}x ```\n````");
+        assert_eq!(
+            whole(&command, None),
+            [Artifact::Content(Content::text(text))]
+        );
+        let padded = format!("make test{}; touch M", " ".repeat(4050));
+        assert_eq!(title(&padded), "make test [4050 blanks] ; touch M");
+    }
+
+    #[test]
+    fn another_folder_is_shown() {
+        let text = "In /w/inner:\n```sh\nls\n```";
+        assert_eq!(
+            whole("ls", Some(Path::new("/w/inner"))),
+            [Artifact::Content(Content::text(text))]
+        );
     }
 }

@@ -5,10 +5,11 @@ use crate::{Access, Prepared, Tool, ToolCx, Workspace, grace};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{path::PathBuf, time::Duration};
-use turnery_engine::{
-    CallDetail, CallKind, FailureKind, Location, ToolEnvelope, ToolFailure, ToolSpec,
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
 };
+use turnery_engine::{CallDetail, CallKind, FailureKind, ToolEnvelope, ToolFailure, ToolSpec};
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 const LONGEST_TIMEOUT_MS: u64 = 600_000;
@@ -111,15 +112,14 @@ fn limit(timeout_ms: Option<u64>) -> Duration {
     Duration::from_millis(wanted.clamp(1, LONGEST_TIMEOUT_MS))
 }
 
-fn detail(args: &Args, cwd: PathBuf) -> CallDetail {
+/// Without locations: a folder is nothing that an editor can open.
+fn detail(args: &Args, cwd: &Path, workspace: &Workspace) -> CallDetail {
+    let elsewhere = (cwd != workspace.cwd()).then_some(cwd);
     CallDetail {
         title: title::title(&args.command),
         kind: CallKind::Execute,
-        locations: vec![Location {
-            path: cwd,
-            line: None,
-        }],
-        artifacts: title::whole(&args.command),
+        locations: Vec::new(),
+        artifacts: title::whole(&args.command, elsewhere),
     }
 }
 
@@ -128,16 +128,16 @@ impl Tool for Shell {
         &self.spec
     }
 
+    fn kind(&self) -> CallKind {
+        CallKind::Execute
+    }
+
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         let Ok(args) = parse(args) else {
-            return CallDetail {
-                title: self.spec.name.clone(),
-                kind: CallKind::Execute,
-                ..CallDetail::default()
-            };
+            return CallDetail::default();
         };
         let cwd = args.cwd.as_deref().unwrap_or_default();
-        detail(&args, workspace.absolute(cwd))
+        detail(&args, &workspace.absolute(cwd), workspace)
     }
 
     fn prepare<'a>(
@@ -149,7 +149,7 @@ impl Tool for Shell {
             let args = parse(args)?;
             let cwd = folder(&args, &cx.workspace)?;
             Ok(Prepared {
-                detail: detail(&args, cwd.clone()),
+                detail: detail(&args, &cwd, &cx.workspace),
                 access: Access::Run {
                     command: args.command,
                     cwd,
@@ -170,7 +170,7 @@ impl Tool for Shell {
             };
             let limit = limit(args.timeout_ms);
             if let Some(terminals) = cx.workspace.terminals() {
-                let detail = detail(&args, cwd.clone());
+                let detail = detail(&args, &cwd, &cx.workspace);
                 let lent = lent::run(terminals, &args.command, &cwd, limit, detail, cx);
                 if let Some(envelope) = lent.await {
                     return envelope;

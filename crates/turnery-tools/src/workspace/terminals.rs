@@ -7,13 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 /// Terminals that the client lends, and shows.
 pub trait Terminals: Send + Sync {
-    /// Run a shell command line in a terminal of the client's, to its end. Reports the terminal's
+    /// Run a shell command line in a terminal of the client's, to its end, with these variables added to its
+    /// environment. Reports the terminal's
     /// id through `started`. When `cancel` fires or the future is dropped the command is killed.
     /// The terminal is always released.
     fn run<'a>(
         &'a self,
         command: &'a str,
         cwd: &'a Path,
+        environment: &'a [(String, String)],
         output_limit: u64,
         started: mpsc::Sender<String>,
         cancel: CancellationToken,

@@ -4,7 +4,7 @@ use crate::bench::{Bench, call};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use turnery_engine::{CallDetail, FailureKind, ToolEnvelope, ToolFailure, ToolSpec};
+use turnery_engine::{CallDetail, CallKind, FailureKind, ToolEnvelope, ToolFailure, ToolSpec};
 use turnery_tools::{Access, Prepared, Tool, ToolCx, Toolbox, Workspace};
 
 /// Does what it is told: hang, panic, or wind up when cancelled.
@@ -183,6 +183,12 @@ fn a_call_is_described_without_looking_at_the_disk() {
             .toolbox
             .describe(&call(name, args), &bench.cx.workspace);
         assert_eq!(detail.title, title);
+        let kind = match name {
+            "read_file" | "list_dir" => CallKind::Read,
+            "edit_file" => CallKind::Edit,
+            _ => CallKind::Other,
+        };
+        assert_eq!(detail.kind, kind, "{title}");
         for location in detail.locations {
             assert!(location.path.is_absolute());
         }

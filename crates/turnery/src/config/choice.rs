@@ -159,11 +159,6 @@ pub(crate) fn model(text: &str) -> Result<ModelName, String> {
     text.parse().map_err(|error| format!("{error}"))
 }
 
-/// A rule, or what is wrong with it.
-pub(crate) fn rule(text: &str) -> Result<Rule, String> {
-    text.parse().map_err(|error| format!("{error}"))
-}
-
 /// A count of at least one.
 pub(crate) fn count(text: &str) -> Result<u32, String> {
     text.parse::<u32>()

@@ -2,9 +2,10 @@
 
 use super::{
     Choice, ConfigError,
-    choice::{mode, model, rule, thinking},
+    choice::{mode, model, thinking},
     hooks, mcp, models,
     reader::{Section, boolean, money, number, percent, read_toml, text, whole},
+    rules::rule,
 };
 use std::{
     fs::File,
@@ -50,6 +51,19 @@ pub(crate) struct ProviderEntry {
 }
 
 impl ConfigFile {
+    /// All models that it names.
+    pub(crate) fn listed(&self) -> Vec<ModelName> {
+        let of_provider = |entry: &ProviderEntry| -> Vec<ModelName> {
+            let names = entry.models.iter();
+            let full = names.map(|model| format!("{}/{model}", entry.name));
+            full.filter_map(|name| name.parse().ok()).collect()
+        };
+        let described = self.models.iter().map(|(name, _)| name.clone());
+        let chosen = self.choice.model.iter().cloned();
+        let offered = self.providers.iter().flat_map(of_provider);
+        chosen.chain(described).chain(offered).collect()
+    }
+
     /// Read a file; `None` if there is none.
     pub(crate) fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
         let broken = |text: String| ConfigError::of_file(path, text);
@@ -328,6 +342,24 @@ mod tests {
                     models: vec!["qwen3-coder".to_owned(), "gpt-oss".to_owned()],
                 },
             ]
+        );
+    }
+
+    #[test]
+    fn a_file_lists_what_it_chooses_describes_and_offers() {
+        let text = "model = \"a/chosen\"\n[models.\"b/described\"]\nimages = true\n\
+                    [providers.desk]\napi = \"openai\"\nbase_url = \"http://x\"\nmodels = [\"c\", \"d/e\"]\n";
+        let file = ConfigFile::parse(Path::new("config.toml"), text).unwrap();
+        let names: Vec<String> = file.listed().iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["a/chosen", "b/described", "desk/c", "desk/d/e"]);
+    }
+
+    #[test]
+    fn a_rule_about_an_unknown_tool_is_an_error() {
+        assert_eq!(
+            problems("allow = [\"mcp__github\"]\ndeny = [\n  \"Bash(**)\",\n  \"edti(**)\",\n]\n"),
+            "config.toml:3: deny: \"Bash(**)\" is no rule: Bash is called shell here; write shell\n\
+             config.toml:4: deny: \"edti(**)\" is no rule: there is no tool \"edti\"; write \"edit\" (or shell, read, read_file, list_dir, find_files, search, edit_file, write_file, update_plan, task, ask_user, list_mcp_resources, read_mcp_resource), or mcp__SERVER for a server of tools"
         );
     }
 

@@ -40,6 +40,17 @@ impl Places {
         }
     }
 
+    /// Everything that says what turnery may do, or that it keeps: nothing of it is changed unasked.
+    pub(crate) fn own(&self) -> Vec<PathBuf> {
+        let folder = |file: &Option<PathBuf>| Some(file.as_deref()?.parent()?.to_owned());
+        let all = [
+            self.config.clone(),
+            self.commands.clone(),
+            folder(&self.keys),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
     /// What `turnery login` keeps.
     pub(crate) fn keys(&self) -> anyhow::Result<Keys> {
         let path = self.keys.clone().ok_or_else(|| {
@@ -73,5 +84,7 @@ mod tests {
         );
         let places = Places::find(&lookup, Some(Path::new("/etc/turnery.toml")));
         assert_eq!(places.config, Some("/etc/turnery.toml".into()));
+        let own = ["/etc/turnery.toml", "/srv/turnery/commands", "/srv/turnery"];
+        assert_eq!(places.own(), own.map(PathBuf::from));
     }
 }

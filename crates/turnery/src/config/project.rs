@@ -5,10 +5,17 @@
 
 use super::{Choice, ConfigFile};
 use std::path::Path;
+use turnery_models::ModelName;
 use turnery_tools::{Narrowing, Policy};
 
-/// The user's choice under a project, and a sentence for everything of the project that does not count.
-pub(crate) fn narrow(user: Choice, path: &Path, project: ConfigFile) -> (Choice, Vec<String>) {
+/// The user's choice under a project, and a sentence for everything of the project that does not count. `listed` are
+/// the models that the user's configuration names: a project may choose among them and the user's own.
+pub(crate) fn narrow(
+    user: Choice,
+    listed: &[ModelName],
+    path: &Path,
+    project: ConfigFile,
+) -> (Choice, Vec<String>) {
     let ConfigFile {
         choice: asked,
         providers,
@@ -73,7 +80,14 @@ pub(crate) fn narrow(user: Choice, path: &Path, project: ConfigFile) -> (Choice,
             );
             user.model
         }
-        Some(name) => Some(name),
+        Some(name) if sends_nothing(&name) || listed.contains(&name) => Some(name),
+        Some(name) if user.model.as_ref() == Some(&name) => Some(name),
+        Some(name) => {
+            refused.push(format!(
+                "the project's model {name} is ignored, since your code and your key would go to a model that you have not listed: add it to your own configuration, or choose it with --model {name}"
+            ));
+            user.model
+        }
         None => user.model,
     };
     let usual = Choice::default().limits();
@@ -108,6 +122,11 @@ pub(crate) fn narrow(user: Choice, path: &Path, project: ConfigFile) -> (Choice,
     (choice, refused)
 }
 
+/// Whether the model works on this machine alone.
+fn sends_nothing(name: &ModelName) -> bool {
+    name.provider == "offline"
+}
+
 /// A project's limit counts only where it is below the one that holds without it.
 fn lower<T: Ord + Copy>(user: Option<T>, project: Option<T>, usual: T) -> Option<T> {
     match project {
@@ -119,7 +138,7 @@ fn lower<T: Ord + Copy>(user: Option<T>, project: Option<T>, usual: T) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::choice::{model, rule};
+    use crate::config::{choice::model, rules::rule};
     use proptest::prelude::*;
     use turnery_tools::Mode;
 
@@ -140,6 +159,7 @@ mod tests {
         };
         let (choice, refused) = narrow(
             user,
+            &[model("openai/tiny").unwrap()],
             Path::new(PATH),
             project(
                 "model = \"openai/tiny\"\nmode = \"ask\"\ndeny = [\"shell\"]\n\
@@ -163,6 +183,7 @@ mod tests {
     fn what_widens_is_refused_with_a_sentence_each() {
         let (choice, refused) = narrow(
             Choice::default(),
+            &[],
             Path::new(PATH),
             project(
                 "model = \"scripted:evil.json\"\nmode = \"auto\"\nallow = [\"shell\"]\ncompact_at = 1\n\
@@ -198,6 +219,35 @@ mod tests {
         );
     }
 
+    /// A project's model would get the code, and the key of its provider.
+    #[test]
+    fn a_project_chooses_only_among_the_users_models() {
+        let user = |name: &str| Choice {
+            model: Some(model(name).unwrap()),
+            ..Choice::default()
+        };
+        let listed = [model("desk/qwen").unwrap(), model("desk/gpt-oss").unwrap()];
+        for (asked, expected) in [
+            ("desk/qwen", "desk/qwen"),
+            ("a/mine", "a/mine"),
+            ("offline", "offline"),
+            ("b/other", "a/mine"),
+            ("desk/other", "a/mine"),
+        ] {
+            let file = project(&format!("model = \"{asked}\"\n"));
+            let (choice, refused) = narrow(user("a/mine"), &listed, Path::new(PATH), file);
+            assert_eq!(choice.model, Some(model(expected).unwrap()), "{asked}");
+            let warning = format!(
+                "{PATH}: the project's model {asked} is ignored, since your code and your key would go to a model that you have not listed: add it to your own configuration, or choose it with --model {asked}"
+            );
+            let expected: &[String] = match asked == expected {
+                true => &[],
+                false => &[warning],
+            };
+            assert_eq!(refused, expected, "{asked}");
+        }
+    }
+
     fn choices() -> impl Strategy<Value = Choice> {
         let mode = prop::option::of(prop::sample::select(Mode::ALL.to_vec()));
         let rules = || {
@@ -227,7 +277,7 @@ mod tests {
         #[test]
         fn whatever_a_project_asks_for_nothing_becomes_freer(user in choices(), asked in choices()) {
             let project = ConfigFile { choice: asked.clone(), ..ConfigFile::default() };
-            let (choice, _) = narrow(user.clone(), Path::new(PATH), project);
+            let (choice, _) = narrow(user.clone(), &[], Path::new(PATH), project);
             let (before, after) = (user.mode.unwrap_or_default(), choice.mode.unwrap_or_default());
             prop_assert!(!after.is_freer_than(before));
             prop_assert_eq!(&choice.allow, &user.allow);

@@ -129,12 +129,15 @@ pub(crate) fn usual_model(providers: &[ProviderConfig]) -> Option<ModelName> {
         .iter()
         .filter(|provider| ["anthropic", "openai"].contains(&provider.name.as_str()))
         .filter(|provider| provider.key.is_some())
-        .find_map(|provider| {
-            Some(ModelName {
-                provider: provider.name.clone(),
-                model: provider.models.first()?.clone(),
-            })
-        })
+        .find_map(first_model)
+}
+
+/// The first model that a provider offers.
+pub(crate) fn first_model(provider: &ProviderConfig) -> Option<ModelName> {
+    Some(ModelName {
+        provider: provider.name.clone(),
+        model: provider.models.first()?.clone(),
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ use super::{
     file_watch::FileWatch,
     keys::{AllKept, Kept, Keys, Stamp},
     providers,
+    served::{Served, is_standard},
 };
+use futures_util::future::BoxFuture;
 use std::{
     io,
     path::Path,
@@ -37,6 +39,7 @@ pub(crate) struct Reach {
     /// Result of starting the thread that looks at the file.
     reader: OnceLock<io::Result<()>>,
     shared: Arc<Shared>,
+    served: Served,
     /// How long the answer of a look holds that is not watched.
     fresh: Duration,
     /// How long a caller waits for the first look.
@@ -188,6 +191,7 @@ impl Reach {
         Self {
             keys,
             reader: OnceLock::new(),
+            served: Served::default(),
             fresh: FRESH,
             first_patience: FIRST_PATIENCE,
             patience: PATIENCE,
@@ -279,18 +283,20 @@ impl Reach {
     }
 
     /// The model to use when nobody chose one. A provider that somebody logged in to counts like a
-    /// well-known one.
+    /// well-known one; then comes a server at an address of the user's, if it has answered.
     pub(crate) fn usual_model(&self) -> ModelName {
         let state = self.state();
+        let (now, kept) = (Arc::clone(&state.now), state.kept.clone());
+        drop(state);
+        let now = self.served.apply(now);
         let named = |name: &String| {
-            let mut all = state.now.iter();
+            let mut all = now.iter();
             let provider = all.find(|it| it.name == *name && it.ready().is_ok())?;
-            let model = provider.models.first()?.clone();
-            let provider = name.clone();
-            Some(ModelName { provider, model })
+            providers::first_model(provider)
         };
-        providers::usual_model(&state.now)
-            .or_else(|| state.kept.iter().find_map(named))
+        providers::usual_model(&now)
+            .or_else(|| kept.iter().find_map(named))
+            .or_else(|| self.served.usual_model(&now))
             .unwrap_or(ModelName {
                 provider: "offline".to_owned(),
                 model: String::new(),
@@ -299,6 +305,11 @@ impl Reach {
 }
 
 impl Reach {
+    /// What is known of the servers of the user's own.
+    pub(crate) fn served(&self) -> &Served {
+        &self.served
+    }
+
     /// Forget all keys that were kept.
     pub(crate) fn forget(&self) -> Result<(), String> {
         let Some(keys) = &self.keys else {
@@ -311,7 +322,19 @@ impl Reach {
 
 impl Providers for Reach {
     fn now(&self) -> Arc<[ProviderConfig]> {
-        Arc::clone(&self.state().now)
+        let now = Arc::clone(&self.state().now);
+        self.served.apply(now)
+    }
+
+    fn discover(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let now = Arc::clone(&self.state().now);
+            self.served.ask(&now).await;
+        })
+    }
+
+    fn offered(&self) -> Arc<[ProviderConfig]> {
+        self.served.without_silent(self.now())
     }
 
     fn look_ahead(&self) {
@@ -357,12 +380,6 @@ fn give(provider: &mut ProviderConfig, kept: &Kept) {
             provider.key_hint.clear();
         }
     }
-}
-
-/// Whether the provider is where everybody finds it.
-fn is_standard(provider: &ProviderConfig) -> bool {
-    let mut standard = ProviderConfig::well_known(&|_| None).into_iter();
-    standard.any(|it| it.name == provider.name && it.base_url == provider.base_url)
 }
 
 #[cfg(test)]

@@ -29,7 +29,8 @@ struct Config {
     /// Summarise older messages once the model's context is this full, in percent; 85 unless set, 0 never does.
     #[schemars(range(min = 0, max = 100))]
     compact_at: u8,
-    /// At the limit of turns, one more for an answer in prose; true unless set.
+    /// At the limit of turns, one more for an answer in prose; true unless set. The limit is reported all the
+    /// same.
     forced_reply: bool,
     /// How many calls of tools may run beside each other; 4 unless set.
     #[schemars(range(min = 1))]
@@ -164,7 +165,7 @@ struct Price {
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "described, not made")]
 struct Limits {
-    /// Turns with the model; 50 unless set.
+    /// Turns with the model, those of sub-agents, tried models and their judge among them; 50 unless set.
     #[schemars(range(min = 1))]
     turns: u32,
     /// Tokens in and out; 1000000 unless set.
@@ -187,7 +188,8 @@ struct Limits {
     /// less than the seconds without a byte. Not in a project.
     #[schemars(range(min = 1))]
     content_seconds: u64,
-    /// Money, for models whose price is in `models`. Never unless set.
+    /// Money, over all models that work for the prompt; those whose price is not in `models` are refused. No
+    /// limit unless set.
     #[schemars(range(min = 0))]
     cost: f64,
 }

@@ -1,20 +1,20 @@
 //! Ask: who answers when a call needs permission. The person at the terminal, if there is one.
 
 use super::screen::Notices;
-use crate::show::{Paint, diff, plain};
+use crate::show::{Paint, diff};
 use futures_util::future::BoxFuture;
 use std::{
+    fmt::Write as _,
     fs::File,
     io::{self, BufRead, BufReader, IsTerminal as _},
 };
 use tokio::sync::{Mutex, mpsc};
 use turnery_agent::{Answer, Ask, AskOption, Client, OptionKind};
 use turnery_engine::{Artifact, CallKind};
+use turnery_tools::{visible, visible_line};
 
 /// The longest answer that is read. Unit: bytes.
 const LONGEST: u64 = 4096;
-/// How much of a command or of other arguments is shown. Unit: characters.
-const ARGS_SHOWN: usize = 4000;
 
 /// Answers the asks of `turnery run`.
 pub(crate) struct Asker {
@@ -116,27 +116,38 @@ fn hint(ask: &Ask) -> String {
     }
 }
 
-/// The question as it is shown.
+/// The question as it is shown: all of what is asked about.
 fn question(ask: &Ask, paint: Paint) -> String {
-    let mut text = format!("\n{}\n", paint.bold(&plain(&ask.detail.title)));
+    let command = match ask.detail.kind {
+        CallKind::Execute => ask.args["command"].as_str(),
+        _ => None,
+    };
+    let mut text = "\n".to_owned();
+    let title = visible_line(&ask.detail.title);
+    // A command's title is the command, which follows.
+    let is_said = |command: &str| title.is_empty() || visible_line(command.trim()) == title;
+    if !command.is_some_and(is_said) {
+        let _ = writeln!(text, "{}", paint.bold(&title));
+    }
     let mut diffs = 0;
     for artifact in &ask.detail.artifacts {
         match artifact {
             Artifact::Diff { path, old, new, .. } => {
                 let path = path.display().to_string();
-                text.push_str(&diff(&plain(&path), old.as_deref(), new, paint));
+                text.push_str(&diff(&visible_line(&path), old.as_deref(), new, paint));
                 diffs += 1;
             }
             Artifact::Content(_) | Artifact::Terminal { .. } => {}
         }
     }
     if diffs == 0 {
-        let args = match (ask.detail.kind, ask.args["command"].as_str()) {
-            (CallKind::Execute, Some(command)) => command.to_owned(),
-            _ => ask.args.to_string(),
+        if let (Some(_), Some(folder)) = (command, ask.args["cwd"].as_str()) {
+            let _ = writeln!(text, "in {}:", visible_line(folder));
+        }
+        let _ = match command {
+            Some(command) => writeln!(text, "{}", paint.bold(&visible(command))),
+            None => writeln!(text, "{}", visible(&ask.args.to_string())),
         };
-        text.extend(plain(&args).chars().take(ARGS_SHOWN));
-        text.push('\n');
     }
     text.push_str(&choices(&ask.options));
     text
@@ -146,7 +157,11 @@ fn question(ask: &Ask, paint: Paint) -> String {
 fn choices(options: &[AskOption]) -> String {
     let mut text = String::new();
     for option in options {
-        text.push_str(&format!("[{}] {}  ", key(option.kind), plain(&option.name)));
+        text.push_str(&format!(
+            "[{}] {}  ",
+            key(option.kind),
+            visible_line(&option.name)
+        ));
     }
     text.push_str("[c] Cancel > ");
     text
@@ -230,19 +245,42 @@ mod tests {
 
     #[test]
     fn a_question_shows_the_whole_command_and_all_answers() {
-        let detail = CallDetail {
-            title: "Run ls".to_owned(),
-            kind: CallKind::Execute,
-            ..CallDetail::default()
+        let shown = |title: &str, args: serde_json::Value| {
+            let detail = CallDetail {
+                title: title.to_owned(),
+                kind: CallKind::Execute,
+                ..CallDetail::default()
+            };
+            let text = question(&ask(detail, args), Paint(false));
+            let choices =
+                "[y] Allow  [a] Always allow ls  [n] Reject  [N] Always reject ls  [c] Cancel > ";
+            let shown = text.strip_suffix(choices).map(str::to_owned);
+            shown.unwrap_or_else(|| panic!("{text}"))
         };
+        let command = "ls\x1b[8m; rm x\u{202e}\nrm y";
         assert_eq!(
-            question(
-                &ask(detail, serde_json::json!({"command": "ls\x1b[8m; rm x"})),
-                Paint(false)
-            ),
-            "\nRun ls\nls\u{fffd}[8m; rm x\n\
-             [y] Allow  [a] Always allow ls  [n] Reject  [N] Always reject ls  [c] Cancel > "
+            shown("Sub-agent: ls", serde_json::json!({"command": command})),
+            "\nSub-agent: ls\nls\\u{1b}[8m; rm x\\u{202e}\nrm y\n"
         );
+        // The title of a command says nothing more.
+        let args = serde_json::json!({"command": "ls\nrm x", "cwd": "inner"});
+        assert_eq!(shown("ls \u{23ce} rm x", args), "\nin inner:\nls\nrm x\n");
+        let padded = format!("make test{}; touch M", " ".repeat(4050));
+        assert_eq!(
+            shown("", serde_json::json!({"command": padded})),
+            "\nmake test [4050 blanks] ; touch M\n"
+        );
+        let long = format!("echo {}; touch M", "a".repeat(100_000));
+        let text = shown("", serde_json::json!({"command": long}));
+        assert!(text.ends_with("aaa; touch M\n"), "{}", text.len());
+    }
+
+    #[test]
+    fn other_arguments_are_shown_whole() {
+        let detail = CallDetail::default();
+        let args = serde_json::json!({"a": "x".repeat(5000), "z": "\u{200b}end"});
+        let text = question(&ask(detail, args), Paint(false));
+        assert!(text.contains("\"z\":\"\\u{200b}end\"}\n[y]"), "{text}");
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub(crate) fn of(result: &PromptResult) -> Ending {
 
 fn word(result: &PromptResult) -> &'static str {
     match &result.outcome {
+        Outcome::Finished(_) if is_limited(result) => "limit",
         Outcome::Finished(_) => "finished",
         Outcome::FrameSwitch { .. } => "frame_switch",
         Outcome::Stopped(stop) => match stop {
@@ -78,11 +79,20 @@ fn word(result: &PromptResult) -> &'static str {
     }
 }
 
+/// Whether a limit was reached, be there an answer or not.
+fn is_limited(result: &PromptResult) -> bool {
+    matches!(result.detail, Some(Detail::Limit { .. }))
+}
+
 /// What to tell a person of an end that is none of its own.
 fn message(result: &PromptResult) -> String {
     let mut message = match &result.outcome {
         Outcome::Stopped(stop) => stop.sentence(result.detail.as_ref()).into_owned(),
-        Outcome::Finished(_) => "cancelled too late".to_owned(),
+        Outcome::Finished(_) => {
+            let limit = result.detail.as_ref().filter(|_| is_limited(result));
+            let known = limit.and_then(Detail::sentence);
+            known.unwrap_or("cancelled too late").to_owned()
+        }
         Outcome::FrameSwitch { .. } => "the prompt ended early (frame switch)".to_owned(),
     };
     if !result.is_stored {
@@ -135,6 +145,8 @@ mod tests {
         let switch = Outcome::FrameSwitch { frame_id: "f".to_owned(), task: "t".to_owned() };
         vec![
             ("1", Finished(TurnFinish::AssistantMessage { text: "done".into() }), None, END, 0, None),
+            ("1, 9a", Finished(TurnFinish::AssistantMessage { text: "so far".into() }), limit(LimitKind::Turns), TURNS, 4, Some("Max reached (3/3)")),
+            ("1, 9b", Finished(TurnFinish::AssistantMessage { text: "of one".into() }), limit(LimitKind::Tokens), TOKENS, 4, Some("Max reached (3/3)")),
             ("2", Finished(TurnFinish::FinalValue { value: value() }), None, END, 0, None),
             ("3", Finished(TurnFinish::ToolValue { tool_name: tool(), value: value() }), None, END, 0, None),
             ("4", switch, None, None, 1, Some("the prompt ended early (frame switch)")),

@@ -4,8 +4,11 @@ use super::tries::TryArgs;
 use crate::{args::How, config::Choice, parts::folder};
 use anyhow::{Context as _, ensure};
 use std::path::PathBuf;
-use turnery_agent::{Agent, CancellationToken, OpenRequest, Ports, PromptOptions, Session, Ticket};
-use turnery_engine::{Content, LoopId, SessionId};
+use turnery_agent::{
+    Agent, CancellationToken, OpenRequest, Ports, PromptOptions, Session, Ticket, UnknownPrice,
+    known_price,
+};
+use turnery_engine::{Content, Limits, LoopId, SessionId};
 use turnery_models::ModelName;
 use turnery_store::{ListQuery, SessionInfo, Store};
 
@@ -50,6 +53,16 @@ impl Work {
         match self {
             Self::Say(content) | Self::Try(_, content) | Self::Branch(_, content) => content,
             Self::GoOn | Self::Rerun(_) | Self::Compact => &[],
+        }
+    }
+
+    /// The models that it calls in a session that uses `own`.
+    pub(super) fn models<'a>(&'a self, own: &'a ModelName) -> Vec<&'a ModelName> {
+        match self {
+            Self::Try(tries, _) => tries.called(own),
+            Self::Say(_) | Self::GoOn | Self::Rerun(_) | Self::Branch(..) | Self::Compact => {
+                vec![own]
+            }
         }
     }
 
@@ -172,12 +185,7 @@ async fn newest(agent: &Agent, cwd: PathBuf) -> anyhow::Result<SessionId> {
 }
 
 /// Whether the model can do what it is asked, as far as that is known without calling it.
-pub(super) fn check(
-    agent: &Agent,
-    name: &ModelName,
-    content: &[Content],
-    flags: &Choice,
-) -> anyhow::Result<()> {
+pub(super) fn check(agent: &Agent, name: &ModelName, content: &[Content]) -> anyhow::Result<()> {
     let pictures = content.iter().any(|it| matches!(it, Content::Image(_)));
     ensure!(
         !pictures || agent.models().model(name)?.info().images,
@@ -189,10 +197,19 @@ pub(super) fn check(
         "{name} takes no recordings; choose another model, or say audio = true in config.toml for \
          one of an OpenAI-compatible server that does"
     );
-    ensure!(
-        flags.cost.is_none() || agent.models().price(name).is_some(),
-        "no price is known of {name}, so --max-cost cannot be counted; add to config.toml:\n\
-         [models.\"{name}\"]\nprice = {{ input = 3.0, output = 15.0 }}  # for a million tokens"
-    );
+    Ok(())
+}
+
+/// Whether a limit of money can be kept with these models.
+pub(super) fn check_prices(
+    agent: &Agent,
+    limits: &Limits,
+    models: Vec<&ModelName>,
+) -> Result<(), UnknownPrice> {
+    if limits.cost.is_some() {
+        for model in models {
+            known_price(agent.models(), model)?;
+        }
+    }
     Ok(())
 }

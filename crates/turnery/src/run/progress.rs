@@ -6,11 +6,10 @@ use std::{
     io::{self, Write},
 };
 use turnery_engine::{CallId, Disposition, EventKind, PlanEntry, PlanStatus};
+use turnery_tools::UpdatePlan;
 
 /// Longest title that is shown. Unit: characters.
 const WIDTH: usize = 100;
-/// The tool whose calls are seen by the plan that they make.
-const PLAN: &str = "update_plan";
 
 /// Writes progress lines.
 #[derive(Debug)]
@@ -45,7 +44,7 @@ impl Progress {
                 call_id,
                 tool_name,
                 runs: true,
-            } if tool_name != PLAN => {
+            } if tool_name != UpdatePlan::NAME => {
                 let title = self.title(call_id, tool_name);
                 writeln!(err, "{}", self.paint.dim(&format!("• {title}")))
             }
@@ -214,7 +213,7 @@ mod tests {
         assert_eq!(
             String::from_utf8(err).unwrap(),
             "• Read src/main.rs\n\
-             ✗ denied: Run rm\u{fffd}[8m -rf: no --allow for it\n"
+             ✗ denied: Run rm\\u{1b}[8m -rf: no --allow for it\n"
         );
     }
 
@@ -263,7 +262,7 @@ mod tests {
             String::from_utf8(err).unwrap(),
             "• Summarise older messages (40 with about 180000 tokens)\n\
              ✗ no summary: the model was cut off\n\
-             • Call the model again in 2.3 s: 529\u{fffd}[2J overloaded\n\
+             • Call the model again in 2.3 s: 529\\u{1b}[2J overloaded\n\
              • The model has sent nothing for 30 s\n  \
              3 of 7 crates\n\
              ! A hook failed.\n"

@@ -62,6 +62,16 @@ impl TryArgs {
         self.models.is_empty()
     }
 
+    /// The models that are called: those that are tried, and the judge, who is `own` unless named.
+    pub(super) fn called<'a>(&'a self, own: &'a ModelName) -> Vec<&'a ModelName> {
+        let judge = match (&self.judge, self.pick) {
+            (Some(judge), _) => Some(judge),
+            (None, Some(PickBy::Judge)) => Some(own),
+            (None, Some(PickBy::First | PickBy::FewestTokens | PickBy::MostTokens) | None) => None,
+        };
+        self.models.iter().chain(judge).collect()
+    }
+
     /// Refused before a session is begun for it.
     pub(super) fn check(&self) -> Result<(), StartError> {
         match self.models.len() {

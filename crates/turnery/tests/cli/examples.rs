@@ -140,13 +140,14 @@ fn lisp(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Calls with tables, which is all that a configuration in Lua needs.
+/// Calls with tables and functions, which is all that a configuration in Lua needs.
 fn lua(text: &str) -> Result<Vec<String>, String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut lua = Lua {
         tokens: tokens(text, "--", is_word)?,
         at: 0,
         strings: Vec::new(),
+        names: Vec::new(),
     };
     while lua.at < lua.tokens.len() {
         lua.call()?;
@@ -158,6 +159,8 @@ struct Lua {
     tokens: Vec<Token>,
     at: usize,
     strings: Vec<String>,
+    /// Parameters and local variables.
+    names: Vec<String>,
 }
 
 impl Lua {
@@ -187,6 +190,11 @@ impl Lua {
     /// `name(...).name(...)`, with one call at least.
     fn call(&mut self) -> Result<(), String> {
         self.name()?;
+        self.calls()
+    }
+
+    /// What follows the first name of a call.
+    fn calls(&mut self) -> Result<(), String> {
         let mut called = false;
         loop {
             if self.takes('.') {
@@ -202,10 +210,35 @@ impl Lua {
         }
     }
 
-    fn name(&mut self) -> Result<(), String> {
+    fn name(&mut self) -> Result<String, String> {
         match self.next()? {
-            Token::Word(word) if !word.starts_with(|c: char| c.is_ascii_digit()) => Ok(()),
+            Token::Word(word) if !word.starts_with(|c: char| c.is_ascii_digit()) => Ok(word),
             other => Err(format!("{other:?} is no name")),
+        }
+    }
+
+    /// A function behind its first word: parameters, local variables, and perhaps what it returns.
+    fn function(&mut self) -> Result<(), String> {
+        self.must('(')?;
+        while !self.takes(')') {
+            let name = self.name()?;
+            self.names.push(name);
+            if !self.takes(',') && !self.sees(')') {
+                return Err("a comma is missing between parameters".to_owned());
+            }
+        }
+        loop {
+            match self.name()?.as_str() {
+                "end" => return Ok(()),
+                "return" => self.value()?,
+                "local" => {
+                    let name = self.name()?;
+                    self.names.push(name);
+                    self.must('=')?;
+                    self.value()?;
+                }
+                other => return Err(format!("{other} is more than this reader knows")),
+            }
         }
     }
 
@@ -228,6 +261,9 @@ impl Lua {
         match self.next()? {
             Token::Text(text) => self.strings.push(text),
             Token::Sign('{') => self.list('}')?,
+            Token::Word(word) if word == "function" => self.function()?,
+            Token::Word(_) if self.sees('.') || self.sees('(') => self.calls()?,
+            Token::Word(word) if self.names.contains(&word) => {}
             Token::Word(word) => {
                 let number = word.bytes().all(|byte| byte.is_ascii_digit());
                 if !number && !["true", "false", "nil"].contains(&&*word) {
@@ -267,6 +303,40 @@ async fn what_the_examples_start_is_there_and_answers() {
     }
 }
 
+/// What the README shows for Zed is what the example for Zed says.
+#[test]
+fn the_readme_shows_the_example_for_zed() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = fs::read_to_string(readme).expect("the README");
+    let (_, shown) = readme.split_once("Zed, for example:").expect("Zed");
+    let (_, shown) = shown.split_once("```json\n").expect("a snippet");
+    let (shown, _) = shown.split_once("```").expect("its end");
+    let lines = text("zed.jsonc");
+    let lines = lines.lines().filter(|line| !line.starts_with("//"));
+    let example = lines.map(|line| format!("{line}\n")).collect::<String>();
+    assert_eq!(shown, example);
+}
+
+/// What clients read of an agent's entry without asking whether it is there, as their sources have it.
+#[test]
+fn examples_have_what_their_clients_need() {
+    for (name, needed) in [
+        // lua/codecompanion/acp: a prompt without `form_messages` and a session without `mcpServers` fail.
+        (
+            "codecompanion.lua",
+            "form_messages = function(self, messages, capabilities)",
+        ),
+        ("codecompanion.lua", "defaults = { mcpServers = {},"),
+        // lua/avante/libs/acp_client.lua: the agent gets `PATH` and this. Without a home there is no configuration.
+        ("avante.lua", "HOME = os.getenv(\"HOME\"),"),
+        ("agentic.lua", "HOME = os.getenv(\"HOME\"),"),
+        // agent_servers in Zed's settings: the entry's type is its tag.
+        ("zed.jsonc", "\"type\": \"custom\","),
+    ] {
+        assert!(text(name).contains(needed), "{name} lacks {needed}");
+    }
+}
+
 #[test]
 fn every_example_is_listed_and_says_what_it_runs() {
     let entries = fs::read_dir(folder()).expect("a folder");
@@ -302,7 +372,10 @@ fn a_broken_example_is_not_read() {
             };
             // A comma behind the last value of a table may be left out.
             let place = match sign {
-                ',' => whole.find(", ").expect("one between two values"),
+                ',' => {
+                    let between = whole.find(", ").or_else(|| whole.find(",\n"));
+                    between.expect("one between two values")
+                }
                 _ => place,
             };
             let broken = format!("{}{}", &whole[..place], &whole[place + 1..]);

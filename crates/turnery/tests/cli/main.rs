@@ -4,6 +4,7 @@
 mod acp;
 mod again;
 mod audio;
+mod client_terminal;
 mod commands;
 mod costs;
 mod editor;
@@ -15,6 +16,8 @@ mod hooks;
 mod key_page;
 mod killing;
 mod lifeline;
+mod limits;
+mod local_models;
 mod login;
 mod login_acp;
 mod mcp;

@@ -38,9 +38,10 @@ async fn each_server_is_listed_with_its_tools_or_with_what_is_wrong() {
         "desk: connected\n  mcp__desk__hello\n\
          gone: does not work: it cannot be started: there is no such program\n"
     );
-    assert!(!listed.stderr.contains("s3cret"), "{}", listed.stderr);
-    assert_eq!(listed.code, Some(0));
+    assert_eq!(listed.stderr, "", "trouble is told once");
+    assert_eq!(listed.code, Some(1), "one of them is broken");
     let listed = home.run(&["mcp", "list", "--json"]).await;
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(1), ""));
     assert_eq!(
         listed.json(),
         json!([
@@ -50,6 +51,20 @@ async fn each_server_is_listed_with_its_tools_or_with_what_is_wrong() {
              "trouble": "it cannot be started: there is no such program"},
         ])
     );
+}
+
+#[tokio::test]
+async fn a_list_of_servers_that_work_is_a_success() {
+    let home = Home::new();
+    let script = home.write("server.sh", SERVER);
+    let entry = format!(
+        "[mcp.desk]\ncommand = \"/bin/sh\"\nargs = [\"{}\"]\n",
+        script.display()
+    );
+    home.write("turnery/config.toml", &entry);
+    let listed = home.run(&["mcp", "list"]).await;
+    assert_eq!(listed.stdout, "desk: connected\n  mcp__desk__hello\n");
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
 }
 
 /// A project's own file starts nothing: its servers are named, and not run.

@@ -36,7 +36,7 @@ async fn every_line_does_what_is_said_of_it() {
     let author = "-c user.name=a -c user.email=a@b";
     line(
         &home,
-        &format!("git init -q . && git add a.rs && git {author} commit -qm first"),
+        &format!("git init -q -b main . && git add a.rs && git {author} commit -qm first"),
     )
     .await;
     home.write("project/a.rs", "fn old() {}\nfn added() {}\n// TODO: one\n");
@@ -47,14 +47,13 @@ async fn every_line_does_what_is_said_of_it() {
         .filter_map(|line| line.strip_prefix("    "))
         .collect();
     let expected = [
-        "The diff changes 1 file, +1 -0 lines:\n- a.rs (changed, +1 -0): added",
-        "```\na: change added\n```",
-        "First: a.c:3\n```\nexpected ';'\n```",
+        "Uncommitted (branch: main): 1 file changed, 1 insertion(+)",
+        "I recognise 1 failure:\n- a.c:3:5: error: expected ';'",
         "TODO: one",
         "finished\n",
         "\"tool_name\":\"search\"\n",
         "added",
-        "`old` became `new` in 1 file:\n- a.rs",
+        "Replaced `old` with `new` in 1 place in 1 file.",
         "> replace `old` with `new`",
     ];
     assert_eq!(lines.len(), expected.len());

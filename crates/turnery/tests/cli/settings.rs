@@ -31,7 +31,8 @@ async fn each_source_wins_over_the_one_before_it() {
     let model = ("TURNERY_MODEL", "ollama/env");
     assert_eq!(default(&[]).await, "offline");
     assert!(default(&[key]).await.starts_with("anthropic/"));
-    home.write("turnery/config.toml", "model = \"ollama/user\"");
+    let user = "model = \"ollama/user\"\n[models.\"ollama/project\"]\nimages = false\n";
+    home.write("turnery/config.toml", user);
     assert_eq!(default(&[key]).await, "ollama/user");
     home.write("project/.turnery/config.toml", "model = \"ollama/project\"");
     assert_eq!(default(&[key]).await, "ollama/project");

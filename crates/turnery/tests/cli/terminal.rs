@@ -82,6 +82,36 @@ async fn a_person_sees_the_change_and_answers_with_one_letter() {
     }
 }
 
+/// What was asked about is all in view, at its end too, and a no runs none of it.
+#[tokio::test]
+async fn a_person_sees_the_end_of_a_padded_command() {
+    let home = Home::new();
+    let command = format!("touch A{}; touch\u{202e} M", " ".repeat(4050));
+    let model = home.scripted(json!([
+        {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let (mut person, program) = terminal().expect("a terminal");
+    let child = home
+        .command(&["run", "--model", &model, "go"])
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::from(program.try_clone().expect("a copy")))
+        .stderr(Stdio::from(program))
+        .spawn()
+        .expect("started");
+    let shown = tokio::task::spawn_blocking(move || {
+        let shown = until(&mut person, "[c] Cancel > ");
+        person.write_all(b"n\n").expect("typed");
+        (shown, person)
+    });
+    let (shown, person) = shown.await.expect("a question");
+    let told = "\ntouch A [4050 blanks] ; touch\\u{202e} M\r\n";
+    assert!(shown.contains(told), "{shown:?}");
+    assert_eq!(end(child).await.code, Some(0));
+    assert!(!home.project().join("A").exists());
+    drop(person);
+}
+
 #[tokio::test]
 async fn somebody_who_types_only_the_name_is_told_where_to_begin() {
     let home = Home::new();

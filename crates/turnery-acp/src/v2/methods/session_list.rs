@@ -7,6 +7,7 @@ use crate::{
 };
 use agent_client_protocol_schema::v2::{ListSessionsRequest, ListSessionsResponse, SessionInfo};
 use turnery_store::{Archived, ListQuery};
+use turnery_tools::visible_line;
 
 pub(super) async fn answer(call: Call) -> Result<ListSessionsResponse, Fault> {
     let request: ListSessionsRequest = parse(&call.params)?;
@@ -34,6 +35,6 @@ pub(super) async fn answer(call: Call) -> Result<ListSessionsResponse, Fault> {
 fn to_wire(session: turnery_store::SessionInfo) -> SessionInfo {
     SessionInfo::new(session.id.as_str(), session.cwd)
         .additional_directories(session.roots)
-        .title(session.title)
+        .title(session.title.map(|title| visible_line(&title).into_owned()))
         .updated_at(rfc3339(session.updated_at))
 }

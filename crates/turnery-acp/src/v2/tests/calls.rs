@@ -48,6 +48,27 @@ fn ended(envelope: ToolEnvelope, disposition: Disposition) -> EventKind {
     }
 }
 
+#[test]
+fn titles_hide_nothing() {
+    let mut asked = requested();
+    if let EventKind::ToolCallRequested { detail, .. } = &mut asked {
+        detail.title = "rm\u{200b} a\u{202e}\nb".to_owned();
+    }
+    let told = live(vec![asked]);
+    assert_eq!(told[0]["title"], "rm\\u{200b} a\\u{202e} \u{23ce} b");
+}
+
+#[test]
+fn a_plan_is_no_tool_call() {
+    for told in [
+        live(crate::tests::plan::planning()),
+        replayed(crate::tests::plan::planning()),
+    ] {
+        let sorts: Vec<&Value> = told.iter().map(|update| &update["sessionUpdate"]).collect();
+        assert_eq!(sorts, ["plan_update"], "{told:?}");
+    }
+}
+
 fn last(kinds: Vec<EventKind>) -> Value {
     live(kinds).pop().unwrap()
 }

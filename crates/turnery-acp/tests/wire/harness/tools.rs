@@ -102,7 +102,7 @@ impl TestTool {
         let (started, _told) = tokio::sync::mpsc::channel(1);
         let cwd: &Path = cx.workspace.cwd();
         match terminals
-            .run("true", cwd, 100, started, cx.cancel.clone())
+            .run("true", cwd, &[], 100, started, cx.cancel.clone())
             .await
         {
             Ok(run) => ToolEnvelope::text(run.output),

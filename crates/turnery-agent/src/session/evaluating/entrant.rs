@@ -72,6 +72,7 @@ impl Task {
             owner: self.owner.clone(),
             shown_as: self.shown_as.clone(),
             depth: self.depth,
+            lent: None,
             options: channel(options).0,
             mailbox,
             tracing: self.tracing.clone(),

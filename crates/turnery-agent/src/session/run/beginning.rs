@@ -20,7 +20,7 @@ pub(super) fn specify(
     let mut size = history.view.size();
     size.tokens += task.overhead;
     let spawned = scope.spawned_by.is_some() && plan.trigger == TurnTrigger::User;
-    LoopSpec {
+    let spec = LoopSpec {
         parent_loop_id: plan.parent.or_else(|| scope.spawned_by.clone()),
         continuation_kind: plan.kind,
         trigger: if spawned {
@@ -28,7 +28,6 @@ pub(super) fn specify(
         } else {
             plan.trigger
         },
-        limits: scope.limits,
         tag: plan.tag,
         metadata: scope.metadata.clone(),
         frame_id: plan.frame_id,
@@ -48,10 +47,7 @@ pub(super) fn specify(
             window: model.info().context_window.map(u64::from),
             compact_at: task.settings.compact_at,
         },
-        price: task
-            .models
-            .price(&model.info().name)
-            .or(task.settings.price),
+        price: task.price(&**model),
         ..LoopSpec::prompt(
             task.info.id.clone(),
             loop_id,
@@ -59,7 +55,8 @@ pub(super) fn specify(
             config,
             plan.input,
         )
-    }
+    };
+    scope.budget.specify(spec)
 }
 
 /// Predicts the first events of a prompt's first loop, as the session stands now. `None` if something

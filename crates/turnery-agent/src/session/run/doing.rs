@@ -2,7 +2,7 @@
 
 use super::{Keying, Run};
 use crate::{
-    CancellationToken, Compaction, Settings,
+    CancellationToken, Compaction, Settings, UnknownPrice,
     hooks::HookCx,
     session::{
         gate::{self, Found, Gate, Judged},
@@ -10,7 +10,7 @@ use crate::{
         most,
         steps::{Step, Urgent},
     },
-    subagent::{self, Parent},
+    subagent::{self, CHILD_TURNS, Parent},
     trace_sink::{Call, Trace},
 };
 use std::{any::Any, sync::Arc, time::Duration};
@@ -19,7 +19,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use turnery_engine::{
-    ContextSize, FailureKind, Hook, Input, Limits, ToolCall, ToolEnvelope, usage::source,
+    ContextSize, FailureKind, FaultKind, Hook, Input, ModelFault, ToolCall, ToolEnvelope,
+    usage::source,
 };
 use turnery_models::{MissingKey, Model, ModelRequest};
 use turnery_tools::{Origin, Progress, ToolCx, grace};
@@ -32,7 +33,7 @@ impl Run<'_> {
                 self.task.refresh_tools();
                 let name = &self.loop_model().info().name;
                 match self.task.models.ready(name) {
-                    Ok(()) => self.model = Some(self.call_model(tools)),
+                    Ok(()) => self.start_model(tools),
                     Err(missing) => self.want_key(missing, tools),
                 }
             }
@@ -41,7 +42,8 @@ impl Run<'_> {
             Step::Gate(call) => {
                 self.task.shown_as.teach(&mut self.task.policy);
                 let (cx, _) = self.tool_cx(&call);
-                self.gate = Some(Gate::prepare(call, self.task.toolbox.clone(), cx));
+                let toolbox = self.task.tools.for_call(&self.task.toolbox, &call.name);
+                self.gate = Some(Gate::prepare(call, toolbox, cx));
             }
             Step::Ask(question) => {
                 let client = Arc::clone(&self.task.ports.client);
@@ -51,6 +53,7 @@ impl Run<'_> {
             }
             Step::Run(call) => {
                 self.task.shown_as.teach(&mut self.task.policy);
+                self.task.refresh_tools();
                 let (cx, reports) = self.tool_cx(&call);
                 let toolbox = self.task.toolbox.clone();
                 let tool = RunningTool::run(toolbox, call, cx, reports);
@@ -69,6 +72,14 @@ impl Run<'_> {
     }
 
     fn compact(&mut self, before: ContextSize) {
+        if let Err(unknown) = self.set_price() {
+            let block = Err(unknown.to_string());
+            return self.feed(Input::Compacted {
+                block,
+                after: before,
+                usage: None,
+            });
+        }
         let task = &*self.task;
         let model = self.scope.model.as_ref().unwrap_or(&task.model);
         let compaction = Compaction {
@@ -202,7 +213,31 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn call_model(&self, tools: bool) -> RunningModel {
+    /// Calls the model, unless its price is needed and not known: another one may have been chosen since
+    /// the prompt began.
+    pub(super) fn start_model(&mut self, tools: bool) {
+        match self.set_price() {
+            Ok(()) => self.model = Some(self.call_model(tools)),
+            Err(unknown) => self.feed(Input::ModelFailed(ModelFault {
+                kind: FaultKind::BadRequest,
+                message: unknown.to_string(),
+                status: None,
+                retry_after: None,
+            })),
+        }
+    }
+
+    /// Tells the loop what the tokens of its model cost now.
+    fn set_price(&mut self) -> Result<(), UnknownPrice> {
+        let limits = &self.scope.budget.limits;
+        let price = self.task.price_within(limits, &**self.loop_model())?;
+        if price != self.machine.spec().price {
+            self.feed(Input::Price(price));
+        }
+        Ok(())
+    }
+
+    fn call_model(&self, tools: bool) -> RunningModel {
         let task = &*self.task;
         let model = self.loop_model();
         let trace = self.tracing(source::TURN, model)();
@@ -263,22 +298,21 @@ impl Run<'_> {
         (cx, reports)
     }
 
-    /// What the loop may still spend. Its time is what the deadline leaves of it.
-    fn left(&self) -> Limits {
-        let left = self.machine.left();
+    /// Time that the prompt has used up, by what the deadline leaves of it.
+    pub(super) fn elapsed(&self) -> Duration {
         let asked = self.asked_since.map_or(Duration::ZERO, |it| it.elapsed());
-        let time = self.deadline.as_ref().map(|at| {
-            let until = at.deadline().saturating_duration_since(Instant::now());
-            until.saturating_add(asked)
-        });
-        Limits {
-            duration: time.unwrap_or(left.duration),
-            ..left
+        match &self.deadline {
+            Some(at) => {
+                let until = at.deadline().saturating_duration_since(Instant::now());
+                let left = until.saturating_add(asked);
+                self.scope.budget.limits.duration.saturating_sub(left)
+            }
+            None => self.machine.spending_of_prompt().time,
         }
     }
 
-    /// What a sub-agent is lent. The hooks and the model of this one prompt hold for it too, and it may
-    /// spend no more than the loop has left.
+    /// What a sub-agent is lent. The hooks and the model of this one prompt hold for it too, and it draws
+    /// on the prompt's budget.
     fn parent(&self) -> Arc<dyn Any + Send + Sync> {
         let task = &*self.task;
         Arc::new(Parent {
@@ -291,7 +325,7 @@ impl Run<'_> {
             terminals: task.ports.terminals.clone(),
             settings: Settings {
                 hooks: self.scope.hooks.all(),
-                limits: self.left(),
+                forced_reply: self.scope.forced_reply,
                 ..task.settings.clone()
             },
             model: Arc::clone(self.scope.model.as_ref().unwrap_or(&task.model)),
@@ -302,6 +336,7 @@ impl Run<'_> {
             session_id: task.info.id.clone(),
             loop_id: self.machine.spec().loop_id.clone(),
             depth: task.depth,
+            budget: self.scope.budget.for_child(CHILD_TURNS, self.elapsed()),
         })
     }
 }

@@ -28,6 +28,12 @@ pub(super) struct Judge {
     not_compacted: bool,
 }
 
+fn within_limits(world: &World, what: &str) -> Result<(), String> {
+    ensure(!world.spent, || {
+        format!("UP-1: {what} is called beyond the limits")
+    })
+}
+
 fn ensure(holds: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(complaint()) }
 }
@@ -69,6 +75,7 @@ impl Judge {
             }
             Effect::CallModel { turn_index, .. } => {
                 nothing_starts("the model")?;
+                within_limits(world, "the model")?;
                 world.model = Some(turn_index);
                 world.deltas = 0;
             }
@@ -102,6 +109,7 @@ impl Judge {
             }
             Effect::Compact(_) => {
                 nothing_starts("a summary")?;
+                within_limits(world, "a summary")?;
                 world.compacting = true;
             }
             Effect::StopCompaction => {
@@ -220,6 +228,16 @@ impl Judge {
         })?;
         ensure(world.time_up || !by_time, || {
             "UP-1: time was not up".to_owned()
+        })?;
+        let by_others = matches!(
+            detail,
+            Some(Detail::Limit {
+                kind: LimitKind::Tokens,
+                ..
+            })
+        );
+        ensure(world.spent || !by_others, || {
+            "UP-1: others had not spent the tokens".to_owned()
         })?;
         let by_size = matches!(
             detail,

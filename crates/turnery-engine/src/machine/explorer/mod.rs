@@ -157,6 +157,8 @@ impl Loop {
             attempts,
             after_result,
             usage,
+            own,
+            elsewhere,
             children,
             gauge,
             queues,
@@ -174,6 +176,7 @@ impl Loop {
             out,
             "{mint:?}{turns}{attempts}{after_result}{usage:?}{children:?}"
         )?;
+        write!(out, "{own:?}{elsewhere:?}")?;
         write!(out, "{gauge:?}{queues:?}{halt:?}{grace}{killed}")?;
         write!(out, "{last_reply:?}{stage:?}")
     }
@@ -304,6 +307,11 @@ fn every_seeded_bug_is_found() {
             Fault::IgnoreGraceOver,
             Calls,
             "a loop can always be cancelled",
+        ),
+        (
+            Fault::IgnoreOtherSpending,
+            People,
+            "UP-1: the model is called beyond the limits",
         ),
         (Fault::KeepBrokenCalls, Calls, "D-16"),
         (Fault::LastControlWins, Beside, "UP-21"),

@@ -4,8 +4,8 @@ use super::scene::Scene;
 use super::world::{CallState, World};
 use crate::{
     Announced, CallDetail, CallId, ChildUsage, CompactionBlock, Content, ContextSize, FailureKind,
-    FaultKind, Hook, HookVerdict, Input, ModelDelta, ModelFault, ModelStop, Response, Timestamp,
-    ToolCall, ToolControl, ToolEnvelope, Usage, Verdict,
+    FaultKind, Hook, HookVerdict, Input, Limits, ModelDelta, ModelFault, ModelStop, Response,
+    Spending, Timestamp, ToolCall, ToolControl, ToolEnvelope, Usage, Verdict,
 };
 use std::sync::Arc;
 
@@ -85,6 +85,9 @@ impl World {
             }
             if !self.lane_lost {
                 moves.push(Input::LaneLost);
+            }
+            if self.scene.is_shared() && !self.spent {
+                moves.push(spent_elsewhere());
             }
         }
         moves
@@ -358,6 +361,14 @@ fn spent(id: &str) -> Input {
             cumulative: usage,
         },
     }
+}
+
+/// Others have spent all of the prompt's tokens.
+fn spent_elsewhere() -> Input {
+    Input::OtherSpending(Spending {
+        tokens: Limits::default().tokens,
+        ..Spending::default()
+    })
 }
 
 fn words(id: &str) -> Vec<Input> {

@@ -104,6 +104,11 @@ impl Scene {
         self == Self::People
     }
 
+    /// Whether others spend what the loop is limited to.
+    pub(super) fn is_shared(self) -> bool {
+        matches!(self, Self::People | Self::Room)
+    }
+
     /// What a call is like.
     pub(super) fn tool(self, id: &str) -> Tool {
         let runs = Tool::default();
@@ -232,6 +237,7 @@ impl Scene {
                 "finished",
                 "hook no",
                 "limit Duration",
+                "limit Tokens",
                 "limit Turns",
                 "lost HeadConflict",
                 "lost LaneLost",
@@ -250,6 +256,7 @@ impl Scene {
                 "finished",
                 "hook no",
                 "limit Duration",
+                "limit Tokens",
                 "lost HeadConflict",
                 "lost LaneLost",
                 "provider ContextOverflow",

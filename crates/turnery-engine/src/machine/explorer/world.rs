@@ -34,6 +34,8 @@ pub(super) struct World {
     pub(super) cancelled: bool,
     pub(super) time_up: bool,
     pub(super) lane_lost: bool,
+    /// The rest of the prompt has used up its limits.
+    pub(super) spent: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,7 @@ impl World {
             cancelled: false,
             time_up: false,
             lane_lost: false,
+            spent: false,
         }
     }
 
@@ -138,7 +141,8 @@ impl World {
             Input::TimeUp => self.time_up = true,
             Input::Committed | Input::CommitFailed(_) => self.commit = false,
             Input::LaneLost => self.lane_lost = true,
-            Input::Retried { .. } | Input::Noticed(_) => {}
+            Input::OtherSpending(_) => self.spent = true,
+            Input::Retried { .. } | Input::Noticed(_) | Input::Price(_) => {}
         }
     }
 

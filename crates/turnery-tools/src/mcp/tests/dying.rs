@@ -36,6 +36,37 @@ async fn a_server_that_hangs_is_waited_for_a_bounded_time() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_delays_only_what_uses_it() {
+    let hanging = Fake {
+        hangs: true,
+        ..Fake::new(Vec::new())
+    };
+    let good = Fake::new(vec![tool("echo")]);
+    let began = Instant::now();
+    let bench = Bench::new(vec![("slow", hanging), ("s", good)]);
+    let servers = &bench.servers;
+    servers.settled_for_tool("mcp__s__echo").await;
+    servers.settled_for_prompt("s:the_weather").await;
+    assert_eq!(began.elapsed().as_secs(), 0);
+    servers.soon().await;
+    assert_eq!(began.elapsed().as_secs(), 2, "for a start that is slow");
+    servers.soon().await;
+    assert_eq!(began.elapsed().as_secs(), 2, "once");
+    assert_eq!(bench.names()[0], "mcp__s__echo");
+    for (name, may) in [
+        ("mcp__slow__x", true),
+        ("mcp__slo__x", false),
+        ("mcp__slow", false),
+        ("mcp__s__x", false),
+        ("slow__x", false),
+    ] {
+        assert_eq!(servers.may_have_tool(name), may, "{name}");
+    }
+    servers.settled_for_tool("mcp__slow__x").await;
+    assert_eq!(began.elapsed().as_secs(), 20);
+}
+
 #[tokio::test]
 async fn a_server_that_dies_in_a_call_is_started_again_by_the_next() {
     let fake = Fake::new(vec![tool("die"), tool("echo")]);

@@ -1,0 +1,125 @@
+//! `offline`: the model that needs no network and no key. Rules, not an AI: it recognises a fixed list
+//! of commands, calls the same tools as any model, and reports what the tools returned.
+
+mod command;
+mod conversation;
+mod definition;
+mod edit;
+mod failures;
+mod find;
+mod run;
+
+use crate::{DeltaSender, Model, ModelInfo, ModelName, ModelRequest};
+use conversation::{Conversation, Interrupt};
+use futures_util::future::BoxFuture;
+use turnery_engine::{CallId, Content, ModelDelta, ModelFault, ModelStop, Response, ToolCall};
+
+/// Answer to every prompt that is not clearly one of the commands.
+const HELP: &str = r#"I work offline, without a model, and can do nothing but the commands below; to connect a model, run `turnery login` in a terminal or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, and start again.
+
+- where is `Name` defined? / who uses `Name`?
+- search for "some text" in src / how many *.md files? / list the TODOs
+- outline src / show src/main.rs:10-40
+- replace `old` with `new` in src / apply this patch (a unified diff follows)
+- run the tests / run `make check` / why does this fail? (its output follows)
+- what changed?
+"#;
+
+/// The built-in model.
+#[derive(Clone, Debug)]
+pub struct Offline {
+    info: ModelInfo,
+}
+
+impl Offline {
+    /// It has nothing to set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            info: ModelInfo {
+                name: ModelName {
+                    provider: "offline".to_owned(),
+                    model: String::new(),
+                },
+                display_name: "Offline (rules, no AI)".to_owned(),
+                context_window: None,
+                max_output: u32::MAX,
+                // Accepted as by the models that it stands in for; the answer says that it is not seen.
+                images: true,
+                audio: false,
+                reasoning: false,
+                api: "offline",
+                base_url: None,
+            },
+        }
+    }
+}
+
+impl Default for Offline {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Model for Offline {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn call(
+        &self,
+        request: ModelRequest,
+        out: DeltaSender,
+    ) -> BoxFuture<'_, Result<Response, ModelFault>> {
+        Box::pin(async move {
+            let content = respond(&request);
+            let (stop, delta) = match &content {
+                Content::ToolCall(ToolCall { name, args, .. }) => {
+                    let (name, fragment) = (name.clone(), args.to_string());
+                    let block = 0;
+                    let delta = ModelDelta::ToolCallArgs {
+                        block,
+                        name,
+                        fragment,
+                    };
+                    (ModelStop::ToolUse, delta)
+                }
+                other => {
+                    let text = other.as_text().unwrap_or_default().to_owned();
+                    (ModelStop::EndTurn, ModelDelta::Text { block: 0, text })
+                }
+            };
+            out.send(delta).await;
+            Ok(Response {
+                stop,
+                content: vec![content],
+                raw_stop: None,
+                usage: None,
+                model: "offline".to_owned(),
+                provider: "offline".to_owned(),
+                tool_results: Vec::new(),
+            })
+        })
+    }
+}
+
+/// The next tool call of the prompt's command, or its answer.
+fn respond(request: &ModelRequest) -> Content {
+    let mut conversation = Conversation::new(request);
+    let text = match command::carry_out(&mut conversation) {
+        None => HELP.to_owned(),
+        Some(Ok(text) | Err(Interrupt::Stop(text))) => text,
+        Some(Err(Interrupt::Call(name, args))) => {
+            return Content::ToolCall(ToolCall {
+                call_id: CallId::from(format!("offline-{}", request.messages.len())),
+                name: name.to_owned(),
+                args: args.into(),
+            });
+        }
+    };
+    let blind = match conversation.has_image {
+        true => "I cannot see pictures, so I go by the words alone.\n\n",
+        false => "",
+    };
+    Content::text(format!("{blind}{}", text.trim_end()))
+}

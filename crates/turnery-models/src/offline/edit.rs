@@ -1,0 +1,154 @@
+//! Changes files: replaces a text, applies a unified diff. What cannot be done whole is not begun.
+
+use super::{
+    conversation::{Answer, Conversation, count, fenced, list, pattern, stop},
+    find::{self, SCOPE},
+};
+use serde_json::{Value, json};
+use std::{iter::Peekable, str::Lines};
+
+/// Files in which a text is replaced, each by one tool call.
+const MAX_FILES: usize = 50;
+/// Hunks of a diff; each is a tool call, and a new file is two.
+const MAX_HUNKS: usize = 30;
+
+/// Replaces a text in all files that have it.
+pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut Conversation) -> Answer {
+    let found = find::hits(json!({"pattern": old, "literal": true}), path, cx)?;
+    if found.is_none() {
+        return stop(format!("Nothing was changed: I found no `{old}`. {SCOPE}"));
+    }
+    let files: Vec<String> = found.files().into_iter().map(str::to_owned).collect();
+    if files.len() > MAX_FILES || !found.is_complete() {
+        let (count, list) = (found.count(), found.list(0));
+        let limit = format!("I change all places or none, in at most {MAX_FILES} files");
+        return stop(format!(
+            "Nothing was changed: `{old}` is on {count}, and {limit}.\n{list}"
+        ));
+    }
+    let (mut places, mut diff) = (0, String::new());
+    for (done, file) in files.iter().enumerate() {
+        let args = json!({"path": file, "old_text": old, "new_text": new, "replace_all": true});
+        let edited = match cx.call("edit_file", args)? {
+            Ok(edited) => edited,
+            Err(error) => {
+                let changed = list(files[..done].iter().cloned(), MAX_FILES);
+                return stop(format!(
+                    "Stopped at {file}: {error}\nChanged before: {done}\n{changed}"
+                ));
+            }
+        };
+        let (head, hunks) = edited.split_once('\n').unwrap_or((&edited, ""));
+        let number = pattern!(r" in (\d+) places:$").captures(head);
+        places += number.and_then(|parts| parts[1].parse().ok()).unwrap_or(1);
+        diff += &format!("--- {file}\n+++ {file}\n{}\n", hunks.trim_end());
+    }
+    let (places, files) = (count(places, "place"), count(files.len(), "file"));
+    let diff = fenced(&diff);
+    let note =
+        "This replaced text, inside longer words too; whether the code still works is not checked.";
+    Ok(format!(
+        "Replaced `{old}` with `{new}` in {places} in {files}.\n{diff}{note} {SCOPE}"
+    ))
+}
+
+/// A hunk as a tool call.
+struct Hunk {
+    path: String,
+    tool: &'static str,
+    args: Value,
+}
+
+/// Applies a unified diff, hunk by hunk.
+pub(super) fn apply(diff: &str, cx: &mut Conversation) -> Answer {
+    let hunks = match parse(diff) {
+        Ok(hunks) => hunks,
+        Err(why) => return stop(format!("Nothing was changed: {why}. Try `git apply`.")),
+    };
+    let all = count(hunks.len(), "hunk");
+    for (done, Hunk { path, tool, args }) in hunks.iter().enumerate() {
+        let stopped = format!("Applied {done} of {all}, then stopped at {path}:");
+        if *tool == "write_file" && cx.call("read_file", json!({ "path": path }))?.is_ok() {
+            return stop(format!("{stopped} the file to be made is there already."));
+        }
+        if let Err(error) = cx.call(tool, args.clone())? {
+            return stop(format!("{stopped} {error}"));
+        }
+    }
+    let paths = hunks.into_iter().map(|hunk| hunk.path);
+    Ok(format!("Applied {all}:\n{}", list(paths, MAX_HUNKS)))
+}
+
+fn parse(diff: &str) -> Result<Vec<Hunk>, String> {
+    let (mut hunks, mut old, mut new) = (Vec::new(), "", "");
+    let mut lines = diff.lines().peekable();
+    while let Some(line) = lines.next() {
+        let range = pattern!(r"^@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@").captures(line);
+        let next = lines.peek().and_then(|next| next.strip_prefix("+++ "));
+        let other = pattern!(
+            r"^(?:@@|index 0+\.\.e69de29|new file mode 100755|(?:rename|copy|old mode|deleted file|GIT binary|Binary) )"
+        );
+        if let (Some(from), Some(to)) = (line.strip_prefix("--- "), next) {
+            (old, new) = (from, to);
+        } else if let Some(parts) = range {
+            let size = |at| parts.get(at).map_or(Some(1), |it| it.as_str().parse().ok());
+            let texts = size(1).zip(size(2));
+            let texts = texts.and_then(|(old, new)| texts_of(&mut lines, old, new));
+            let (before, after) = texts.ok_or(format!("the hunk `{line}` is not whole"))?;
+            hunks.push(hunk(old, new, &before, &after)?);
+        } else if other.is_match(line) {
+            return Err(format!("I cannot carry out `{line}`"));
+        }
+    }
+    match hunks.len() {
+        0..=MAX_HUNKS => Ok(hunks),
+        number => Err(format!("{number} hunks are more than {MAX_HUNKS}")),
+    }
+}
+
+/// The old and the new text of a hunk, each line with its line feed.
+fn texts_of(lines: &mut Peekable<Lines<'_>>, old: usize, new: usize) -> Option<(String, String)> {
+    let (mut left, mut before, mut after) = ([old, new], String::new(), String::new());
+    while left != [0, 0] {
+        let line = lines.next()?;
+        // Editors strip the blank from an empty line of context.
+        let (mark, text) = line.split_at_checked(1).unwrap_or((" ", ""));
+        for (side, text_of_side, own) in [(0, &mut before, "-"), (1, &mut after, "+")] {
+            if mark == " " || mark == own {
+                left[side] = left[side].checked_sub(1)?;
+                *text_of_side += &format!("{text}\n");
+            }
+        }
+        if !matches!(mark, " " | "-" | "+" | "\\") {
+            return None;
+        }
+    }
+    if lines.next_if(|line| line.starts_with('\\')).is_some() {
+        after.pop();
+    }
+    Some((before, after))
+}
+
+fn hunk(old: &str, new: &str, before: &str, after: &str) -> Result<Hunk, String> {
+    let [old, new] = [(old, "a/"), (new, "b/")].map(|(path, prefix)| {
+        let path = path.split('\t').next().unwrap_or(path).trim();
+        path.strip_prefix(prefix).unwrap_or(path)
+    });
+    let path = new.to_owned();
+    if old == "/dev/null" && new != old {
+        let (tool, args) = ("write_file", json!({"path": new, "content": after}));
+        return Ok(Hunk { path, tool, args });
+    }
+    if old != new || old.is_empty() || old == "/dev/null" {
+        return Err(format!("it removes or moves {old}"));
+    }
+    if before.is_empty() {
+        return Err(format!("a hunk of {new} has no context"));
+    }
+    // Without its last line feed a text also fits at the end of a file.
+    let cut = before.len() - usize::from(!after.is_empty());
+    let after = after.strip_suffix('\n').unwrap_or(after);
+    let args = json!({"path": new, "old_text": &before[..cut], "new_text": after});
+    let tool = "edit_file";
+    Ok(Hunk { path, tool, args })
+}

@@ -1,0 +1,42 @@
+//! Danger tests: no line of `dangerous.txt` is allowed without a question.
+
+use super::{Judgement, Mode, Policy};
+use crate::{Access, Workspace};
+
+#[test]
+fn dangerous_lines_are_never_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for part in ["src", "secrets"] {
+        std::fs::create_dir(root.join(part)).unwrap();
+    }
+    for file in ["README.md", "Makefile", "src/lib.rs", "secrets/key"] {
+        std::fs::write(root.join(file), "x\n").unwrap();
+    }
+    // The second link is found by programs that walk `src`.
+    for link in ["outside", "src/passwords"] {
+        std::os::unix::fs::symlink("/etc", root.join(link)).unwrap();
+    }
+    let workspace = Workspace::local(root).unwrap();
+    let lines: Vec<(&str, String)> = include_str!("dangerous.txt")
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "))
+        .map(|line| line.split_once(" :: ").unwrap())
+        .map(|(effect, line)| (effect, line.replace('⏎', "\n")))
+        .collect();
+    assert!(lines.len() >= 200, "{}", lines.len());
+    let mut allowed = Vec::new();
+    for mode in [Mode::Ask, Mode::Plan] {
+        let policy = Policy::new(mode, Vec::new(), Vec::new());
+        for (effect, line) in &lines {
+            let access = Access::Run {
+                command: line.clone(),
+                cwd: workspace.cwd().to_owned(),
+            };
+            if policy.judge("shell", &access, &workspace) == Judgement::Allow {
+                allowed.push((mode, effect, line));
+            }
+        }
+    }
+    assert!(allowed.is_empty(), "{allowed:#?}");
+}

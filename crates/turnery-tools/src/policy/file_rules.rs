@@ -1,0 +1,104 @@
+//! Command lines that may touch files which a rule denies without naming them: by a pattern, a variable, or a
+//! folder above them.
+
+use super::{
+    Policy, Rule,
+    harmless::Reads,
+    line::{Command, Line},
+    rule::{EDIT, Pattern, READ},
+    walk,
+};
+use crate::Workspace;
+use std::path::{Path, PathBuf};
+
+impl Policy {
+    /// Whether a rule for files may be meant. `reads` is what each command reads if it only reads, `named` the paths
+    /// that the words of a command may name.
+    pub(super) fn may_touch_denied_files(
+        &self,
+        line: &Line,
+        reads: &[Option<Reads>],
+        bases: &[PathBuf],
+        named: &dyn Fn(&Command) -> Vec<PathBuf>,
+        workspace: &Workspace,
+    ) -> bool {
+        let is_about_files = |rule: &&Rule| {
+            matches!(rule.pattern, Some(Pattern::Files { .. }))
+                && matches!(rule.tool.as_str(), READ | EDIT)
+        };
+        let rules: Vec<&Rule> = self.denied().iter().filter(is_about_files).collect();
+        if rules.is_empty() {
+            return false;
+        }
+        if line.doubtful || line.commands.iter().any(is_unresolved) {
+            return true;
+        }
+        let mut left = walk::MOST_ENTRIES;
+        line.commands.iter().zip(reads).any(|(command, reads)| {
+            let mut folders = match reads {
+                // Lists names, or reads the files that its words name.
+                Some(reads) if !reads.widely => return false,
+                Some(_) | None => named(command),
+            };
+            if searches_its_folder(command) {
+                folders.extend_from_slice(bases);
+            }
+            folders.sort();
+            folders.dedup();
+            folders.iter().any(|folder| {
+                rules.iter().any(|rule| {
+                    let is_meant = rule.tool == READ || reads.is_none();
+                    is_meant && may_hold_denied_files(rule, folder, workspace, &mut left)
+                })
+            })
+        })
+    }
+}
+
+/// Whether some word is known only when the command runs. `echo` and `printf` touch no files.
+fn is_unresolved(command: &Command) -> bool {
+    let prints = matches!(command.name.as_str(), "echo" | "printf");
+    !prints && (command.opaque || command.literal().is_none())
+}
+
+/// Whether it searches the folder that it runs in when its words name none.
+fn searches_its_folder(command: &Command) -> bool {
+    match command.name.as_str() {
+        "ack" | "ag" | "rg" => true,
+        "egrep" | "fgrep" | "grep" => {
+            command
+                .args
+                .iter()
+                .filter_map(|arg| arg.literal())
+                .any(|arg| {
+                    matches!(
+                        arg,
+                        "--recursive" | "--dereference-recursive" | "--directories=recurse"
+                    ) || (arg.starts_with('-')
+                        && !arg.starts_with("--")
+                        && arg.contains(['d', 'r', 'R']))
+                })
+        }
+        _ => false,
+    }
+}
+
+/// Whether the rule may deny files below the folder: it is about a part of that folder, whether there are such
+/// files now or not, or there are some now.
+fn may_hold_denied_files(
+    rule: &Rule,
+    folder: &Path,
+    workspace: &Workspace,
+    left: &mut usize,
+) -> bool {
+    let roots = workspace.roots();
+    let starts = rule.starts(roots);
+    let is_part = |start: &PathBuf| !roots.contains(start) && start.starts_with(folder);
+    if rule.tool == EDIT && starts.iter().any(is_part) {
+        return true;
+    }
+    let is_near = |start: &PathBuf| start.starts_with(folder) || folder.starts_with(start);
+    starts.iter().any(is_near)
+        && folder.is_dir()
+        && walk::may_contain(folder, left, &|path| rule.denies_file(path, roots))
+}

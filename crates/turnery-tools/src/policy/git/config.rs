@@ -1,0 +1,378 @@
+//! Reads a repository's own configuration as far as it is known to make git run nothing.
+//!
+//! Nothing is run to read it, and nothing is guessed: a line of another form than `key = value` or
+//! `[section "name"]`, a section or a key that is not listed here makes the whole file not plain. The
+//! lists hold what git itself, its hosts and common editors write.
+
+use std::{fs, io::Read as _, path::Path};
+
+/// Larger files are not looked into. Unit: bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// What a plain configuration says that matters here.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct PlainConfig {
+    /// `core.worktree`: the folder that the repository belongs to, as written.
+    pub(super) worktree: Option<String>,
+    /// `core.hooksPath` is set.
+    pub(super) has_hooks: bool,
+    /// Object names have 32 bytes instead of 20.
+    pub(super) sha256: bool,
+}
+
+/// Sections without a name, each with the keys that only say how git works or talks.
+const KEYS: &[(&str, &[&str])] = &[
+    ("branch", &["autosetupmerge", "autosetuprebase", "sort"]),
+    ("clean", &["requireforce"]),
+    ("commit", &["cleanup", "gpgsign", "status", "verbose"]),
+    (
+        "core",
+        &[
+            "abbrev",
+            "autocrlf",
+            "bare",
+            "bigfilethreshold",
+            "checkstat",
+            "commitgraph",
+            "compression",
+            "eol",
+            "filemode",
+            "fscache",
+            "fsmonitor",
+            "hidedotfiles",
+            "hookspath",
+            "ignorecase",
+            "logallrefupdates",
+            "longpaths",
+            "multipackindex",
+            "precomposeunicode",
+            "preloadindex",
+            "protecthfs",
+            "protectntfs",
+            "quotepath",
+            "repositoryformatversion",
+            "safecrlf",
+            "sharedrepository",
+            "sparsecheckout",
+            "sparsecheckoutcone",
+            "symlinks",
+            "trustctime",
+            "untrackedcache",
+            "whitespace",
+            "worktree",
+        ],
+    ),
+    (
+        "diff",
+        &[
+            "algorithm",
+            "colormoved",
+            "indentheuristic",
+            "mnemonicprefix",
+            "noprefix",
+            "renamelimit",
+            "renames",
+        ],
+    ),
+    (
+        "extensions",
+        &[
+            "objectformat",
+            "refstorage",
+            "relativeworktrees",
+            "worktreeconfig",
+        ],
+    ),
+    ("fetch", &["prune", "prunetags", "writecommitgraph"]),
+    ("gc", &["auto", "autodetach", "autopacklimit"]),
+    ("gpg", &["format"]),
+    ("index", &["skiphash", "sparse", "threads", "version"]),
+    ("init", &["defaultbranch"]),
+    ("lfs", &["repositoryformatversion"]),
+    ("log", &["abbrevcommit", "date", "decorate", "follow"]),
+    ("maintenance", &["auto", "strategy"]),
+    ("merge", &["conflictstyle", "ff", "log", "renamelimit"]),
+    ("pack", &["threads", "windowmemory"]),
+    ("pull", &["ff", "rebase"]),
+    ("push", &["autosetupremote", "default", "followtags"]),
+    ("rebase", &["autosquash", "autostash", "updaterefs"]),
+    ("rerere", &["autoupdate", "enabled"]),
+    ("status", &["branch", "short", "showuntrackedfiles"]),
+    ("tag", &["gpgsign", "sort"]),
+    ("user", &["email", "name", "signingkey", "useconfigonly"]),
+];
+
+/// Sections with a name in quotes.
+const NAMED_KEYS: &[(&str, &[&str])] = &[
+    (
+        "branch",
+        &[
+            "description",
+            "github-pr-base-branch",
+            "github-pr-owner-number",
+            "merge",
+            "pushremote",
+            "rebase",
+            "remote",
+            "vscode-merge-base",
+        ],
+    ),
+    ("http", &["extraheader"]),
+    ("lfs", &["access"]),
+    (
+        "remote",
+        &["fetch", "gh-resolved", "prune", "pushurl", "tagopt", "url"],
+    ),
+    ("submodule", &["active", "branch", "ignore", "url"]),
+];
+
+/// Sections of which no key runs anything: colours and hints.
+const HARMLESS_SECTIONS: &[&str] = &["advice", "color"];
+
+/// Reads the file; `None` unless every line of it is known to run nothing. A file that does not exist says nothing.
+pub(super) fn read_plain(path: &Path) -> Option<PlainConfig> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Some(PlainConfig::default());
+        }
+        Ok(found) if found.is_file() && found.len() <= LARGEST => {}
+        Ok(_) | Err(_) => return None,
+    }
+    let mut text = String::new();
+    let file = fs::File::open(path).ok()?;
+    file.take(LARGEST).read_to_string(&mut text).ok()?;
+    parse_plain(&text)
+}
+
+fn parse_plain(text: &str) -> Option<PlainConfig> {
+    let mut config = PlainConfig::default();
+    let mut section: Option<Section<'_>> = None;
+    for line in text.split('\n') {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        if line.chars().any(|c| c.is_control() && c != '\t') {
+            return None;
+        }
+        let line = line.trim_matches([' ', '\t']);
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        // A backslash joins lines or hides characters.
+        if line.contains('\\') {
+            return None;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            section = Some(Section::parse(header.strip_suffix(']')?)?);
+            continue;
+        }
+        let (key, value) = match line.split_once('=') {
+            Some((key, value)) => (key.trim_end_matches([' ', '\t']), Some(value)),
+            None => (line, None),
+        };
+        let value = value.map(|value| value.trim_matches([' ', '\t']));
+        if !is_name(key) {
+            return None;
+        }
+        section
+            .as_ref()?
+            .admit(&key.to_lowercase(), value, &mut config)?;
+    }
+    Some(config)
+}
+
+/// `[core]` or `[remote "origin"]`, without the brackets.
+struct Section<'a> {
+    name: String,
+    subsection: Option<&'a str>,
+}
+
+impl<'a> Section<'a> {
+    fn parse(header: &'a str) -> Option<Self> {
+        let (name, subsection) = match header.split_once(' ') {
+            None => (header, None),
+            Some((name, quoted)) => {
+                let inside = quoted.strip_prefix('"')?.strip_suffix('"')?;
+                (name, Some(inside).filter(|inside| !inside.contains('"')))
+            }
+        };
+        let is_whole = header.contains(' ') == subsection.is_some();
+        (is_name(name) && is_whole).then(|| Self {
+            name: name.to_lowercase(),
+            subsection,
+        })
+    }
+
+    /// `None` unless the key runs nothing.
+    fn admit(&self, key: &str, value: Option<&str>, config: &mut PlainConfig) -> Option<()> {
+        let name = self.name.as_str();
+        let table = match self.subsection {
+            None => KEYS,
+            Some(_) => NAMED_KEYS,
+        };
+        let is_listed = HARMLESS_SECTIONS.contains(&name)
+            || table
+                .iter()
+                .any(|(section, keys)| *section == name && keys.contains(&key));
+        if !is_listed {
+            return None;
+        }
+        // Of the values that matter only those without quotes and comments are understood.
+        let plain = value.filter(|value| !value.contains(['"', '#', ';']));
+        match (name, self.subsection, key) {
+            ("core", None, "bare") => plain.filter(|value| *value == "false").map(|_| ()),
+            // True is git's own monitor, any other value a program.
+            ("core", None, "fsmonitor") => plain
+                .filter(|value| matches!(*value, "true" | "false"))
+                .map(|_| ()),
+            ("core", None, "hookspath") => {
+                config.has_hooks = true;
+                Some(())
+            }
+            ("core", None, "worktree") => {
+                config.worktree = Some(plain.filter(|value| !value.is_empty())?.to_owned());
+                Some(())
+            }
+            ("extensions", None, "objectformat") => {
+                config.sha256 = match plain? {
+                    "sha1" => false,
+                    "sha256" => true,
+                    _ => return None,
+                };
+                Some(())
+            }
+            ("extensions", None, "refstorage") => plain
+                .filter(|value| matches!(*value, "files" | "reftable"))
+                .map(|_| ()),
+            ("remote", Some(_), "url" | "pushurl") | ("submodule", Some(_), "url") => {
+                plain.filter(|value| is_plain_url(value)).map(|_| ())
+            }
+            ("branch", Some(_), "remote" | "pushremote") => {
+                plain.filter(|value| is_remote_name(value)).map(|_| ())
+            }
+            _ => Some(()),
+        }
+    }
+}
+
+/// Letters, digits and hyphens. An old-style `[section.name]` has a dot.
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+}
+
+/// Whether a URL names no program: `ext::sh -c ...` does, and other helpers do.
+fn is_plain_url(url: &str) -> bool {
+    let known = ["https://", "http://", "ssh://", "git://", "git@", "file://"];
+    let is_path = url.starts_with(['/', '.']);
+    (is_path || known.iter().any(|start| url.starts_with(start)))
+        && !url.contains("::")
+        && !url.contains(char::is_whitespace)
+}
+
+/// A remote by its name, or `.` for the repository itself.
+fn is_remote_name(name: &str) -> bool {
+    name == "."
+        || (name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `git clone`, `git submodule add`, `git lfs install --local`, GitHub's CLI and editors leave it.
+    const USUAL: &str = "\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tlogallrefupdates = true
+# a comment
+[remote \"origin\"]
+\turl = git@github.com:me/project.git
+\tfetch = +refs/heads/*:refs/remotes/origin/*
+\tgh-resolved = base
+[branch \"main\"]
+\tremote = origin
+\tmerge = refs/heads/main
+\tvscode-merge-base = origin/main
+[submodule \"lib/x\"]
+\tactive = true
+\turl = https://example.org/x.git
+[user]
+\tname = \"A B\"
+\temail = a@b.example
+[color]
+\tui = auto
+";
+
+    #[test]
+    fn usual_configurations_are_plain() {
+        assert_eq!(parse_plain(USUAL), Some(PlainConfig::default()));
+        assert_eq!(
+            parse_plain(&USUAL.replace('\n', "\r\n")),
+            Some(PlainConfig::default())
+        );
+        assert_eq!(
+            parse_plain("[core]\n\tworktree = ../../../x\n[extensions]\n\tobjectFormat = sha256\n"),
+            Some(PlainConfig {
+                worktree: Some("../../../x".to_owned()),
+                has_hooks: false,
+                sha256: true,
+            })
+        );
+    }
+
+    #[test]
+    fn a_path_of_hooks_is_told() {
+        let config = parse_plain("[core]\n\thooksPath = .husky/_\n\tfsmonitor = true\n");
+        assert!(config.is_some_and(|config| config.has_hooks));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_plain() {
+        for text in [
+            "[core]\nfsmonitor = ./x\n",
+            "[core]\nFSMonitor = True\n",
+            "[core]\nfsmonitor = \"true\"x\n",
+            "[core] fsmonitor = ./x\n",
+            "[core]\nfilemode = true\\\n[diff]\nexternal = x\n",
+            "[core]\nbare = true\n",
+            "[core]\nbare = \"true\"\n",
+            "[core]\nbare\n",
+            "[core.x]\nfilemode = true\n",
+            "[ core]\nfilemode = true\n",
+            "[core ]\nfilemode = true\n",
+            "[core \"x\"]\nfilemode = true\n",
+            "[core\"]\nfilemode = true\n",
+            "filemode = true\n",
+            "[core]\nfilemode = true\u{b}\n",
+            "\u{feff}[core]\nfsmonitor = x\n",
+            "[include]\npath = x\n",
+            "[includeIf \"gitdir:x\"]\npath = x\n",
+            "[diff \"x\"]\ncommand = x\n",
+            "[diff \"x\"]\ntextconv = x\n",
+            "[filter \"x\"]\nclean = x\n",
+            "[remote \"x\"]\nuploadpack = x\n",
+            "[remote \"x\"]\nvcs = x\n",
+            "[remote \"x\"]\npromisor = true\n",
+            "[remote \"x\"]\nurl = ext::sh -c x\n",
+            "[remote \"x\"]\nurl = \"ext::sh -c x\"\n",
+            "[branch \"x\"]\nremote = ../x\n",
+            "[submodule \"x\"]\nupdate = !x\n",
+            "[alias]\nx = !x\n",
+            "[pager]\nstatus = x\n",
+            "[gpg]\nprogram = x\n",
+            "[log]\nshowSignature = true\n",
+            "[format]\npretty = %G?\n",
+            "[credential]\nhelper = x\n",
+            "[extensions]\npartialClone = origin\n",
+            "[extensions]\nrefStorage = files:///x\n",
+            "[url \"ext::x\"]\ninsteadOf = https://\n",
+            "[gc]\nrecentObjectsHook = x\n",
+        ] {
+            assert_eq!(parse_plain(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Guarded files: in which modes a change of which file is asked about.
+
+use super::{Judgement, Mode, Policy};
+use crate::{Access, Workspace};
+use std::{fs, os::unix::fs::symlink, path::PathBuf};
+
+struct Bench {
+    folder: tempfile::TempDir,
+    workspace: Workspace,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let workspace = Workspace::local(root).unwrap();
+        Self { folder, workspace }
+    }
+
+    fn edit(&self, policy: &Policy, path: &str) -> Judgement {
+        let access = Access::Edit(vec![self.workspace.resolve(path).unwrap()]);
+        policy.judge("write_file", &access, &self.workspace)
+    }
+
+    fn shell(&self, policy: &Policy, command: &str) -> Judgement {
+        let access = Access::Run {
+            command: command.to_owned(),
+            cwd: self.workspace.cwd().to_owned(),
+        };
+        policy.judge("shell", &access, &self.workspace)
+    }
+}
+
+/// Written down from the manuals of the programs that run what these files say.
+const GUARDED: &[&str] = &[
+    ".bashrc",
+    ".cargo/config.toml",
+    ".claude/settings.json",
+    ".config/fish/config.fish",
+    ".cursor/mcp.json",
+    ".devcontainer/devcontainer.json",
+    ".envrc",
+    ".gemini/settings.json",
+    ".git/config",
+    ".git/hooks/pre-commit",
+    ".github/workflows/ci.yml",
+    ".gitmodules",
+    ".husky/pre-commit",
+    ".idea/workspace.xml",
+    ".mcp.json",
+    ".npmrc",
+    ".pre-commit-config.yaml",
+    ".profile",
+    ".ssh/authorized_keys",
+    ".ssh/config",
+    ".tool-versions",
+    ".vscode/launch.json",
+    ".vscode/settings.json",
+    ".vscode/tasks.json",
+    ".zshrc",
+    "deep/down/.ENVRC",
+    "deep/down/.Git/config",
+    "docs/HEAD",
+    "docs/commondir",
+    "rust-toolchain.toml",
+    "x.code-workspace",
+];
+
+const ORDINARY: &[&str] = &[
+    ".gitignore",
+    ".github/ISSUE_TEMPLATE/bug.md",
+    "Cargo.toml",
+    "README.md",
+    "docs/head.md",
+    "git/config",
+    "package.json",
+    "src/main.rs",
+];
+
+fn policy(mode: Mode) -> Policy {
+    Policy::new(mode, vec!["edit".parse().unwrap()], Vec::new())
+}
+
+const ASK: Judgement = Judgement::Ask { always: None };
+
+#[test]
+fn guarded_files_are_asked_about_in_ask_and_edit() {
+    let bench = Bench::new();
+    for mode in [Mode::Ask, Mode::Edit] {
+        for path in GUARDED {
+            assert_eq!(bench.edit(&policy(mode), path), ASK, "{mode} {path}");
+            let write = format!("echo x > {path}");
+            assert_eq!(bench.shell(&policy(mode), &write), ASK, "{mode} {write}");
+        }
+        for path in ORDINARY {
+            let allowed = Judgement::Allow;
+            assert_eq!(bench.edit(&policy(mode), path), allowed, "{mode} {path}");
+        }
+    }
+    for path in GUARDED {
+        let judged = bench.edit(&policy(Mode::Auto), path);
+        assert_eq!(judged, Judgement::Allow, "{path}");
+    }
+}
+
+#[test]
+fn a_link_to_a_guarded_file_is_guarded() {
+    let bench = Bench::new();
+    let root = bench.folder.path();
+    fs::create_dir(root.join(".ssh")).unwrap();
+    fs::write(root.join(".ssh/config"), "").unwrap();
+    symlink(".ssh", root.join("notes")).unwrap();
+    symlink(".ssh/config", root.join("notes.txt")).unwrap();
+    for path in ["notes/config", "notes/new", "notes.txt"] {
+        assert_eq!(bench.edit(&policy(Mode::Edit), path), ASK, "{path}");
+        let write = format!("echo x > {path}");
+        assert_eq!(bench.shell(&policy(Mode::Edit), &write), ASK, "{write}");
+    }
+}
+
+#[test]
+fn turnerys_own_files_are_asked_about_in_auto_too() {
+    let bench = Bench::new();
+    let home = bench.folder.path().join("home");
+    fs::create_dir(&home).unwrap();
+    symlink("home", bench.folder.path().join("linked")).unwrap();
+    let own: Vec<PathBuf> = vec![bench.folder.path().join("linked/config.toml")];
+    for mode in [Mode::Ask, Mode::Edit, Mode::Auto] {
+        let policy = policy(mode).guarding(own.clone());
+        for path in [
+            ".turnery/config.toml",
+            "sub/.turnery/commands/x.md",
+            "home/config.toml",
+        ] {
+            assert_eq!(bench.edit(&policy, path), ASK, "{mode} {path}");
+            for write in [
+                format!("echo x > {path}"),
+                format!("cp evil.toml {path}"),
+                format!("cd src; tee ../{path}"),
+            ] {
+                assert!(
+                    matches!(bench.shell(&policy, &write), Judgement::Ask { .. }),
+                    "{mode} {write}"
+                );
+            }
+        }
+    }
+    let auto = policy(Mode::Auto).guarding(own);
+    for write in [
+        "bash -c 'echo x > .turnery/config.toml'",
+        "cp x .turnery/*",
+        "for f in .turnery/config.toml; do cp x $f; done",
+    ] {
+        assert_eq!(bench.shell(&auto, write), ASK, "{write}");
+    }
+    for read in ["cat .turnery/config.toml", "ls home", "make"] {
+        assert_eq!(bench.shell(&auto, read), Judgement::Allow, "{read}");
+    }
+}
+
+#[test]
+fn a_work_tree_that_an_agent_keeps_is_a_project_like_any_other() {
+    let bench = Bench::new();
+    let edit = policy(Mode::Edit);
+    for path in [
+        ".claude/worktrees/one/src/main.rs",
+        ".cursor/worktrees/a/b.rs",
+    ] {
+        assert_eq!(bench.edit(&edit, path), Judgement::Allow, "{path}");
+    }
+    for path in [
+        ".claude/worktrees/one/.git/config",
+        ".claude/worktrees/.envrc",
+        ".git/worktrees/one/config",
+    ] {
+        assert_eq!(bench.edit(&edit, path), ASK, "{path}");
+    }
+}

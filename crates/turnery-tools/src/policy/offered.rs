@@ -1,0 +1,274 @@
+//! The programs that a rule with `:+` may stand for, each with the options and operands that it covers.
+//!
+//! "Always allow" offers such a rule. What a listed program runs anyway (the project's own build scripts and
+//! tests) is what the person was asked about. Any other command is offered exactly as it is.
+
+mod table;
+
+use crate::Workspace;
+use std::path::PathBuf;
+use table::ALL;
+
+/// A program with the subcommand that it was called with.
+pub(super) struct Offered {
+    /// Its first words; `_` stands for one plain name.
+    words: &'static [&'static str],
+    /// Short options without a value.
+    flags: &'static str,
+    /// Short options with a value.
+    valued: &'static str,
+    /// Short options whose value is text and no file.
+    texts: &'static str,
+    /// Short options whose value is an expression of names.
+    names: &'static str,
+    /// Short options with a number or nothing.
+    counts: &'static str,
+    /// Long options; with `=` at the end when they take a value, and `=~` when that is text and no file.
+    long: &'static [&'static str],
+    /// Other arguments.
+    operands: Operands,
+    /// Arguments after `--`.
+    after: After,
+}
+
+/// Arguments that are no options.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operands {
+    /// There must be none.
+    None,
+    /// Files inside the roots, or words that are no files.
+    Inside,
+    /// Names of remotes and branches, not of files.
+    Names,
+}
+
+/// Arguments after `--`.
+#[derive(Clone, Copy)]
+enum After {
+    Nothing,
+    /// The same operands.
+    Operands,
+    /// Options and operands of another program.
+    Program(&'static Offered),
+}
+
+/// Programs that start what follows in the project's own environment.
+const STARTERS: &[&[&str]] = &[&["poetry", "run"], &["uv", "run"]];
+
+/// What is known of a program that is called by exactly these words.
+pub(super) fn find<S: AsRef<str>>(words: &[S]) -> Option<&'static Offered> {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    let words = after_starter(&words);
+    let fits = |entry: &&Offered| {
+        entry.words.len() == words.len()
+            && entry
+                .words
+                .iter()
+                .zip(words)
+                .all(|(wanted, word)| match *wanted {
+                    "_" => is_name(word),
+                    "python" => matches!(*word, "python" | "python3"),
+                    wanted => wanted == *word,
+                })
+    };
+    // One that is named by all its words says more than one with a placeholder.
+    let all = || ALL.iter().filter(fits);
+    all()
+        .find(|entry| !entry.words.contains(&"_"))
+        .or_else(|| all().next())
+}
+
+/// The longest beginning of the words that something is known of.
+pub(super) fn lead<'a, 'w>(words: &'a [&'w str]) -> Option<&'a [&'w str]> {
+    (1..=words.len())
+        .rev()
+        .filter_map(|end| words.get(..end))
+        .find(|lead| find(lead).is_some())
+}
+
+fn after_starter<'a, 'w>(words: &'a [&'w str]) -> &'a [&'w str] {
+    STARTERS
+        .iter()
+        .find_map(|starter| words.strip_prefix(*starter))
+        .unwrap_or(words)
+}
+
+/// A target or a script: no option, no assignment, no path.
+fn is_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-:.".contains(c))
+}
+
+impl Offered {
+    /// Whether these further arguments are known to be covered, started in any of `bases`.
+    pub(super) fn covers(&self, args: &[&str], bases: &[PathBuf], workspace: &Workspace) -> bool {
+        let inside = |text: &str| stays_inside(text, bases, workspace);
+        let is_operand = |text: &str| match self.operands {
+            Operands::None => false,
+            Operands::Inside => inside(text),
+            Operands::Names => is_ref_name(text) && bases.iter().all(|base| !exists(base, text)),
+        };
+        let mut args = args.iter().peekable();
+        while let Some(&arg) = args.next() {
+            if arg == "--" {
+                let rest: Vec<&str> = args.copied().collect();
+                return match self.after {
+                    After::Nothing => false,
+                    After::Operands => rest.iter().all(|operand| is_operand(operand)),
+                    After::Program(program) => program.covers(&rest, bases, workspace),
+                };
+            }
+            let is_covered = match self.option(arg) {
+                Match::Operand => is_operand(arg),
+                Match::Unknown => false,
+                Match::Flag => true,
+                Match::Count => {
+                    args.next_if(|next| next.chars().all(|c| c.is_ascii_digit()));
+                    true
+                }
+                Match::Value { value, kind } => {
+                    // A value may be optional: then the next word is another option.
+                    let value =
+                        value.or_else(|| args.next_if(|next| !next.starts_with('-')).copied());
+                    value.is_some_and(|value| match kind {
+                        Value::Text => true,
+                        Value::Names => is_expression(value),
+                        Value::Inside => inside(value),
+                    })
+                }
+            };
+            if !is_covered {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn option<'a>(&self, arg: &'a str) -> Match<'a> {
+        let is_go = self.words.first() == Some(&"go");
+        let Some(short) = arg.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
+            return match arg {
+                "-" => Match::Unknown,
+                _ => Match::Operand,
+            };
+        };
+        let long = match short.strip_prefix('-') {
+            None if is_go => Some(short),
+            long => long,
+        };
+        match long {
+            Some(long) => self.long_option(long),
+            None => self.short_options(short),
+        }
+    }
+
+    fn long_option<'a>(&self, arg: &'a str) -> Match<'a> {
+        let (name, value) = match arg.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (arg, None),
+        };
+        let known = self.long.iter().find_map(|known| {
+            let kind = known.strip_prefix("--")?.strip_prefix(name)?;
+            matches!(kind, "" | "=" | "=~").then_some(kind)
+        });
+        match (known, value) {
+            (Some(""), None) => Match::Flag,
+            (Some("="), value) => Match::Value {
+                value,
+                kind: Value::Inside,
+            },
+            (Some("=~"), value) => Match::Value {
+                value,
+                kind: Value::Text,
+            },
+            _ => Match::Unknown,
+        }
+    }
+
+    fn short_options<'a>(&self, letters: &'a str) -> Match<'a> {
+        let mut rest = letters.chars();
+        while let Some(letter) = rest.next() {
+            if self.flags.contains(letter) {
+                continue;
+            }
+            let value = Some(rest.as_str()).filter(|value| !value.is_empty());
+            if self.counts.contains(letter) {
+                return match value {
+                    None => Match::Count,
+                    Some(count) if count.chars().all(|c| c.is_ascii_digit()) => Match::Flag,
+                    Some(_) => Match::Unknown,
+                };
+            }
+            let kinds = [
+                (self.texts, Value::Text),
+                (self.names, Value::Names),
+                (self.valued, Value::Inside),
+            ];
+            let kind = kinds.iter().find(|(letters, _)| letters.contains(letter));
+            return match kind {
+                Some((_, kind)) => Match::Value { value, kind: *kind },
+                None => Match::Unknown,
+            };
+        }
+        Match::Flag
+    }
+}
+
+/// What an argument is.
+enum Match<'a> {
+    Operand,
+    Flag,
+    /// An option that the next word belongs to if that is a number.
+    Count,
+    Value {
+        /// In the same word; otherwise it is the next one.
+        value: Option<&'a str>,
+        kind: Value,
+    },
+    Unknown,
+}
+
+/// What the value of an option may be.
+#[derive(Clone, Copy)]
+enum Value {
+    Text,
+    Names,
+    Inside,
+}
+
+/// Names and the words between them, such as `slow and not net`: some programs evaluate more than that.
+fn is_expression(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ' ')
+}
+
+/// Whether every path that the word may name lies inside the roots, and it stands for nothing else: `@file` is a
+/// file of options, `:(top)` the whole repository.
+fn stays_inside(word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
+    let resolves = |part: &str| {
+        bases.iter().all(|base| {
+            let path = base.join(part);
+            path.to_str()
+                .is_some_and(|path| workspace.resolve(path).is_ok())
+        })
+    };
+    !word.starts_with(['@', ':', '~'])
+        && resolves(word)
+        && word
+            .split(['=', ',', ':'])
+            .all(|part| !part.starts_with('@') && resolves(part))
+}
+
+fn is_ref_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && !text.contains("..")
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
+}
+
+fn exists(base: &std::path::Path, name: &str) -> bool {
+    base.join(name).symlink_metadata().is_ok()
+}

@@ -1,0 +1,334 @@
+//! The programs themselves. None of these options names a program, another file to write or a place outside the
+//! roots: adding one means having read its manual.
+
+use super::{After, Offered, Operands};
+
+const NOTHING: Offered = Offered {
+    words: &[],
+    flags: "",
+    valued: "",
+    texts: "",
+    names: "",
+    counts: "",
+    long: &[],
+    operands: Operands::None,
+    after: After::Nothing,
+};
+
+const CARGO: &[&str] = &[
+    "--all",
+    "--all-features",
+    "--all-targets",
+    "--bench=",
+    "--benches",
+    "--bin=",
+    "--bins",
+    "--color=",
+    "--doc",
+    "--example=",
+    "--examples",
+    "--exclude=",
+    "--features=",
+    "--frozen",
+    "--jobs=",
+    "--keep-going",
+    "--lib",
+    "--locked",
+    "--manifest-path=",
+    "--message-format=",
+    "--no-default-features",
+    "--no-fail-fast",
+    "--no-run",
+    "--offline",
+    "--package=",
+    "--profile=",
+    "--quiet",
+    "--release",
+    "--test=",
+    "--tests",
+    "--verbose",
+    "--workspace",
+];
+
+const fn cargo(words: &'static [&'static str], operands: Operands, after: After) -> Offered {
+    Offered {
+        words,
+        flags: "qrv",
+        valued: "Fp",
+        counts: "j",
+        long: CARGO,
+        operands,
+        after,
+        ..NOTHING
+    }
+}
+
+/// The harness of Rust's tests.
+const LIBTEST: Offered = Offered {
+    flags: "q",
+    long: &[
+        "--color=",
+        "--exact",
+        "--ignored",
+        "--include-ignored",
+        "--list",
+        "--nocapture",
+        "--no-capture",
+        "--quiet",
+        "--show-output",
+        "--skip=",
+        "--test-threads=",
+    ],
+    operands: Operands::Inside,
+    ..NOTHING
+};
+
+const RUSTFMT: Offered = Offered {
+    flags: "lqv",
+    long: &["--check", "--edition="],
+    ..NOTHING
+};
+
+/// Levels of lints.
+const LINTS: Offered = Offered {
+    valued: "ADFW",
+    ..NOTHING
+};
+
+const GO_BUILD: &[&str] = &["--p=", "--race", "--tags=", "--trimpath", "--v", "--x"];
+
+const GO_TEST: &[&str] = &[
+    "--bench=",
+    "--benchmem",
+    "--benchtime=",
+    "--count=",
+    "--cover",
+    "--cpu=",
+    "--failfast",
+    "--json",
+    "--p=",
+    "--parallel=",
+    "--race",
+    "--run=",
+    "--short",
+    "--skip=",
+    "--tags=",
+    "--timeout=",
+    "--v",
+];
+
+const fn go(words: &'static [&'static str], long: &'static [&'static str]) -> Offered {
+    Offered {
+        words,
+        long,
+        operands: Operands::Inside,
+        ..NOTHING
+    }
+}
+
+const fn pytest(words: &'static [&'static str]) -> Offered {
+    Offered {
+        words,
+        flags: "lqsvx",
+        valued: "nr",
+        names: "km",
+        long: &[
+            "--co",
+            "--collect-only",
+            "--color=",
+            "--durations=",
+            "--exitfirst",
+            "--failed-first",
+            "--ff",
+            "--last-failed",
+            "--lf",
+            "--maxfail=",
+            "--no-header",
+            "--quiet",
+            "--stepwise",
+            "--sw",
+            "--tb=",
+            "--verbose",
+        ],
+        operands: Operands::Inside,
+        ..NOTHING
+    }
+}
+
+/// A script of package.json takes arguments of its own, of which nothing is known.
+const fn script(words: &'static [&'static str]) -> Offered {
+    Offered {
+        words,
+        flags: "s",
+        valued: "w",
+        long: &["--if-present", "--silent", "--workspace=", "--workspaces"],
+        ..NOTHING
+    }
+}
+
+/// Test runners of JavaScript: filters by file.
+const TEST_FILES: Offered = Offered {
+    long: &[
+        "--bail",
+        "--ci",
+        "--coverage",
+        "--run",
+        "--silent",
+        "--verbose",
+    ],
+    operands: Operands::Inside,
+    ..NOTHING
+};
+
+const fn test_script(words: &'static [&'static str]) -> Offered {
+    Offered {
+        operands: Operands::Inside,
+        after: After::Program(&TEST_FILES),
+        ..script(words)
+    }
+}
+
+const fn install(words: &'static [&'static str]) -> Offered {
+    Offered {
+        words,
+        long: &[
+            "--frozen-lockfile",
+            "--ignore-scripts",
+            "--immutable",
+            "--no-audit",
+            "--no-fund",
+            "--offline",
+            "--prefer-offline",
+            "--silent",
+        ],
+        ..NOTHING
+    }
+}
+
+/// All of them.
+pub(super) const ALL: &[Offered] = &[
+    cargo(&["cargo", "bench"], Operands::Inside, After::Nothing),
+    cargo(&["cargo", "build"], Operands::None, After::Nothing),
+    cargo(&["cargo", "check"], Operands::None, After::Nothing),
+    cargo(&["cargo", "clippy"], Operands::None, After::Program(&LINTS)),
+    Offered {
+        long: &[
+            "--all-features",
+            "--document-private-items",
+            "--lib",
+            "--locked",
+            "--no-deps",
+            "--offline",
+            "--package=",
+            "--workspace",
+        ],
+        ..cargo(&["cargo", "doc"], Operands::None, After::Nothing)
+    },
+    Offered {
+        words: &["cargo", "fmt"],
+        flags: "qv",
+        valued: "p",
+        long: &["--all", "--check", "--package=", "--quiet", "--verbose"],
+        after: After::Program(&RUSTFMT),
+        ..NOTHING
+    },
+    cargo(
+        &["cargo", "nextest", "run"],
+        Operands::Inside,
+        After::Nothing,
+    ),
+    cargo(
+        &["cargo", "test"],
+        Operands::Inside,
+        After::Program(&LIBTEST),
+    ),
+    Offered {
+        words: &["git", "add"],
+        flags: "ANnuv",
+        long: &[
+            "--all",
+            "--dry-run",
+            "--intent-to-add",
+            "--update",
+            "--verbose",
+        ],
+        operands: Operands::Inside,
+        after: After::Operands,
+        ..NOTHING
+    },
+    Offered {
+        words: &["git", "commit"],
+        flags: "aqsv",
+        texts: "m",
+        long: &[
+            "--all",
+            "--allow-empty",
+            "--amend",
+            "--dry-run",
+            "--message=~",
+            "--no-edit",
+            "--quiet",
+            "--signoff",
+        ],
+        operands: Operands::Inside,
+        after: After::Operands,
+        ..NOTHING
+    },
+    Offered {
+        words: &["git", "fetch"],
+        flags: "pqtv",
+        long: &[
+            "--all",
+            "--dry-run",
+            "--no-tags",
+            "--prune",
+            "--quiet",
+            "--tags",
+            "--unshallow",
+        ],
+        operands: Operands::Names,
+        ..NOTHING
+    },
+    Offered {
+        words: &["git", "pull"],
+        flags: "qv",
+        long: &["--ff-only", "--no-rebase", "--quiet", "--rebase"],
+        operands: Operands::Names,
+        ..NOTHING
+    },
+    Offered {
+        words: &["git", "stash", "push"],
+        flags: "kqu",
+        texts: "m",
+        long: &["--include-untracked", "--keep-index", "--message=~"],
+        operands: Operands::Inside,
+        after: After::Operands,
+        ..NOTHING
+    },
+    go(&["go", "build"], GO_BUILD),
+    go(&["go", "test"], GO_TEST),
+    go(&["go", "vet"], GO_BUILD),
+    Offered {
+        words: &["make", "_"],
+        flags: "Bksw",
+        valued: "C",
+        counts: "j",
+        long: &["--keep-going", "--no-print-directory", "--silent"],
+        ..NOTHING
+    },
+    install(&["npm", "ci"]),
+    install(&["npm", "install"]),
+    script(&["npm", "run", "_"]),
+    test_script(&["npm", "run", "test"]),
+    test_script(&["npm", "test"]),
+    install(&["pnpm", "install"]),
+    script(&["pnpm", "run", "_"]),
+    test_script(&["pnpm", "run", "test"]),
+    test_script(&["pnpm", "test"]),
+    pytest(&["pytest"]),
+    pytest(&["python", "-m", "pytest"]),
+    install(&["yarn", "install"]),
+    script(&["yarn", "run", "_"]),
+    test_script(&["yarn", "run", "test"]),
+    test_script(&["yarn", "test"]),
+];

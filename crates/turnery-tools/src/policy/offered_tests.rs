@@ -1,0 +1,453 @@
+//! Offered rules: what "always allow" covers afterwards, and what it never does.
+
+use super::{Judgement, Mode, Policy, Rule};
+use crate::{Access, Workspace};
+
+struct Bench {
+    _folder: tempfile::TempDir,
+    workspace: Workspace,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for part in ["crates/x", "src", "evil"] {
+            std::fs::create_dir_all(root.join(part)).unwrap();
+        }
+        std::os::unix::fs::symlink("/etc", root.join("outside")).unwrap();
+        Self {
+            workspace: Workspace::local(root).unwrap(),
+            _folder: folder,
+        }
+    }
+
+    fn judge(&self, policy: &Policy, command: &str) -> Judgement {
+        let access = Access::Run {
+            command: command.to_owned(),
+            cwd: self.workspace.cwd().to_owned(),
+        };
+        policy.judge("shell", &access, &self.workspace)
+    }
+
+    /// The rule that "always allow" adds for this line.
+    fn offered(&self, command: &str) -> Rule {
+        match self.judge(&Policy::new(Mode::Ask, vec![], vec![]), command) {
+            Judgement::Ask { always: Some(rule) } => rule,
+            other => panic!("{command:?}: {other:?}"),
+        }
+    }
+}
+
+/// A line, and lines that its offered rule is not to cover: each runs a program that its arguments name, writes a file
+/// that they name, or reads one outside the roots.
+const NOT_COVERED: &[(&str, &[&str])] = &[
+    (
+        "cargo test",
+        &[
+            "cargo test --config target.x86_64-unknown-linux-gnu.runner='\"./evil.sh\"'",
+            "cargo test --config=evil.toml",
+            "cargo test --manifest-path ../x/Cargo.toml",
+            "cargo test --manifest-path=/tmp/x/Cargo.toml",
+            "cargo test --manifest-path outside/Cargo.toml",
+            "cargo test --target-dir /tmp/x",
+            "cargo test --target evil.json",
+            "cargo test -C ../x",
+            "cargo test -Zscript",
+            "cargo test -qZ unstable-options",
+            "cargo test --test --config=evil.toml",
+            "cargo test -p --config=evil.toml",
+            "cargo test -- --logfile=/tmp/x",
+            "cargo test -- --logfile /tmp/x",
+            "cargo test -- -Zunstable-options",
+            "cargo test @evil",
+            "cargo test -- @/etc/passwd",
+            "cargo test $X",
+            "cargo +evil test",
+            "cargo testing",
+        ],
+    ),
+    (
+        "cargo build",
+        &[
+            "cargo build --artifact-dir /tmp/x",
+            "cargo build --out-dir=/tmp/x",
+            "cargo build --timings",
+            "cargo build --lockfile-path /tmp/x",
+            "cargo build evil",
+        ],
+    ),
+    (
+        "cargo clippy",
+        &[
+            "cargo clippy -- -C linker=./evil.sh",
+            "cargo clippy -- -Clinker=./evil.sh",
+            "cargo clippy -- -o /tmp/x",
+            "cargo clippy -- @evil",
+            "cargo clippy --fix",
+        ],
+    ),
+    (
+        "cargo fmt",
+        &[
+            "cargo fmt --manifest-path ../x/Cargo.toml",
+            "cargo fmt -- --config-path ../x",
+            "cargo fmt -- --emit files /tmp/x.rs",
+        ],
+    ),
+    (
+        "cargo doc",
+        &["cargo doc --open", "cargo doc --target-dir=/tmp/x"],
+    ),
+    (
+        "git add src",
+        &[
+            "git add -p",
+            "git add -e",
+            "git add --pathspec-from-file=/etc/passwd",
+            "git add ../x",
+            "git add :/",
+            "git add ':(top)x'",
+            "git add outside/passwd",
+        ],
+    ),
+    (
+        "git commit -m x",
+        &[
+            "git commit -S -m x",
+            "git commit -F /etc/passwd",
+            "git commit --file=/etc/passwd",
+            "git commit -t evil",
+            "git commit --gpg-sign=x",
+            "git commit --no-verify -m x",
+            "git commit -m --no-verify",
+            "git commit -mx -F/etc/passwd",
+            "git commit --trailer x",
+        ],
+    ),
+    (
+        "git fetch origin",
+        &[
+            "git fetch --upload-pack=./evil.sh origin",
+            "git fetch --upload-pack ./evil.sh origin",
+            "git fetch --upl=./evil.sh origin",
+            "git fetch ext::./evil.sh",
+            "git fetch 'ext::sh -c evil'",
+            "git fetch ./evil",
+            "git fetch evil",
+            "git fetch /tmp/x",
+            "git fetch https://example.org/x",
+            "git fetch me@host:x",
+            "git fetch -c core.sshCommand=evil origin",
+            "git fetch --recurse-submodules origin",
+            "git fetch --server-option=x origin",
+            "git fetch --negotiation-tip=x origin",
+            "git fetch --refmap=x origin",
+        ],
+    ),
+    (
+        "git pull",
+        &[
+            "git pull --upload-pack=./evil.sh",
+            "git pull -s evil",
+            "git pull -X x",
+            "git pull ext::./evil.sh",
+            "git pull --recurse-submodules",
+            "git pull -S",
+        ],
+    ),
+    ("git grep x", &["git grep -O./evil.sh x", "git grep y"]),
+    (
+        "git diff --no-index src evil",
+        &["git diff --output=/tmp/x", "git diff --ext-diff"],
+    ),
+    (
+        "go test ./...",
+        &[
+            "go test -exec ./evil.sh ./...",
+            "go test -exec=./evil.sh",
+            "go test --exec=./evil.sh",
+            "go test -toolexec ./evil.sh",
+            "go test -vettool=./evil.sh",
+            "go test -ldflags=-extld=./evil.sh",
+            "go test -gcflags=x",
+            "go test -o /tmp/x",
+            "go test -coverprofile=/tmp/x",
+            "go test -cpuprofile /tmp/x",
+            "go test -outputdir /tmp",
+            "go test -C ../x",
+            "go test -modfile=/tmp/go.mod",
+            "go test -overlay=x.json",
+            "go test -args -test.coverprofile=/tmp/x",
+            "go test ../x/...",
+            "go test /tmp/x",
+            "go test -run -exec=./evil.sh",
+        ],
+    ),
+    (
+        "go build ./...",
+        &[
+            "go build -o /tmp/x",
+            "go build -toolexec=./evil.sh",
+            "go build -pkgdir /tmp",
+        ],
+    ),
+    ("go vet ./...", &["go vet -vettool=./evil.sh"]),
+    (
+        "make test",
+        &[
+            "make test --eval='$(shell touch x)'",
+            "make test -f /tmp/Makefile",
+            "make test --file=evil",
+            "make test --makefile=evil",
+            "make test -C ../x",
+            "make test -I evil",
+            "make test SHELL=./evil.sh",
+            "make test CC=./evil.sh",
+            "make test install",
+            "make test -j install",
+            "make test -j4x",
+            "make test -E x",
+            "make test -d",
+            "make install",
+        ],
+    ),
+    (
+        "npm test",
+        &[
+            "npm test --script-shell=./evil.sh",
+            "npm test --prefix ../x",
+            "npm test --userconfig=evil",
+            "npm test -- --config ../x",
+            "npm test -- -r ./evil.js",
+            "npm test -- ../x",
+            "npm test --node-options=--require=./evil.js",
+        ],
+    ),
+    (
+        "npm run build",
+        &[
+            "npm run build --script-shell ./evil.sh",
+            "npm run build -- --outDir /tmp/x",
+            "npm run build -C ../x",
+            "npm run deploy",
+        ],
+    ),
+    (
+        "npm install",
+        &[
+            "npm install evil",
+            "npm install --prefix ../x",
+            "npm install -g",
+        ],
+    ),
+    ("pnpm test", &["pnpm test -C ../x", "pnpm test --dir=../x"]),
+    (
+        "yarn test",
+        &["yarn test --cwd ../x", "yarn test --use-yarnrc evil"],
+    ),
+    (
+        "pytest tests",
+        &[
+            "pytest -p evil",
+            "pytest -c ../x/pytest.ini",
+            "pytest -o addopts=-pevil",
+            "pytest --override-ini=x",
+            "pytest --rootdir=/tmp",
+            "pytest --basetemp=src",
+            "pytest --junitxml=/tmp/x",
+            "pytest --pastebin=all",
+            "pytest --debug=/tmp/x",
+            "pytest --pdb --pdbcls=evil:x",
+            "pytest --confcutdir=/",
+            "pytest ../x",
+            "pytest @evil",
+            "pytest -k '__import__(1)'",
+            "pytest -xp evil",
+        ],
+    ),
+    (
+        "python3 -m pytest",
+        &["python3 -m pytest -p evil", "python3 -m pip install x"],
+    ),
+    (
+        "uv run pytest",
+        &["uv run pytest -p evil", "uv run --with x pytest"],
+    ),
+];
+
+#[test]
+fn an_offered_rule_covers_no_option_that_runs_or_writes() {
+    let bench = Bench::new();
+    let mut covered = Vec::new();
+    let mut count = 0;
+    for (first, follow_ups) in NOT_COVERED {
+        let mut policy = Policy::new(Mode::Ask, vec![], vec![]);
+        policy.allow(bench.offered(first));
+        assert_eq!(bench.judge(&policy, first), Judgement::Allow, "{first}");
+        for line in *follow_ups {
+            count += 1;
+            if bench.judge(&policy, line) == Judgement::Allow {
+                covered.push(*line);
+            }
+        }
+    }
+    assert!(covered.is_empty(), "{covered:#?}");
+    assert!(count >= 60, "{count}");
+}
+
+/// A line, the rule that is offered for it, and lines that it is to cover.
+const COVERED: &[(&str, &str, &[&str])] = &[
+    (
+        "cargo test",
+        "shell(cargo test:+)",
+        &[
+            "cargo test -p x name",
+            "cargo test -j 2 -p x",
+            "cargo test -px -- --nocapture",
+            "cargo test --lib module::tests::name -- --exact --test-threads=1",
+            "cargo test --workspace --all-features --no-fail-fast -q",
+            "cargo test --manifest-path crates/x/Cargo.toml --features a,b",
+            "cd crates/x && cargo test | tail -n 20",
+        ],
+    ),
+    (
+        "cargo build --release",
+        "shell(cargo build:+)",
+        &["cargo build", "cargo build -p x --locked"],
+    ),
+    (
+        "cargo clippy --all-targets -- -D warnings",
+        "shell(cargo clippy:+)",
+        &[
+            "cargo clippy -p x --all-targets",
+            "cargo clippy -- -Wclippy::pedantic",
+        ],
+    ),
+    (
+        "cargo fmt",
+        "shell(cargo fmt:+)",
+        &["cargo fmt --all -- --check", "cargo fmt -p x"],
+    ),
+    (
+        "git add -A",
+        "shell(git add:+)",
+        &["git add src README.md", "git add -- src"],
+    ),
+    (
+        "git commit -m 'a: b'",
+        "shell(git commit:+)",
+        &[
+            "git commit -am 'c, with /a path and --an option'",
+            "git commit --amend --no-edit",
+            "git commit -qm x -- src",
+        ],
+    ),
+    (
+        "git fetch",
+        "shell(git fetch:+)",
+        &["git fetch origin main", "git fetch --all --prune"],
+    ),
+    (
+        "git pull --ff-only",
+        "shell(git pull:+)",
+        &["git pull origin feature/a-b"],
+    ),
+    (
+        "go test ./...",
+        "shell(go test:+)",
+        &["go test -v -run TestX -count=1 ./pkg/...", "go test --race"],
+    ),
+    (
+        "make test",
+        "shell(make test:+)",
+        &[
+            "make test -j4",
+            "make test -j 4 -k",
+            "make test -s",
+            "make test -C crates/x",
+        ],
+    ),
+    (
+        "npm run build",
+        "shell(npm run build:+)",
+        &["npm run build --silent", "npm run build -w app"],
+    ),
+    (
+        "npm test",
+        "shell(npm test:+)",
+        &["npm test -- src/x.test.js --coverage"],
+    ),
+    (
+        "python3 -m pytest -q",
+        "shell(python3 -m pytest:+)",
+        &[
+            "python3 -m pytest tests/x.py::test_y -x --tb=short",
+            "python3 -m pytest -k 'a and not b'",
+        ],
+    ),
+    (
+        "uv run pytest -q",
+        "shell(uv run pytest:+)",
+        &["uv run pytest tests -vv"],
+    ),
+];
+
+#[test]
+fn an_offered_rule_covers_ordinary_options() {
+    let bench = Bench::new();
+    for (first, expected, follow_ups) in COVERED {
+        let rule = bench.offered(first);
+        assert_eq!(rule.to_string(), *expected, "{first}");
+        let policy = Policy::new(Mode::Ask, vec![rule], vec![]);
+        for line in *follow_ups {
+            assert_eq!(bench.judge(&policy, line), Judgement::Allow, "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_listed_is_offered_exactly() {
+    let bench = Bench::new();
+    for line in [
+        "./run.sh x",
+        "cargo run",
+        "cargo publish",
+        "gh pr view 1",
+        "git checkout main",
+        "git grep -O./evil.sh x",
+        "git merge x",
+        "git push",
+        "go run .",
+        "make",
+        "npm run lint -- --fix",
+        "npx x",
+        "pip install x",
+        "python3 -m pip install x",
+        "uv run x",
+    ] {
+        assert_eq!(bench.offered(line).to_string(), format!("shell({line})"));
+    }
+}
+
+#[test]
+fn a_rejected_rule_with_known_options_denies_every_option() {
+    let bench = Bench::new();
+    let rules = vec!["shell(cargo test:+)".parse().unwrap()];
+    let policy = Policy::new(Mode::Auto, vec![], rules);
+    for line in ["cargo test", "cargo test --config evil.toml"] {
+        assert!(
+            matches!(bench.judge(&policy, line), Judgement::Deny(_)),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn known_options_need_a_program_whose_options_are_known() {
+    let error = "shell(rm -r:+)".parse::<Rule>().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "\"shell(rm -r:+)\" is no rule: no options are known of rm -r, so `:+` cannot be used: write shell(rm -r) for exactly this, or shell(rm -r:*) for any further arguments"
+    );
+}

@@ -1,0 +1,207 @@
+//! Rules as a person or a project writes them: of tools that turnery has, by turnery's names.
+
+use super::reader::alternatives;
+use turnery_tools::Rule;
+
+/// Groups of tools, and tools.
+const NAMES: &[&str] = &[
+    "shell",
+    "edit",
+    "read",
+    "read_file",
+    "list_dir",
+    "find_files",
+    "search",
+    "edit_file",
+    "write_file",
+    "update_plan",
+    "task",
+    "ask_user",
+    "list_mcp_resources",
+    "read_mcp_resource",
+];
+
+/// Names that other agents have for such tools, in small letters, and turnery's.
+const ELSEWHERE: &[(&str, &str)] = &[
+    // Claude Code
+    ("agent", "task"),
+    ("askuserquestion", "ask_user"),
+    ("bash", "shell"),
+    ("bashoutput", "shell"),
+    ("glob", "find_files"),
+    ("grep", "search"),
+    ("killshell", "shell"),
+    ("ls", "list_dir"),
+    ("multiedit", "edit"),
+    ("notebookedit", "edit"),
+    ("notebookread", "read"),
+    ("todowrite", "update_plan"),
+    ("write", "edit"),
+    // Codex
+    ("apply_patch", "edit"),
+    ("exec_command", "shell"),
+    ("local_shell", "shell"),
+    ("request_user_input", "ask_user"),
+    ("unified_exec", "shell"),
+    ("view_image", "read"),
+    // Gemini CLI
+    ("grep_search", "search"),
+    ("list_directory", "list_dir"),
+    ("read_many_files", "read"),
+    ("replace", "edit"),
+    ("run_shell_command", "shell"),
+    ("search_file_content", "search"),
+    ("shelltool", "shell"),
+    ("write_todos", "update_plan"),
+    // OpenCode
+    ("list", "list_dir"),
+    ("patch", "edit"),
+    ("question", "ask_user"),
+    // Cline, Cursor, GitHub Copilot, Zed
+    ("codebase_search", "search"),
+    ("create_file", "edit"),
+    ("delete_file", "edit"),
+    ("execute_command", "shell"),
+    ("file_search", "find_files"),
+    ("list_files", "list_dir"),
+    ("replace_in_file", "edit"),
+    ("replace_string_in_file", "edit"),
+    ("run_in_terminal", "shell"),
+    ("run_terminal_cmd", "shell"),
+    ("search_files", "search"),
+    ("search_replace", "edit"),
+    ("str_replace_based_edit_tool", "edit"),
+    ("str_replace_editor", "edit"),
+    ("terminal", "shell"),
+    ("write_to_file", "edit"),
+];
+
+/// Tools of other agents that turnery has none of.
+const NOT_HERE: &[&str] = &[
+    "fetch",
+    "google_web_search",
+    "web_fetch",
+    "web_search",
+    "webfetch",
+    "websearch",
+];
+
+/// A rule about a tool that there is, or what is wrong with it. Tools of MCP servers are known once the servers run.
+pub(crate) fn rule(text: &str) -> Result<Rule, String> {
+    // First, since a pattern of another agent's need not be one here.
+    let text = text.trim();
+    let (tool, inside) = match text.split_once('(') {
+        Some((tool, inside)) => (tool, Some(inside)),
+        None => (text, None),
+    };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
+    let is_served = tool
+        .strip_prefix("mcp__")
+        .is_some_and(|server| !server.is_empty());
+    if !tool.is_empty() && tool.chars().all(is_name) && !NAMES.contains(&tool) && !is_served {
+        return Err(format!("{text:?} is no rule: {}", unknown(tool, inside)));
+    }
+    text.parse().map_err(|error| format!("{error}"))
+}
+
+/// Why there is no such tool, and what was meant.
+fn unknown(tool: &str, inside: Option<&str>) -> String {
+    let small = tool.to_lowercase();
+    if NOT_HERE.contains(&small.as_str()) {
+        return format!(
+            "there is no tool {tool} here, nor another that reads from the web: leave the rule out"
+        );
+    }
+    let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == small);
+    let ours = match elsewhere {
+        Some((_, ours)) => Some(*ours),
+        None => NAMES.iter().copied().find(|name| *name == small),
+    };
+    let Some(ours) = ours else {
+        return format!(
+            "there is no tool {tool:?}; write {}, or mcp__SERVER for a server of tools",
+            alternatives(tool, NAMES)
+        );
+    };
+    let whole = inside.map(|inside| format!("{ours}({inside}"));
+    let meant = whole.filter(|whole| whole.parse::<Rule>().is_ok());
+    format!(
+        "{tool} is called {ours} here; write {}",
+        meant.as_deref().unwrap_or(ours)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnery_tools::Shell;
+
+    #[test]
+    fn every_tool_can_be_named() {
+        let tools = crate::parts::toolbox(Shell::default());
+        for name in tools.names().chain(["shell", "edit", "read", "ask_user"]) {
+            assert_eq!(rule(name).unwrap().to_string(), name);
+        }
+        for text in [
+            "mcp__github",
+            "mcp__github__create_issue",
+            "write_file(src/**)",
+        ] {
+            assert_eq!(rule(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn other_agents_names_are_answered_with_turnerys() {
+        for (text, expected) in [
+            ("Edit(**)", "Edit is called edit here; write edit(**)"),
+            ("Bash(**)", "Bash is called shell here; write shell"),
+            ("Bash(rm:*)", "Bash is called shell here; write shell(rm:*)"),
+            ("Bash", "Bash is called shell here; write shell"),
+            (
+                "Write(src/**)",
+                "Write is called edit here; write edit(src/**)",
+            ),
+            ("MultiEdit", "MultiEdit is called edit here; write edit"),
+            (
+                "NotebookEdit",
+                "NotebookEdit is called edit here; write edit",
+            ),
+            (
+                "Read(**/.env)",
+                "Read is called read here; write read(**/.env)",
+            ),
+            ("Glob", "Glob is called find_files here; write find_files"),
+            ("Grep", "Grep is called search here; write search"),
+            ("Task", "Task is called task here; write task"),
+            ("apply_patch", "apply_patch is called edit here; write edit"),
+            (
+                "run_shell_command(git push:*)",
+                "run_shell_command is called shell here; write shell(git push:*)",
+            ),
+            ("replace", "replace is called edit here; write edit"),
+            (
+                "SHELL(rm:*)",
+                "SHELL is called shell here; write shell(rm:*)",
+            ),
+            (
+                "WebFetch(domain:example.org)",
+                "there is no tool WebFetch here, nor another that reads from the web: leave the rule out",
+            ),
+        ] {
+            assert_eq!(rule(text), Err(format!("{text:?} is no rule: {expected}")));
+        }
+    }
+
+    #[test]
+    fn a_misspelt_tool_gets_the_nearest_name() {
+        let error = |text: &str| rule(text).unwrap_err();
+        assert!(error("shel(rm:*)").contains("there is no tool \"shel\"; write \"shell\" (or "));
+        assert!(error("edti(**)").contains("write \"edit\" (or "));
+        assert!(error("mcp__").contains("there is no tool \"mcp__\""));
+        assert!(error("frobnicate").contains("write shell, edit, read, "));
+        // What is wrong besides is still said.
+        assert!(error("shell(ls").contains("the bracket is not closed"));
+        assert!(error("(x)").contains("the tool is missing"));
+    }
+}

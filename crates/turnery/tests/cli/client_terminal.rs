@@ -1,0 +1,98 @@
+//! Commands in the editor's terminals, with editors that do what the protocol says, and with one that does not.
+
+use crate::{editor::Editor, home::Home};
+use serde_json::{Value, json};
+use std::{fs, process::Command};
+
+/// More than one word, quotes, a pipe, a variable: none of it means anything without a shell.
+const LINE: &str = "x='a  b'; printf '%s|' \"$x\" | tr a c > 'made here'; cat 'made here'";
+
+/// What the line prints, and leaves in the file that it makes.
+const PRINTED: &str = "c  b|";
+
+/// Runs a prompt of one command in a terminal of the editor; returns what the editor was asked to run.
+async fn run_in_terminal(
+    home: &Home,
+    client: Value,
+    start: impl Fn(&Value) -> Command,
+) -> (Value, Value) {
+    let model = home.scripted(json!([
+        {"steps": [{"tool_call": {"name": "shell", "args": {"command": LINE}}}]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let args = ["acp", "--mode", "auto", "--model", &model];
+    let mut editor = Editor::open(home, &args, &[]);
+    let hello = json!({"protocolVersion": 1, "clientInfo": client,
+        "clientCapabilities": {"terminal": true}});
+    editor.request(0, "initialize", hello).await;
+    let session = editor.new_session(&home.project()).await;
+    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    editor.ask(2, "session/prompt", prompt).await;
+    let (mut asked, mut output) = (Value::Null, Value::Null);
+    loop {
+        let message = editor.next().await.expect("it still talks");
+        let result = match message["method"].as_str() {
+            Some("terminal/create") => {
+                asked = message["params"].clone();
+                let cwd = asked["cwd"].as_str().expect("a folder").to_owned();
+                output = match start(&asked).current_dir(cwd).output() {
+                    Ok(done) => json!({
+                        "output": String::from_utf8_lossy(&done.stdout),
+                        "truncated": false,
+                        "exitStatus": {"exitCode": done.status.code(), "signal": null},
+                    }),
+                    Err(error) => panic!("{asked}: {error}"),
+                };
+                json!({"terminalId": "t1"})
+            }
+            Some("terminal/wait_for_exit") => output["exitStatus"].clone(),
+            Some("terminal/output") => output.clone(),
+            Some("terminal/release") => json!({}),
+            Some(_) => continue,
+            None if message["id"] == 2 => break,
+            None => continue,
+        };
+        let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+        editor.send(reply).await;
+    }
+    editor.leave().await;
+    let made = fs::read_to_string(home.project().join("made here"));
+    assert_eq!(made.ok().as_deref(), Some(PRINTED), "{asked}");
+    (asked, output)
+}
+
+fn words(asked: &Value) -> impl Iterator<Item = &str> {
+    let args = asked["args"].as_array().into_iter().flatten();
+    args.map(|word| word.as_str().expect("a word"))
+}
+
+#[tokio::test]
+async fn a_program_and_its_arguments_run_without_a_shell() {
+    let home = Home::new();
+    let client = json!({"name": "by-the-book", "version": "1"});
+    let (asked, output) = run_in_terminal(&home, client, |asked| {
+        let mut command = Command::new(asked["command"].as_str().expect("a program"));
+        command.args(words(asked));
+        command
+    })
+    .await;
+    assert_eq!(asked["command"], "bash");
+    assert_eq!(asked["args"], json!(["-c", LINE]));
+    assert_eq!(output["output"], PRINTED);
+}
+
+/// vscode-acp: `spawn(command, args, {shell: true})` joins them with blanks.
+#[tokio::test]
+async fn a_line_arrives_whole_where_arguments_are_joined() {
+    let home = Home::new();
+    let client = json!({"name": "vscode-acp-client", "version": "0.2.0"});
+    let (_, output) = run_in_terminal(&home, client, |asked| {
+        let first = asked["command"].as_str().expect("a program");
+        let joined: Vec<&str> = std::iter::once(first).chain(words(asked)).collect();
+        let mut command = Command::new("sh");
+        command.args(["-c", &joined.join(" ")]);
+        command
+    })
+    .await;
+    assert_eq!(output["output"], PRINTED);
+}

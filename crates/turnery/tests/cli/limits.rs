@@ -1,0 +1,424 @@
+//! Limits of a prompt, over everything that works for it: what a model is asked and paid for in the end, and what
+//! `turnery run` says of it.
+
+use crate::{
+    editor::Editor,
+    home::{Done, Home},
+};
+use serde_json::{Value, json};
+use std::{
+    collections::HashMap,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+/// Tokens of every answer, in and out.
+const ANSWER: u64 = 50;
+
+/// A provider of models that never come to an end by themselves, but for `talker` and `judge`. It keeps its own account.
+#[derive(Clone)]
+struct Desk {
+    address: String,
+    ledger: Arc<Mutex<Ledger>>,
+}
+
+#[derive(Default)]
+struct Ledger {
+    /// Requests, by model.
+    requests: HashMap<String, u64>,
+    /// Tokens of all answers.
+    charged: u64,
+    /// Requests from this one on get no answer.
+    hangs_from: Option<u64>,
+}
+
+impl Ledger {
+    fn count(&self) -> u64 {
+        self.requests.values().sum()
+    }
+}
+
+impl Desk {
+    fn open(hangs_from: Option<u64>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}/v1", listener.local_addr().expect("bound"));
+        let ledger = Ledger {
+            hangs_from,
+            ..Ledger::default()
+        };
+        let desk = Self {
+            address,
+            ledger: Arc::new(Mutex::new(ledger)),
+        };
+        let serving = desk.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (desk, Ok(stream)) = (serving.clone(), stream) else {
+                    return;
+                };
+                thread::spawn(move || desk.serve(stream));
+            }
+        });
+        desk
+    }
+
+    fn serve(&self, mut stream: TcpStream) {
+        let mut reader = BufReader::new(stream.try_clone().expect("a copy"));
+        let lines = reader.by_ref().lines().map_while(Result::ok);
+        let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+        let length = head
+            .iter()
+            .find_map(|line| line.strip_prefix("content-length: "));
+        let mut body = vec![0; length.map_or(0, |text| text.parse().expect("a number"))];
+        reader.read_exact(&mut body).expect("a body");
+        let request: Value = serde_json::from_slice(&body).expect("JSON");
+        let model = request["model"].as_str().expect("a model").to_owned();
+        let (count, hangs) = {
+            let mut ledger = self.ledger.lock().expect("no panic");
+            let count = ledger.requests.entry(model.clone()).or_default();
+            *count += 1;
+            (
+                *count,
+                ledger.hangs_from.is_some_and(|from| ledger.count() >= from),
+            )
+        };
+        if hangs {
+            // Until the other side gives up.
+            let _ = stream.read(&mut [0]);
+            return;
+        }
+        let answer = if model == "flaky" && count % 2 == 1 {
+            "HTTP/1.1 529 Overloaded\r\nretry-after-ms: 1\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}".to_owned()
+        } else {
+            self.ledger.lock().expect("no panic").charged += ANSWER;
+            let body = format!("{}data: [DONE]\n\n", chunks(&model, &request));
+            format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        };
+        let _ = stream.write_all(answer.as_bytes());
+    }
+
+    /// What was asked and paid for: requests, tokens.
+    fn sum(&self) -> (u64, u64) {
+        let ledger = self.ledger.lock().expect("no panic");
+        (ledger.count(), ledger.charged)
+    }
+
+    fn requests(&self, model: &str) -> u64 {
+        let ledger = self.ledger.lock().expect("no panic");
+        ledger.requests.get(model).copied().unwrap_or_default()
+    }
+}
+
+/// What a model says: a call as long as it is given tools, unless it only talks.
+fn chunks(model: &str, request: &Value) -> String {
+    let is_child = request["messages"]
+        .to_string()
+        .contains("You are a sub-agent");
+    let delegate = ("task", json!({"title": "Dig", "prompt": "dig"}));
+    let look = ("list_dir", json!({}));
+    let call = match model {
+        "talker" | "judge" => None,
+        "lead" if is_child => Some(look),
+        "lead" | "boss" => Some(delegate),
+        _ => Some(look),
+    };
+    let delta = match call.filter(|_| request["tools"].is_array()) {
+        Some((name, args)) => json!({"tool_calls": [{
+            "index": 0, "id": format!("c{}", request["messages"].as_array().map_or(0, Vec::len)),
+            "type": "function", "function": {"name": name, "arguments": args.to_string()},
+        }]}),
+        None if model == "judge" => json!({"content": "2"}),
+        None => json!({"content": format!("{model} says so")}),
+    };
+    let reason = if delta["content"].is_null() {
+        "tool_calls"
+    } else {
+        "stop"
+    };
+    let usage = json!({"prompt_tokens": 40, "completion_tokens": 10, "total_tokens": 50});
+    let first = json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
+    let last = json!({"choices": [], "usage": usage});
+    format!("data: {first}\n\ndata: {last}\n\n")
+}
+
+/// Models that cost 1 for each answer.
+const PRICED: [&str; 8] = ["a", "b", "c", "lead", "boss", "talker", "judge", "flaky"];
+
+/// A home whose configuration knows the desk, with these lines before it.
+fn home(desk: &Desk, head: &str) -> Home {
+    let home = Home::new();
+    let mut config = format!(
+        "{head}\n[providers.desk]\napi = \"openai\"\nbase_url = \"{}\"\n",
+        desk.address
+    );
+    for model in PRICED {
+        config +=
+            &format!("[models.\"desk/{model}\"]\nprice = {{ input = 20000, output = 20000 }}\n");
+    }
+    home.write("turnery/config.toml", &config);
+    home
+}
+
+async fn run(home: &Home, model: &str, more: &[&str]) -> Done {
+    let model = format!("desk/{model}");
+    let mut args = vec!["run", "--format", "json", "--model", &model];
+    args.extend(more);
+    args.push("go");
+    home.run(&args).await
+}
+
+/// Whoever works for the prompt.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Plain,
+    Retry,
+    Child,
+    ChildInChild,
+    /// A hook that has more to do whenever the model has finished.
+    Continuation,
+    Try,
+    Judge,
+}
+
+impl Shape {
+    fn arguments(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Plain => ("a", &[]),
+            Self::Retry => ("flaky", &[]),
+            Self::Child => ("lead", &[]),
+            Self::ChildInChild => ("boss", &[]),
+            Self::Continuation => ("talker", &[]),
+            Self::Try => ("a", &["--try", "desk/a,desk/b,desk/c"]),
+            Self::Judge => (
+                "talker",
+                &["--try", "desk/talker,desk/talker", "--judge", "desk/judge"],
+            ),
+        }
+    }
+
+    fn hooks(self) -> &'static str {
+        match self {
+            Self::Continuation => {
+                "[[hooks]]\non = \"checkpoint\"\ncommand = \"echo '{\\\"verdict\\\": \\\"inject\\\", \\\"text\\\": \\\"more\\\"}'\"\n"
+            }
+            Self::Plain
+            | Self::Retry
+            | Self::Child
+            | Self::ChildInChild
+            | Self::Try
+            | Self::Judge => "",
+        }
+    }
+}
+
+/// A row: who works, the limit, the request from which on the desk is silent (0 for none); then how many answers are
+/// paid for, at least and at most, and what is said.
+type Row = (
+    Shape,
+    &'static str,
+    u64,
+    (u64, u64),
+    &'static str,
+    &'static str,
+);
+
+/// One after the other, four answers reach each limit of the first rows, and one reply comes on top of the turns.
+/// Three beside each other go beyond the limit by their answers under way. A judge finds nothing left.
+#[rustfmt::skip]
+fn rows() -> Vec<Row> {
+    use Shape::{Child, ChildInChild, Continuation, Judge, Plain, Retry, Try};
+    const TURNS: &str = "max_turn_requests";
+    const TOKENS: &str = "max_tokens";
+    let mut rows: Vec<Row> = Vec::new();
+    for shape in [Plain, Retry, Child, ChildInChild, Continuation] {
+        rows.extend([
+            (shape, "turns = 4", 0, (5, 5), TURNS, "Max turns reached (4/4)"),
+            (shape, "tokens = 175", 0, (4, 4), TOKENS, "Max tokens reached (200/175)"),
+            (shape, "cost = 3.5", 0, (4, 4), TURNS, "Max cost reached (4.00/3.50)"),
+            (shape, "seconds = 1", 3, (0, 2), TURNS, "Max duration reached ("),
+        ]);
+    }
+    rows.extend([
+        (Try, "turns = 4", 0, (5, 5), TURNS, "Max turns reached (4/4)"),
+        (Try, "tokens = 175", 0, (4, 6), TOKENS, "Max tokens reached ("),
+        (Try, "cost = 3.5", 0, (4, 6), TURNS, "Max cost reached ("),
+        (Try, "seconds = 1", 4, (0, 3), TURNS, "Max duration reached ("),
+        (Judge, "turns = 2", 0, (2, 2), TURNS, "Max turns reached (2/2)"),
+        (Judge, "tokens = 100", 0, (2, 2), TOKENS, "Max tokens reached (100/100)"),
+        (Judge, "cost = 2", 0, (2, 2), TURNS, "Max cost reached (2.00/2.00)"),
+        (Judge, "seconds = 1", 3, (0, 2), TURNS, "Max duration reached ("),
+    ]);
+    rows
+}
+
+/// Requests are counted by the desk, answers paid by what it says that they cost.
+// proves: UP-1, C-4, ACP-43, ACP-44
+#[tokio::test]
+async fn every_limit_holds_over_all_that_works_for_a_prompt() {
+    let mut wrong = Vec::new();
+    for (shape, limits, silent_from, (least, most), stop_reason, error) in rows() {
+        let desk = Desk::open((silent_from > 0).then_some(silent_from));
+        let home = home(&desk, &format!("{}[limits]\n{limits}\n", shape.hooks()));
+        let (model, more) = shape.arguments();
+        let done = run(&home, model, more).await;
+        let (requests, charged) = desk.sum();
+        let answers = charged / ANSWER;
+        let attempts = if matches!(shape, Shape::Retry) { 2 } else { 1 };
+        let is_silent = silent_from > 0;
+        let result = done.json();
+        let told = result["error"].as_str().unwrap_or_default();
+        let holds = (least..=most).contains(&answers)
+            && (is_silent || requests == answers * attempts)
+            && done.code == Some(4)
+            && result["exit_code"] == 4
+            && result["outcome"] == "limit"
+            && result["stop_reason"] == stop_reason
+            && told.contains(error)
+            && done.stderr.contains(error);
+        if !holds {
+            let what = ["outcome", "stop_reason", "error"].map(|key| result[key].to_string());
+            wrong.push(format!(
+                "{shape:?}, {limits}: {requests} requests, {charged} tokens, exit {:?}, {what:?}",
+                done.code
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The reply beyond the turns is an answer, and the limit is reported beside it.
+// proves: C-4, UP-3, ACP-44
+#[tokio::test]
+async fn limit_is_reported_after_a_last_reply_too() {
+    let desk = Desk::open(None);
+    let home = home(&desk, "");
+    let done = run(&home, "a", &["--max-turns", "2"]).await;
+    assert_eq!(desk.sum().0, 3, "two turns, and one reply without tools");
+    assert_eq!(done.code, Some(4), "{done:?}");
+    let result = done.json();
+    assert_eq!(result["text"], "a says so");
+    assert_eq!(result["outcome"], "limit");
+    assert_eq!(result["stop_reason"], "max_turn_requests");
+
+    let desk = Desk::open(None);
+    let home = self::home(&desk, "forced_reply = false");
+    let done = run(&home, "a", &["--max-turns", "2"]).await;
+    assert_eq!(desk.sum().0, 2);
+    assert_eq!(done.code, Some(4), "{done:?}");
+    assert_eq!(done.json()["stop_reason"], "max_turn_requests");
+
+    // A prompt that goes on from there is one of its own.
+    let id = done.json()["session_id"].clone();
+    let id = id.as_str().expect("an id");
+    let on = [
+        "sessions",
+        "continue",
+        "--format",
+        "json",
+        "--max-turns",
+        "3",
+        id,
+    ];
+    let done = home.run(&on).await;
+    assert_eq!(desk.sum().0, 5);
+    assert_eq!(done.code, Some(4), "{done:?}");
+    assert_eq!(done.json()["stop_reason"], "max_turn_requests");
+}
+
+/// What is left is enough: nobody is stopped, and nothing is reported.
+#[tokio::test]
+async fn judge_within_the_limits_is_asked() {
+    for limits in ["turns = 3", "tokens = 101", "cost = 2.01"] {
+        let desk = Desk::open(None);
+        let home = home(&desk, &format!("[limits]\n{limits}\n"));
+        let (model, more) = Shape::Judge.arguments();
+        let done = run(&home, model, more).await;
+        assert_eq!(desk.requests("judge"), 1, "{limits}: {done:?}");
+        assert_eq!(done.code, Some(0), "{limits}: {done:?}");
+        assert_eq!(done.json()["stop_reason"], "end_turn", "{limits}");
+    }
+}
+
+/// An editor gets the same word.
+// proves: ACP-44
+#[tokio::test]
+async fn editor_is_told_of_the_limit_after_a_last_reply() {
+    let desk = Desk::open(None);
+    let home = home(&desk, "");
+    let args = ["acp", "--model", "desk/a", "--max-turns", "2"];
+    let (mut editor, id) = Editor::session(&home, &args).await;
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "go"}]});
+    let answer = editor.request(2, "session/prompt", prompt).await;
+    assert_eq!(
+        answer["result"]["stopReason"], "max_turn_requests",
+        "{answer}"
+    );
+    let detail = &answer["result"]["_meta"]["turnery"]["detail"]["limit"];
+    assert_eq!(detail["kind"], "turns", "{answer}");
+    assert_eq!(desk.sum().0, 3);
+    editor.leave().await;
+}
+
+/// Nothing is asked of any model while the price of one that may be is unknown.
+// proves: UP-1
+#[tokio::test]
+async fn unknown_price_with_a_limit_of_money_is_refused() {
+    let flag = ["--max-cost", "5"];
+    let cases: [(&str, &str, &[&str]); 5] = [
+        ("", "free", &flag),
+        ("[limits]\ncost = 5", "free", &[]),
+        ("", "a", &["--max-cost", "5", "--try", "desk/a,desk/free"]),
+        (
+            "[limits]\ncost = 5",
+            "a",
+            &["--try", "desk/a,desk/b", "--judge", "desk/free"],
+        ),
+        (
+            "[limits]\ncost = 5",
+            "free",
+            &["--try", "desk/a,desk/b", "--pick", "judge"],
+        ),
+    ];
+    for (head, model, more) in cases {
+        let desk = Desk::open(None);
+        let home = home(&desk, head);
+        let done = run(&home, model, more).await;
+        let what = format!("{head} {model} {more:?}: {done:?}");
+        assert_eq!(desk.sum(), (0, 0), "{what}");
+        assert_eq!(done.code, Some(1), "{what}");
+        let told = done.json()["error"].as_str().map(str::to_owned);
+        let told = told.unwrap_or_default();
+        assert!(
+            told.starts_with("no price is known of desk/free, "),
+            "{what}"
+        );
+        assert!(told.contains("[models.\"desk/free\"] price = "), "{what}");
+        let listed = home.run(&["sessions", "list", "--json"]).await.json();
+        assert_eq!(listed, json!([]), "{what}");
+    }
+    // The one in use is not asked, so its price does not matter.
+    let desk = Desk::open(None);
+    let home = home(&desk, "[limits]\ncost = 3.5");
+    let done = run(&home, "free", &["--try", "desk/a,desk/b"]).await;
+    assert_eq!(done.code, Some(4), "{done:?}");
+    // The offline model costs nothing.
+    let offline = ["run", "--model", "offline", "hi"];
+    assert_eq!(home.run(&offline).await.code, Some(0));
+    // An editor gets an error that says what to do.
+    let (mut editor, id) = Editor::session(&home, &["acp", "--model", "desk/free"]).await;
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "go"}]});
+    let answer = editor.request(2, "session/prompt", prompt).await;
+    assert!(
+        answer["error"]
+            .to_string()
+            .contains("no price is known of desk/free"),
+        "{answer}"
+    );
+    assert_eq!(desk.requests("free"), 0);
+    editor.leave().await;
+}

@@ -1,0 +1,164 @@
+//! Servers of models without a key: asked for what they have, and listed only while they answer.
+
+use crate::{
+    editor::Editor,
+    home::{Done, Home, end},
+};
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    time::{Duration, Instant},
+};
+
+/// A server as Ollama and others are: it lists two models, and says the same to every prompt.
+fn server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let _ = answer(stream);
+        }
+    });
+    address
+}
+
+fn answer(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut lines = BufReader::new(stream.try_clone()?);
+    let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
+    lines.read_line(&mut first)?;
+    while line != "\r\n" {
+        line.clear();
+        if lines.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let header = line.to_lowercase();
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = vec![0; length];
+    lines.read_exact(&mut body)?;
+    let (kind, said) = match first.as_str() {
+        "GET /v1/models HTTP/1.1\r\n" => {
+            let list = json!({"object": "list", "data": [{"id": "tiny-1"}, {"id": "tiny-2"}]});
+            ("application/json", list.to_string())
+        }
+        _ => {
+            let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let text = format!("I am {}", asked["model"].as_str().unwrap_or("nobody"));
+            let delta = json!({"choices": [{"index": 0, "delta": {"content": text}}]});
+            let stop = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+            let events = format!("data: {delta}\n\ndata: {stop}\n\ndata: [DONE]\n\n");
+            ("text/event-stream", events)
+        }
+    };
+    let length = said.len();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{said}"
+    )
+}
+
+/// An address where nobody listens.
+fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address")
+}
+
+async fn run(home: &Home, args: &[&str], variable: &str, at: SocketAddr) -> Done {
+    let mut command = home.command(args);
+    command.env(variable, format!("http://{at}/v1"));
+    end(command.spawn().expect("started")).await
+}
+
+/// Whether the model of this name can be used, and what it needs.
+fn row(rows: &Value, name: &str) -> Option<(bool, String)> {
+    let all = rows.as_array().expect("rows");
+    let row = all.iter().find(|row| row["name"] == name)?;
+    let needs = row["needs"].as_str().unwrap_or_default().to_owned();
+    Some((row["ready"] == true, needs))
+}
+
+#[tokio::test]
+async fn an_address_alone_connects_the_models_of_its_server() {
+    let home = Home::new();
+    let at = server();
+    let listed = run(&home, &["models"], "OPENAI_BASE_URL", at).await;
+    let (first, rest) = listed.stdout.split_once('\n').expect("rows");
+    assert_eq!(first, "* openai/tiny-1", "{listed:?}");
+    assert!(rest.starts_with("  openai/tiny-2\n"), "{listed:?}");
+    assert!(!listed.stdout.contains("openai/gpt"), "{listed:?}");
+    let said = run(&home, &["run", "who are you?"], "OPENAI_BASE_URL", at).await;
+    assert_eq!(
+        (said.code, said.stdout.as_str()),
+        (Some(0), "I am tiny-1\n"),
+        "{said:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_not_ready() {
+    let home = Home::new();
+    let at = nobody();
+    let listed = run(&home, &["models", "--json"], "OLLAMA_HOST", at)
+        .await
+        .json();
+    let needs = format!("a server with models at http://{at}/v1");
+    assert_eq!(row(&listed, "ollama/..."), Some((false, needs)));
+    let said = run(&home, &["run", "hello"], "OPENAI_BASE_URL", at).await;
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.stderr
+            .contains(&format!("openai at http://{at}/v1 does not answer")),
+        "{said:?}"
+    );
+    // The offline model is still there for whoever asks for it.
+    let asked = ["run", "--model", "offline", "hello"];
+    assert_eq!(
+        run(&home, &asked, "OPENAI_BASE_URL", at).await.code,
+        Some(0)
+    );
+}
+
+/// It takes connections and says nothing: half a second is waited for it.
+#[tokio::test]
+async fn a_server_that_hangs_is_waited_for_a_moment() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = listener.local_addr().expect("an address");
+    let began = Instant::now();
+    let listed = run(&home, &["models", "--json"], "OLLAMA_HOST", at)
+        .await
+        .json();
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    assert_eq!(row(&listed, "ollama/...").map(|row| row.0), Some(false));
+    drop(listener);
+}
+
+/// The models to choose from in an editor's new session.
+async fn offered(home: &Home, at: SocketAddr) -> Vec<String> {
+    let mut editor = Editor::open(home, &["acp"], &[("OLLAMA_HOST", &at.to_string())]);
+    editor.initialize().await;
+    let params = json!({"cwd": home.project(), "mcpServers": []});
+    let made = editor.request(1, "session/new", params).await;
+    editor.leave().await;
+    let options = made["result"]["configOptions"].as_array().expect("options");
+    let model = options.iter().find(|option| option["id"] == "model");
+    let values = model.expect("models")["options"]
+        .as_array()
+        .expect("values");
+    let names = values.iter().filter_map(|value| value["value"].as_str());
+    names.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn an_editor_is_offered_what_a_server_has() {
+    let home = Home::new();
+    let found = offered(&home, server()).await;
+    assert!(found.contains(&"ollama/tiny-2".to_owned()), "{found:?}");
+    let missing = offered(&home, nobody()).await;
+    let of_it = missing.iter().find(|name| name.starts_with("ollama/"));
+    assert_eq!(of_it, None, "{missing:?}");
+}
