@@ -36,6 +36,7 @@ pub struct Policy {
     allow: Vec<Rule>,
     deny: Vec<Rule>,
     own: Arc<[PathBuf]>,
+    confined: bool,
 }
 
 impl Policy {
@@ -47,7 +48,15 @@ impl Policy {
             allow,
             deny,
             own: Arc::default(),
+            confined: false,
         }
+    }
+
+    /// The same policy, for commands that run in the read-only sandbox while they only read: more of them go
+    /// unasked.
+    #[must_use]
+    pub fn confined(self, confined: bool) -> Self {
+        Self { confined, ..self }
     }
 
     /// The same policy, which asks in every mode before these files, or what lies in these folders, are changed.
