@@ -64,6 +64,17 @@ pub fn init() {
     }
 }
 
+/// Closes this process to other processes of the same user: they can read neither its environment in
+/// `/proc` nor its memory, and it leaves no core dump. What root starts can, unless it is confined. Linux only.
+pub fn forbid_inspection() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // It cannot fail with this argument.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}
+
 /// Makes `program` the supervisor of everything that is started from here on. It must be an executable
 /// whose `main` begins with [`init`], such as `turnery`. For programs that embed this crate and whose
 /// own executable cannot call `init`. The first call counts; on systems other than Linux none does.

@@ -89,6 +89,13 @@ pub enum Access {
         /// Where.
         cwd: PathBuf,
     },
+    /// Runs a shell command that nothing confines, though others are confined: always asked about.
+    RunOutside {
+        /// The whole command line.
+        command: String,
+        /// Where.
+        cwd: PathBuf,
+    },
     /// Asks a server of somebody else's to do something: nobody here knows what that touches.
     Server {
         /// What stands for all tools of the server in a rule, for example `mcp__github`.

@@ -1,5 +1,6 @@
 //! Workspace: the roots that a session may touch, and how files and terminals are reached.
 
+use crate::SandboxSettings;
 use futures_util::future::BoxFuture;
 use std::{
     fmt,
@@ -27,6 +28,7 @@ pub struct Workspace {
     files: Arc<dyn Files>,
     terminals: Option<Arc<dyn Terminals>>,
     promises: Arc<Promises>,
+    sandbox: SandboxSettings,
 }
 
 impl fmt::Debug for Workspace {
@@ -61,12 +63,25 @@ impl Workspace {
             files,
             terminals,
             promises: Arc::default(),
+            sandbox: SandboxSettings::default(),
         })
     }
 
     /// On the local disk alone.
     pub fn local(cwd: PathBuf) -> Result<Self, PathRefused> {
         Self::new(cwd, Vec::new(), Arc::new(LocalFiles), None)
+    }
+
+    /// The same workspace, whose commands are confined like this.
+    #[must_use]
+    pub fn confined(self, sandbox: SandboxSettings) -> Self {
+        Self { sandbox, ..self }
+    }
+
+    /// How commands are confined.
+    #[must_use]
+    pub fn sandbox(&self) -> &SandboxSettings {
+        &self.sandbox
     }
 
     /// The working directory: the base of relative paths.

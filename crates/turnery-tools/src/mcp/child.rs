@@ -78,6 +78,7 @@ impl Child {
             args: self.args.iter().map(Into::into).collect(),
             folder: self.cwd.clone(),
             environment,
+            confinement: None,
         })
         .await;
         let (tree, pipes) = started.map_err(|error| fault::of_spawn(error.kind()))?;

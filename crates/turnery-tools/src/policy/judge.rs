@@ -109,6 +109,9 @@ impl Policy {
             },
             Access::Edit(paths) => self.judge_edit(tool, paths, workspace),
             Access::Run { command, cwd } => self.judge_run(tool, command, cwd, workspace),
+            Access::RunOutside { command, cwd } => {
+                self.judge_run_outside(tool, command, cwd, workspace)
+            }
             Access::Server {
                 all,
                 reads_only,
@@ -212,6 +215,27 @@ impl Policy {
         Judgement::Ask { always }
     }
 
+    /// A command outside the sandbox is a question for the person in every mode that runs commands, and no
+    /// rule answers it.
+    fn judge_run_outside(
+        &self,
+        tool: &str,
+        command: &str,
+        cwd: &Path,
+        workspace: &Workspace,
+    ) -> Judgement {
+        match (self.judge_run(tool, command, cwd, workspace), self.mode) {
+            (Judgement::Deny(reason), _) => Judgement::Deny(reason),
+            (Judgement::Allow | Judgement::Ask { .. }, Mode::Plan) => Judgement::Deny(
+                "plan mode runs nothing outside the sandbox: leave outside_sandbox out, or ask for another mode"
+                    .to_owned(),
+            ),
+            (Judgement::Allow | Judgement::Ask { .. }, Mode::Ask | Mode::Edit | Mode::Auto) => {
+                Judgement::Ask { always: None }
+            }
+        }
+    }
+
     /// The denial of a command line, or the question that a rule that denies makes of a line which
     /// may or may not be what it means.
     fn run_denied(
@@ -298,6 +322,14 @@ impl Policy {
             rules.any(|rule| rule.allows_file(path, workspace.cwd()))
         })
     }
+}
+
+/// Whether a command line is known to only read, whatever the rules: such a line needs no more.
+#[must_use]
+pub fn only_reads(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
+    let line = Line::parse(command);
+    let found = Found::new(&line, cwd, workspace, false);
+    found.only_reads(&line) && line.writes.is_empty()
 }
 
 fn denies_any(rule: &Rule, paths: &[PathBuf], workspace: &Workspace) -> bool {

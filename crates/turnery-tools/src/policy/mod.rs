@@ -39,7 +39,7 @@ mod offered_tests;
 mod oracle_tests;
 
 pub use hidden::Hidden;
-pub use judge::{Judgement, Policy};
+pub use judge::{Judgement, Policy, only_reads};
 pub use mode::Mode;
 pub use narrow::{Ignored, Narrowing};
 pub use rule::{Rule, RuleError};

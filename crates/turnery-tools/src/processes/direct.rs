@@ -9,6 +9,8 @@ use super::{
     program::{ChildStdio, ProgramSpec},
     registry::{Registration, Target, check_open},
 };
+#[cfg(target_os = "linux")]
+use crate::sandbox::start_confined;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::{io, process::ExitStatus, thread, time::Duration};
 use tokio::{
@@ -43,6 +45,8 @@ impl DirectGroup {
     pub(super) fn spawn(program: ProgramSpec, stdio: ChildStdio, tag: String) -> io::Result<Self> {
         let endings = signal(SignalKind::child())?;
         let name = program.program.to_string_lossy().into_owned();
+        #[cfg(target_os = "macos")]
+        let program = confined_by_system(program);
         let mut command = Command::new(program.program);
         command
             .args(program.args)
@@ -55,7 +59,21 @@ impl DirectGroup {
             .process_group(0)
             .kill_on_drop(true);
         check_open()?;
-        let leader = command.spawn()?;
+        let leader = match &program.confinement {
+            None => command.spawn()?,
+            #[cfg(target_os = "linux")]
+            Some(confinement) => {
+                let runtime = tokio::runtime::Handle::current();
+                start_confined(confinement, || {
+                    let _entered = runtime.enter();
+                    command.spawn()
+                })?
+            }
+            #[cfg(target_os = "macos")]
+            Some(_) => command.spawn()?,
+            #[cfg(not(any(target_os = "linux", target_os = "macos")))]
+            Some(_) => return Err(io::ErrorKind::Unsupported.into()),
+        };
         let id = leader
             .id()
             .and_then(|id| i32::try_from(id).ok())
@@ -171,6 +189,19 @@ impl Drop for DirectGroup {
     }
 }
 
+/// The same program, below the system's own program for confining others.
+#[cfg(target_os = "macos")]
+fn confined_by_system(mut program: ProgramSpec) -> ProgramSpec {
+    if let Some(confinement) = &program.confinement {
+        let profile = crate::sandbox::profile(confinement);
+        let mut args = vec!["-p".into(), profile.into(), program.program];
+        args.append(&mut program.args);
+        program.program = crate::sandbox::SANDBOX_EXEC.into();
+        program.args = args;
+    }
+    program
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +216,7 @@ mod tests {
             args: vec!["-c".into(), line.into()],
             folder: "/".into(),
             environment: std::env::vars_os().collect(),
+            confinement: None,
         };
         let null = || std::fs::File::open("/dev/null").unwrap().into();
         let stdio = ChildStdio {

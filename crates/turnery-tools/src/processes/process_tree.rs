@@ -141,6 +141,7 @@ mod tests {
             args: Vec::new(),
             folder: "/".into(),
             environment: variables.into(),
+            confinement: None,
         };
         let (tree, mut pipes) = ProcessTree::spawn_piped(program).await.unwrap();
         let mut text = String::new();

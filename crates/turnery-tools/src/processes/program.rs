@@ -1,5 +1,6 @@
 //! A program to be started, and its standard streams.
 
+use crate::Confinement;
 #[cfg(any(target_os = "linux", test))]
 use std::ffi::OsStr;
 use std::{
@@ -21,6 +22,8 @@ pub struct ProgramSpec {
     pub folder: PathBuf,
     /// Its whole environment: nothing is inherited.
     pub environment: BTreeMap<OsString, OsString>,
+    /// What it and all that it starts may touch; `None` for everything.
+    pub confinement: Option<Confinement>,
 }
 
 /// Standard streams of a program.

@@ -2,7 +2,7 @@
 //!
 //! The protocol, over a socket pair: the streams of the program go to the supervisor with one byte, then
 //! the program's environment (its length in 8 bytes, little-endian, and see [`encode_environment`]), then
-//! [`Order`]s, one byte each. The supervisor answers with lines, see [`Line`].
+//! its confinement (likewise, as JSON; of length 0 if there is none), then [`Order`]s, one byte each. The supervisor answers with lines, see [`Line`].
 
 use super::{
     SUPERVISOR_ARGUMENT, leftovers,
@@ -132,6 +132,10 @@ impl Supervised {
     ) -> io::Result<Self> {
         check_open()?;
         let environment = encode_environment(&program.environment)?;
+        let confinement = match &program.confinement {
+            Some(confinement) => serde_json::to_vec(confinement)?,
+            None => Vec::new(),
+        };
         let (ours, theirs) = StdUnixStream::pair()?;
         send_streams(&ours, &stdio)?;
         drop(stdio);
@@ -168,9 +172,11 @@ impl Supervised {
             stopped: StopReport::GroupAndTagged,
             registration: Some(Registration::new(Target::Supervisor { socket, pid })?),
         };
-        let length = environment.len() as u64;
-        tree.send_all(&length.to_le_bytes()).await?;
-        tree.send_all(&environment).await?;
+        for part in [environment, confinement] {
+            let length = part.len() as u64;
+            tree.send_all(&length.to_le_bytes()).await?;
+            tree.send_all(&part).await?;
+        }
         match tree.next_line().await? {
             Some(Line::Started) => Ok(tree),
             Some(Line::Failed(errno)) => {

@@ -10,6 +10,7 @@ use super::{
     program::decode_environment,
     supervised::{Line, Order, send_now},
 };
+use crate::sandbox::{Confinement, start_confined};
 use rustix::{
     io::Errno,
     net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
@@ -62,7 +63,11 @@ pub(super) fn run(command: &[OsString]) -> i32 {
 fn supervise(command: &[OsString]) -> io::Result<()> {
     let socket = StdUnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let [stdin, stdout, stderr] = receive_streams(&socket)?;
-    let environment = receive_environment(&socket)?;
+    let environment = receive_part(&socket)?;
+    let confinement = match receive_part(&socket)? {
+        part if part.is_empty() => None,
+        part => Some(serde_json::from_slice::<Confinement>(&part)?),
+    };
     let (program, args) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     set_child_subreaper(Some(getpid()))?;
     // Turnery may end while this process is stopped: then it goes on, and sees that the socket is closed.
@@ -91,7 +96,10 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
             .stdout(stdout)
             .stderr(stderr)
             .process_group(0);
-        let started = start.spawn();
+        let started = match &confinement {
+            Some(confinement) => start_confined(confinement, || start.spawn()),
+            None => start.spawn(),
+        };
         // It holds the program's streams, which must close when the program closes them.
         drop(start);
         let leader = match started {
@@ -136,15 +144,15 @@ fn receive_streams(socket: &StdUnixStream) -> io::Result<[OwnedFd; 3]> {
         .map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-/// Reads the program's environment out of the socket.
-fn receive_environment(mut socket: &StdUnixStream) -> io::Result<Vec<u8>> {
+/// Reads the program's environment or its confinement out of the socket.
+fn receive_part(mut socket: &StdUnixStream) -> io::Result<Vec<u8>> {
     let mut length = [0; 8];
     socket.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
-    let mut environment = Vec::new();
-    let count = socket.take(length).read_to_end(&mut environment)?;
+    let mut part = Vec::new();
+    let count = socket.take(length).read_to_end(&mut part)?;
     match count as u64 == length {
-        true => Ok(environment),
+        true => Ok(part),
         false => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }

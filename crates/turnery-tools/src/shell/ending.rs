@@ -101,7 +101,17 @@ impl Ending {
     ///
     /// An exit code other than 0 is a failure of the call although the text is the same, since
     /// clients show a failed call in red and a model reads the text either way.
-    pub(super) fn envelope(&self, mut text: String, stopped: &Stopped) -> ToolEnvelope {
+    pub(super) fn envelope(&self, text: String, stopped: &Stopped) -> ToolEnvelope {
+        self.envelope_with(text, stopped, None)
+    }
+
+    /// The same, with a line at the end for the model.
+    pub(super) fn envelope_with(
+        &self,
+        mut text: String,
+        stopped: &Stopped,
+        hint: Option<String>,
+    ) -> ToolEnvelope {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
@@ -111,6 +121,10 @@ impl Ending {
         {
             text.push('\n');
             text.push_str(&warning);
+        }
+        if let Some(hint) = hint {
+            text.push('\n');
+            text.push_str(&hint);
         }
         let (kind, value) = match self {
             Self::Exited(0) => (None, json!({ "exit_code": 0 })),

@@ -6,19 +6,31 @@ use std::{
 };
 
 /// Variables that commands never get to see: what names of keys and tokens look like.
-/// A `*` in front stands for anything.
+/// A `*` at either end stands for anything.
 pub const HIDDEN_ENV: &[&str] = &[
     "*APIKEY",
-    "*PASSWORD",
+    "*AUTH*",
+    "*COOKIE*",
+    "*PASSWD",
+    "*PASSWORD*",
+    "*SECRET*",
+    "*WEBHOOK*",
     "*_CREDENTIALS",
+    "*_DATABASE_URL",
+    "*_DSN",
     "*_KEY",
     "*_KEY_ID",
-    "*_PASSPHRASE",
-    "*_SECRET",
+    "*_PASS*",
+    "*_PAT",
+    "*_PWD",
     "*_TOKEN",
-    "SECRET",
+    "DATABASE_URL",
     "TOKEN",
 ];
+
+/// Variables that match [`HIDDEN_ENV`] and hold no secret: the names and dates of git's authors, and where
+/// the agent of ssh and the cookies of X are found, which is no secret by itself.
+const SHOWN: &[&str] = &["GIT_AUTHOR_*", "SSH_AUTH_SOCK", "XAUTHORITY"];
 
 /// Set for every command: no pager, no colour, no question.
 pub(super) const SET: &[(&str, &str)] = &[
@@ -34,20 +46,38 @@ const REMOVED: &str = "CDPATH";
 
 /// Environment of this process without hidden variables.
 pub(crate) fn inherited(hidden: &[String]) -> BTreeMap<OsString, OsString> {
+    inherited_with(hidden, &[])
+}
+
+/// The same, with the variables of these names whatever is hidden.
+pub(super) fn inherited_with(hidden: &[String], passed: &[String]) -> BTreeMap<OsString, OsString> {
     std::env::vars_os()
-        .filter(|(name, _)| !is_removed(name, hidden))
+        .filter(|(name, _)| !is_removed(name, hidden, passed))
         .collect()
 }
 
-fn is_removed(name: &OsStr, hidden: &[String]) -> bool {
+fn is_removed(name: &OsStr, hidden: &[String], passed: &[String]) -> bool {
     let name = name.to_string_lossy().to_uppercase();
-    name == REMOVED
-        || hidden
-            .iter()
-            .any(|pattern| match pattern.strip_prefix('*') {
-                Some(end) => name.ends_with(end),
-                None => name == *pattern,
-            })
+    if name == REMOVED {
+        return true;
+    }
+    // What was named by its whole name is hidden even if a table shows it.
+    let is_hidden = |it: &String| matches(it, &name) && (*it == name || !is_shown(&name));
+    hidden.iter().any(is_hidden) && !passed.contains(&name)
+}
+
+fn is_shown(name: &str) -> bool {
+    SHOWN.iter().any(|pattern| matches(pattern, name))
+}
+
+/// Whether a name is what a pattern with a `*` at either end stands for.
+fn matches(pattern: &str, name: &str) -> bool {
+    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(rest), Some(_)) => name.contains(rest.trim_end_matches('*')),
+        (Some(end), None) => name.ends_with(end),
+        (None, Some(start)) => name.starts_with(start),
+        (None, None) => name == pattern,
+    }
 }
 
 #[cfg(test)]
@@ -65,23 +95,52 @@ mod tests {
             "PGPASSWORD",
             "TOKEN",
             "CDPATH",
+            "DATABASE_URL",
+            "GITHUB_PAT",
+            "MYSQL_PWD",
+            "DB_PASS",
+            "DB_PASSWD",
+            "SMTP_PASSPHRASE",
+            "BASIC_AUTH",
+            "npm_config__auth",
+            "SESSION_COOKIE",
+            "SLACK_WEBHOOK_URL",
+            "SENTRY_DSN",
+            "CLIENT_SECRET_ID",
             "PATH",
+            "PWD",
+            "OLDPWD",
+            "XAUTHORITY",
+            "GIT_AUTHOR_NAME",
             "HOME",
             "TOKEN_COUNT",
             "KEYBOARD",
             "XDG_SESSION_ID",
             "SSH_AUTH_SOCK",
         ];
-        let (removed, kept) = names.split_at(7);
+        let (removed, kept) = names.split_at(19);
         assert!(
             removed
                 .iter()
-                .all(|name| is_removed(OsStr::new(name), &hidden))
+                .all(|name| is_removed(OsStr::new(name), &hidden, &[]))
         );
         assert!(
             !kept
                 .iter()
-                .any(|name| is_removed(OsStr::new(name), &hidden))
+                .any(|name| is_removed(OsStr::new(name), &hidden, &[]))
         );
+    }
+
+    #[test]
+    fn passed_variable_is_seen_whatever_its_name() {
+        let hidden: Vec<String> = HIDDEN_ENV.iter().map(|name| (*name).to_owned()).collect();
+        let passed = ["DATABASE_URL".to_owned()];
+        assert!(!is_removed(OsStr::new("DATABASE_URL"), &hidden, &passed));
+        assert!(is_removed(OsStr::new("GH_TOKEN"), &hidden, &passed));
+        assert!(is_removed(
+            OsStr::new("CDPATH"),
+            &hidden,
+            &["CDPATH".to_owned()]
+        ));
     }
 }

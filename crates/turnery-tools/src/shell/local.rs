@@ -7,7 +7,7 @@ use super::{
     stream::Stream,
 };
 use crate::{
-    Progress, ToolCx, grace,
+    Confinement, Progress, ToolCx, grace,
     policy::{git::environment::harden, is_hardened},
     processes::{ChildStdio, ProcessTree, ProgramSpec},
 };
@@ -25,6 +25,17 @@ const CHUNK: usize = 32 * 1024;
 /// A pipe holds no more than this, unless somebody raised the system's limit.
 const PIPE: usize = 1024 * 1024;
 
+/// What a command finds around it.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// Variables that it does not get to see.
+    pub(super) hidden: &'a [String],
+    /// Variables that it sees all the same.
+    pub(super) passed: &'a [String],
+    /// What it may touch; `None` for everything.
+    pub(super) confinement: Option<&'a Confinement>,
+}
+
 /// Run it to its end, whichever that is. Dropping the future kills it and all that it started.
 ///
 /// Two tiers: a cancel or the timeout asks the group to end (SIGTERM), [`grace::COMMAND`] later it is killed.
@@ -34,11 +45,12 @@ pub(super) async fn run(
     line: &str,
     cwd: &Path,
     limit: Duration,
-    hidden: &[String],
+    surroundings: Surroundings<'_>,
     cx: &ToolCx,
 ) -> io::Result<(Ending, Stopped, String)> {
-    let environment = environment(line, cwd, hidden, cx);
-    let (mut tree, mut output) = start(line, cwd, environment).await?;
+    let environment = environment(line, cwd, surroundings, cx);
+    let confinement = surroundings.confinement;
+    let (mut tree, mut output) = start(line, cwd, environment, confinement).await?;
     let mut kept = Kept::default();
     let mut stream = Stream::default();
     let mut chunk = vec![0; CHUNK];
@@ -106,9 +118,9 @@ pub(super) async fn run(
 type Environment = BTreeMap<OsString, OsString>;
 
 /// What the command finds in its environment.
-fn environment(line: &str, cwd: &Path, hidden: &[String], cx: &ToolCx) -> Environment {
+fn environment(line: &str, cwd: &Path, around: Surroundings<'_>, cx: &ToolCx) -> Environment {
     let set = environment::SET.iter();
-    let mut environment = environment::inherited(hidden);
+    let mut environment = environment::inherited_with(around.hidden, around.passed);
     environment.extend(set.map(|(name, value)| (name.into(), value.into())));
     if is_hardened(line, cwd, &cx.workspace) {
         harden(&mut environment);
@@ -122,10 +134,11 @@ async fn start(
     line: &str,
     cwd: &Path,
     environment: Environment,
+    confinement: Option<&Confinement>,
 ) -> io::Result<(ProcessTree, pipe::Receiver)> {
-    match start_in("bash", line, cwd, environment.clone()).await {
+    match start_in("bash", line, cwd, environment.clone(), confinement).await {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            start_in("sh", line, cwd, environment).await
+            start_in("sh", line, cwd, environment, confinement).await
         }
         started => started,
     }
@@ -136,6 +149,7 @@ async fn start_in(
     line: &str,
     cwd: &Path,
     environment: Environment,
+    confinement: Option<&Confinement>,
 ) -> io::Result<(ProcessTree, pipe::Receiver)> {
     let (reader, writer) = io::pipe()?;
     let receiver = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
@@ -144,6 +158,7 @@ async fn start_in(
         args: vec!["-c".into(), line.into()],
         folder: cwd.to_owned(),
         environment,
+        confinement: confinement.cloned(),
     };
     let stdio = ChildStdio {
         stdin: File::open("/dev/null")?.into(),

@@ -1,5 +1,6 @@
 //! Shell: the tool that runs command lines, here or in a terminal that the client lends.
 
+mod confined;
 mod ending;
 mod environment;
 mod kept;
@@ -10,6 +11,8 @@ mod stream;
 mod title;
 mod tool;
 
+#[cfg(test)]
+mod confined_tests;
 #[cfg(test)]
 mod lent_tests;
 #[cfg(test)]

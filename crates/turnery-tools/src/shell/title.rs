@@ -29,6 +29,14 @@ pub(super) fn whole(command: &str, folder: Option<&Path>) -> Vec<Artifact> {
     )))]
 }
 
+/// The model's reason for running outside the sandbox, marked as such.
+pub(super) fn reason(reason: &str) -> Artifact {
+    Artifact::Content(Content::text(format!(
+        "Asked to run outside the sandbox, because: {}",
+        visible(reason.trim())
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

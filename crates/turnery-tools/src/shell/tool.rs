@@ -1,6 +1,6 @@
 //! The shell tool: what the model is told of it, how its calls are shown and judged, and where they run.
 
-use super::{environment::HIDDEN_ENV, lent, local, title};
+use super::{confined, environment::HIDDEN_ENV, lent, local, title};
 use crate::{Access, Prepared, Tool, ToolCx, Workspace, grace};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -19,6 +19,7 @@ const LONGEST_TIMEOUT_MS: u64 = 600_000;
 pub struct Shell {
     spec: ToolSpec,
     hidden_env: Vec<String>,
+    passed_env: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -26,6 +27,8 @@ struct Args {
     command: String,
     cwd: Option<String>,
     timeout_ms: Option<u64>,
+    /// Why it has to run outside the sandbox.
+    outside_sandbox: Option<String>,
 }
 
 impl Default for Shell {
@@ -58,6 +61,10 @@ impl Shell {
                     "minimum": 1,
                     "maximum": LONGEST_TIMEOUT_MS,
                     "description": "Milliseconds after which it is stopped: 120000 if absent, at most 600000."
+                },
+                "outside_sandbox": {
+                    "type": "string",
+                    "description": "Only for a command that failed because it was confined: why it has to run without. The user is asked."
                 }
             },
             "required": ["command"],
@@ -72,7 +79,19 @@ impl Shell {
                 .to_owned(),
             schema: schema.into(),
         };
-        Self { spec, hidden_env }
+        Self {
+            spec,
+            hidden_env,
+            passed_env: Vec::new(),
+        }
+    }
+
+    /// The same shell, whose commands see these variables whatever is hidden.
+    #[must_use]
+    pub fn passing<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.passed_env
+            .extend(names.into_iter().map(str::to_uppercase));
+        self
     }
 }
 
@@ -81,6 +100,16 @@ fn parse(args: &Value) -> Result<Args, ToolFailure> {
         .map_err(|error| invalid(format!("the arguments of shell do not fit: {error}")))?;
     if args.command.trim().is_empty() {
         return Err(invalid("command is empty: give a command line".to_owned()));
+    }
+    if args
+        .outside_sandbox
+        .as_ref()
+        .is_some_and(|reason| reason.trim().is_empty())
+    {
+        return Err(invalid(
+            "outside_sandbox is empty: say why the command has to run outside the sandbox, or leave it out"
+                .to_owned(),
+        ));
     }
     if args.command.contains('\0') {
         return Err(invalid(
@@ -115,11 +144,17 @@ fn limit(timeout_ms: Option<u64>) -> Duration {
 /// Without locations: a folder is nothing that an editor can open.
 fn detail(args: &Args, cwd: &Path, workspace: &Workspace) -> CallDetail {
     let elsewhere = (cwd != workspace.cwd()).then_some(cwd);
+    let mut artifacts = title::whole(&args.command, elsewhere);
+    let mut shown = title::title(&args.command);
+    if let Some(reason) = confined::reason_to_leave(args.outside_sandbox.as_deref(), workspace) {
+        shown = format!("Outside the sandbox: {shown}");
+        artifacts.push(title::reason(reason));
+    }
     CallDetail {
-        title: title::title(&args.command),
+        title: shown,
         kind: CallKind::Execute,
         locations: Vec::new(),
-        artifacts: title::whole(&args.command, elsewhere),
+        artifacts,
     }
 }
 
@@ -148,13 +183,15 @@ impl Tool for Shell {
         Box::pin(async move {
             let args = parse(args)?;
             let cwd = folder(&args, &cx.workspace)?;
-            Ok(Prepared {
-                detail: detail(&args, &cwd, &cx.workspace),
-                access: Access::Run {
-                    command: args.command,
-                    cwd,
-                },
-            })
+            let detail = detail(&args, &cwd, &cx.workspace);
+            let leaves =
+                confined::reason_to_leave(args.outside_sandbox.as_deref(), &cx.workspace).is_some();
+            let command = args.command;
+            let access = match leaves {
+                true => Access::RunOutside { command, cwd },
+                false => Access::Run { command, cwd },
+            };
+            Ok(Prepared { access, detail })
         })
     }
 
@@ -169,15 +206,31 @@ impl Tool for Shell {
                 Err(failure) => return failure.into(),
             };
             let limit = limit(args.timeout_ms);
-            if let Some(terminals) = cx.workspace.terminals() {
+            let plan = confined::plan(
+                &args.command,
+                &cwd,
+                args.outside_sandbox.as_deref(),
+                &cx.workspace,
+            );
+            if plan.may_use_terminals
+                && let Some(terminals) = cx.workspace.terminals()
+            {
                 let detail = detail(&args, &cwd, &cx.workspace);
                 let lent = lent::run(terminals, &args.command, &cwd, limit, detail, cx);
                 if let Some(envelope) = lent.await {
                     return envelope;
                 }
             }
-            match local::run(&args.command, &cwd, limit, &self.hidden_env, cx).await {
-                Ok((ending, stopped, text)) => ending.envelope(text, &stopped),
+            let surroundings = local::Surroundings {
+                hidden: &self.hidden_env,
+                passed: &self.passed_env,
+                confinement: plan.confinement.as_ref(),
+            };
+            match local::run(&args.command, &cwd, limit, surroundings, cx).await {
+                Ok((ending, stopped, text)) => {
+                    let hint = plan.hint(&ending, &text);
+                    ending.envelope_with(text, &stopped, hint)
+                }
                 Err(error) => ToolEnvelope::failed(
                     FailureKind::ExecutionError,
                     format!(

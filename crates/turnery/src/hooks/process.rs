@@ -50,6 +50,7 @@ async fn start(words: &[String], cwd: &Path) -> Result<(ProcessTree, ChildPipes)
         args: args.iter().map(Into::into).collect(),
         folder: cwd.to_owned(),
         environment: std::env::vars_os().collect(),
+        confinement: None,
     });
     let started = started.await;
     started.map_err(|error| format!("{program:?} cannot be started: {error}"))

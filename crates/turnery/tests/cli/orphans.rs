@@ -440,6 +440,7 @@ async fn end_all_kills_every_tree_from_any_thread() {
             args: vec!["-c".into(), endless().into()],
             folder: home.project(),
             environment: std::env::vars_os().collect(),
+            confinement: None,
         };
         let stdio = ChildStdio {
             stdin: null(),

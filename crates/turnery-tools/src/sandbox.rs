@@ -1,0 +1,159 @@
+//! Confines commands with what the operating system offers: landlock and seccomp on Linux,
+//! `sandbox-exec` on macOS.
+//!
+//! A [`Confinement`] says what a command may touch. On Linux it is applied to a thread of the process that
+//! starts the command (its supervisor), which the command inherits and cannot take off again. Nothing is
+//! confined by halves: where a confinement cannot be applied, the command does not start.
+
+mod places;
+#[cfg(any(target_os = "macos", test))]
+mod seatbelt;
+mod settings;
+
+#[cfg(target_os = "linux")]
+mod capabilities;
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
+mod syscalls;
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
+
+#[cfg(target_os = "macos")]
+pub(crate) use seatbelt::profile;
+pub use settings::{SandboxMode, SandboxSettings};
+
+/// What confines programs on macOS.
+#[cfg(not(target_os = "linux"))]
+pub(crate) const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
+
+use serde::{Deserialize, Serialize};
+use std::{path::PathBuf, sync::OnceLock};
+
+/// What a command may touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// Whether the command may write: to the roots, temporary folders and caches. If not, it also reads
+    /// no files but those of the roots, the system and toolchains.
+    pub writes: bool,
+    /// Whether it may open internet sockets.
+    pub network: bool,
+    /// The session's roots. Absolute, links resolved.
+    pub roots: Vec<PathBuf>,
+    /// The person's home folder.
+    pub home: Option<PathBuf>,
+    /// Folders for temporary files.
+    pub temporary: Vec<PathBuf>,
+    /// Further folders of programs and caches, from the environment (`CARGO_HOME` and the like).
+    pub toolchains: Vec<PathBuf>,
+    /// Further files and folders that no command reads or writes, such as turnery's own.
+    pub private: Vec<PathBuf>,
+}
+
+/// What the running system offers for confining commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SandboxSupport {
+    /// Version of landlock's interface; `None` without landlock. On macOS always `None`.
+    pub landlock: Option<u32>,
+    /// Whether system calls can be filtered. On macOS: whether `sandbox-exec` is there.
+    pub filter: bool,
+}
+
+impl SandboxSupport {
+    /// Asks the kernel, once for this process.
+    #[must_use]
+    pub fn detect() -> Self {
+        static FOUND: OnceLock<SandboxSupport> = OnceLock::new();
+        *FOUND.get_or_init(Self::probe)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn probe() -> Self {
+        Self {
+            landlock: files::landlock_version(),
+            filter: syscalls::is_supported(),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn probe() -> Self {
+        Self {
+            landlock: None,
+            filter: cfg!(target_os = "macos") && std::path::Path::new(SANDBOX_EXEC).exists(),
+        }
+    }
+
+    /// Whether commands can be confined at all.
+    #[must_use]
+    pub fn is_usable(self) -> bool {
+        self.filter && (cfg!(target_os = "macos") || self.landlock.is_some())
+    }
+
+    /// What a confinement does not hold back here though it would on a newer kernel, in words for people.
+    #[must_use]
+    pub fn missing(self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
+        let Some(version) = self.landlock.filter(|_| self.filter) else {
+            return missing;
+        };
+        if version < 2 {
+            missing.push("files cannot be moved between folders (Linux 5.19 lifts this)");
+        }
+        if version < 3 {
+            missing.push("files cannot be cut short by name (Linux 6.2 lifts this)");
+        }
+        if version < 5 {
+            missing.push("device controls are not confined (needs Linux 6.10)");
+        }
+        if version < 6 {
+            missing.push("signals to other processes are not confined (needs Linux 6.12)");
+        }
+        missing
+    }
+
+    /// One sentence for people: what confines commands here, or that nothing does.
+    #[must_use]
+    pub fn describe(self) -> String {
+        if !self.is_usable() {
+            let lacking = match (cfg!(target_os = "macos"), self.landlock, self.filter) {
+                (true, ..) => "/usr/bin/sandbox-exec is missing",
+                (_, None, true) => "the kernel has no landlock, or it is switched off",
+                (_, None, false) => "the kernel has neither landlock nor seccomp",
+                (_, Some(_), _) => "the kernel has no seccomp filters",
+            };
+            return format!("commands cannot be confined here: {lacking}");
+        }
+        let Some(version) = self.landlock else {
+            return "commands are confined by sandbox-exec".to_owned();
+        };
+        let mut text = format!("commands are confined by landlock (version {version}) and seccomp");
+        for missing in self.missing() {
+            text.push_str("; ");
+            text.push_str(missing);
+        }
+        text
+    }
+}
+
+/// Runs `start` on a thread that is confined, so that the processes which it starts are.
+///
+/// # Errors
+///
+/// Those of `start`, and any failure to apply the confinement; then `start` was not called.
+#[cfg(target_os = "linux")]
+pub(crate) fn start_confined<T: Send>(
+    confinement: &Confinement,
+    start: impl FnOnce() -> std::io::Result<T> + Send,
+) -> std::io::Result<T> {
+    std::thread::scope(|scope| {
+        let confined = scope.spawn(|| {
+            capabilities::restrict()?;
+            files::restrict(confinement)?;
+            syscalls::restrict(confinement)?;
+            start()
+        });
+        confined
+            .join()
+            .unwrap_or_else(|_| Err(std::io::Error::other("the sandbox could not be set up")))
+    })
+}

@@ -1,0 +1,252 @@
+//! Applies landlock to the calling thread: which files a command may read and write, which TCP ports it
+//! may use, and which processes it may signal.
+//!
+//! Landlock only allows, and what it allows for a folder holds for everything below. To leave something
+//! out, its siblings are allowed one by one, along the way down to it.
+
+use super::{Confinement, places};
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset,
+    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
+};
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+    thread,
+};
+
+/// The newest version whose file rights are asked for; older kernels get what they know.
+const VERSION: ABI = ABI::V6;
+/// More siblings of one left-out file are not allowed: their folder then holds too much to go through.
+const MOST_SIBLINGS: usize = 4096;
+
+/// Version of the kernel's landlock, as far as this crate can use it.
+pub(super) fn landlock_version() -> Option<u32> {
+    // The library tells it only to those that confine themselves: a thread that does nothing else.
+    let restricted = thread::spawn(|| {
+        Ruleset::default()
+            .handle_access(AccessFs::Execute)
+            .and_then(Ruleset::create)
+            .and_then(RulesetCreated::restrict_self)
+    });
+    match restricted.join().ok()?.ok()?.landlock {
+        LandlockStatus::Available { effective_abi, .. } => Some(effective_abi as u32),
+        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => None,
+    }
+}
+
+fn read() -> BitFlags<AccessFs> {
+    AccessFs::from_read(VERSION)
+}
+
+/// Nobody needs to make devices, which would open the disks to root.
+fn write() -> BitFlags<AccessFs> {
+    AccessFs::from_write(VERSION) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
+}
+
+fn device() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate
+}
+
+/// Confines the calling thread. It has no new privileges from then on.
+pub(super) fn restrict(confinement: &Confinement) -> io::Result<()> {
+    let ruleset = Ruleset::default()
+        .handle_access(AccessFs::from_all(VERSION))
+        .and_then(|ruleset| match confinement.network {
+            true => Ok(ruleset),
+            false => ruleset.handle_access(AccessNet::from_all(VERSION)),
+        })
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(VERSION)))
+        .and_then(Ruleset::create)
+        .map_err(io::Error::other)?;
+    let mut rules = Rules {
+        ruleset,
+        left_out: Vec::new(),
+    };
+    rules = rules.allow_all(confinement)?;
+    let status = rules.ruleset.restrict_self().map_err(io::Error::other)?;
+    match status.ruleset {
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        RulesetStatus::NotEnforced => Err(io::Error::other("landlock is not available")),
+    }
+}
+
+struct Rules {
+    ruleset: RulesetCreated,
+    /// Files and folders that the next rules leave out, under all their names.
+    left_out: Vec<PathBuf>,
+}
+
+impl Rules {
+    fn allow_all(mut self, confinement: &Confinement) -> io::Result<Self> {
+        let home = confinement.home.as_deref();
+        let in_home = |names: &[&str]| -> Vec<PathBuf> {
+            let joined = names.iter().flat_map(|name| home.map(|it| it.join(name)));
+            joined.collect()
+        };
+        let keys = [in_home(places::KEYS), confinement.private.clone()].concat();
+        let existing: Vec<PathBuf> = keys.iter().filter(|it| it.exists()).cloned().collect();
+        self.left_out = with_targets(&existing);
+        let repositories = repositories(&confinement.roots, home);
+        if confinement.writes {
+            // Names are no secrets, and a program may look for itself or for its settings anywhere.
+            self = self.allow(Path::new("/"), AccessFs::ReadDir.into())?;
+            self.left_out.push("/dev".into());
+            self = self.allow_below(Path::new("/"), read())?;
+            self.left_out.pop();
+            self = self.allow_below(Path::new("/dev/shm"), read())?;
+        } else {
+            let system = places::SYSTEM.iter().map(PathBuf::from);
+            let readable = system
+                .chain(in_home(places::TOOLCHAINS))
+                .chain(confinement.toolchains.iter().cloned())
+                .chain(confinement.roots.iter().cloned())
+                .chain(repositories.iter().cloned());
+            for path in readable {
+                self = self.allow_below(&path, read())?;
+            }
+        }
+        for path in places::DEVICES {
+            self = self.allow(Path::new(path), device())?;
+        }
+        if !confinement.writes {
+            return Ok(self);
+        }
+        // Also what does not exist yet.
+        self.left_out = with_targets(&[keys, in_home(places::STARTED_LATER)].concat());
+        let mut writable = confinement.roots.clone();
+        writable.extend(confinement.temporary.iter().cloned());
+        writable.extend(in_home(places::CACHES));
+        writable.extend(repositories.into_iter().filter(|it| is_git_folder(it)));
+        for folder in &confinement.toolchains {
+            writable.extend(places::TOOLCHAIN_CACHES.iter().map(|it| folder.join(it)));
+        }
+        for path in &writable {
+            self = self.allow_below(path, read() | write())?;
+        }
+        Ok(self)
+    }
+
+    /// Allows this for a path, which may be a link, and all below but what is left out.
+    fn allow_below(self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<Self> {
+        let Ok(path) = path.canonicalize() else {
+            return Ok(self);
+        };
+        let mut left_out = Vec::new();
+        for other in &self.left_out {
+            match other.strip_prefix(&path) {
+                Ok(below) => left_out.push(below.to_owned()),
+                Err(_) if path.starts_with(other) => return Ok(self),
+                Err(_) => {}
+            }
+        }
+        self.allow_without(&path, &left_out, access)
+    }
+
+    /// Allows this for a path and all below but `left_out`, which is relative to it. No link is followed:
+    /// it may lead to what is left out.
+    fn allow_without(
+        mut self,
+        path: &Path,
+        left_out: &[PathBuf],
+        access: BitFlags<AccessFs>,
+    ) -> io::Result<Self> {
+        if left_out.is_empty() {
+            return self.allow(path, access);
+        }
+        let mut by_name: HashMap<OsString, Vec<PathBuf>> = HashMap::new();
+        for below in left_out {
+            let mut parts = below.components();
+            let Some(name) = parts.next() else {
+                return Ok(self);
+            };
+            let deeper = by_name.entry(name.as_os_str().to_owned()).or_default();
+            deeper.push(parts.as_path().to_owned());
+        }
+        let Ok(siblings) = fs::read_dir(path) else {
+            return Ok(self);
+        };
+        for sibling in siblings.take(MOST_SIBLINGS).flatten() {
+            if sibling.file_type().is_ok_and(|it| !it.is_symlink()) {
+                let deeper = by_name
+                    .get(&sibling.file_name())
+                    .map_or(&[][..], Vec::as_slice);
+                self = self.allow_without(&sibling.path(), deeper, access)?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Allows this for a path and all below, if it exists.
+    fn allow(mut self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<Self> {
+        let Ok(metadata) = fs::metadata(path) else {
+            return Ok(self);
+        };
+        let Ok(at) = PathFd::new(path) else {
+            return Ok(self);
+        };
+        let access = match metadata.is_dir() {
+            true => access,
+            false => access & AccessFs::from_file(VERSION),
+        };
+        self.ruleset = self
+            .ruleset
+            .add_rule(PathBeneath::new(at, access))
+            .map_err(io::Error::other)?;
+        Ok(self)
+    }
+}
+
+/// These paths, and where their links lead.
+fn with_targets(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let targets = paths.iter().filter_map(|path| resolved(path));
+    targets.chain(paths.iter().cloned()).collect()
+}
+
+/// A path without links, the part that does not exist left as it is.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    if let Ok(resolved) = path.canonicalize() {
+        return Some(resolved);
+    }
+    Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
+}
+
+/// What git needs of the repositories that hold the roots: their work tree, and git's own folders where
+/// they lie elsewhere (a linked work tree). A `.git` file may name any folder; it counts only if that
+/// folder names the file in return.
+fn repositories(roots: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for root in roots {
+        let Some(top) = root.ancestors().find(|it| it.join(".git").exists()) else {
+            continue;
+        };
+        let dot_git = top.join(".git");
+        if dot_git.is_dir() {
+            found.push(dot_git);
+        } else if let Some(folder) = linked_git_folder(&dot_git) {
+            let common = fs::read_to_string(folder.join("commondir")).ok();
+            found.extend(common.map(|it| folder.join(it.trim_end())));
+            found.push(folder);
+        }
+        if !home.is_some_and(|home| home.starts_with(top)) {
+            found.push(top.to_owned());
+        }
+    }
+    found
+}
+
+fn linked_git_folder(dot_git: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(dot_git).ok()?;
+    let folder = dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim());
+    let back = fs::read_to_string(folder.join("gitdir")).ok()?;
+    let is_mutual =
+        Path::new(back.trim_end()).canonicalize().ok()? == dot_git.canonicalize().ok()?;
+    is_mutual.then_some(folder)
+}
+
+/// Whether git keeps its own files in this folder.
+fn is_git_folder(folder: &Path) -> bool {
+    folder.join("HEAD").is_file()
+}

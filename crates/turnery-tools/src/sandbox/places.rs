@@ -1,0 +1,148 @@
+//! Tables of the files and folders that a confinement is about.
+
+/// What commands that only read may read outside the roots.
+pub(super) const SYSTEM: &[&str] = &[
+    "/bin",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix",
+    "/opt",
+    "/proc",
+    "/sbin",
+    "/snap",
+    "/sys",
+    "/usr",
+    "/var/lib/dpkg",
+];
+
+/// The same, below the home folder: toolchains, and settings of programs that hold no keys.
+pub(super) const TOOLCHAINS: &[&str] = &[
+    ".asdf",
+    ".bun",
+    ".cargo",
+    ".config/git",
+    ".deno",
+    ".gitconfig",
+    ".gitignore",
+    ".jdks",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/uv",
+    ".nvm",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".sdkman",
+    ".volta",
+    "go",
+];
+
+/// Below the home folder: what no command reads or writes. Keys, and files that hold passwords.
+pub(super) const KEYS: &[&str] = &[
+    ".aws",
+    ".azure",
+    ".bash_history",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/BraveSoftware",
+    ".config/chromium",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/git/credentials",
+    ".config/google-chrome",
+    ".config/hub",
+    ".config/op",
+    ".config/rclone",
+    ".docker/config.json",
+    ".git-credentials",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".my.cnf",
+    ".netrc",
+    ".password-store",
+    ".pgpass",
+    ".pypirc",
+    ".ssh",
+    ".terraform.d/credentials.tfrc.json",
+    ".vault-token",
+    ".zsh_history",
+];
+
+/// Below the home folder: what no command writes even if the home folder is a root, since it runs later
+/// with all the person's rights.
+pub(super) const STARTED_LATER: &[&str] = &[
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".config/autostart",
+    ".config/environment.d",
+    ".config/fish",
+    ".config/git",
+    ".config/systemd",
+    ".config/zsh",
+    ".gitconfig",
+    ".local/bin",
+    ".profile",
+    ".zlogin",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+];
+
+/// Below the home folder: caches that builds write to.
+pub(super) const CACHES: &[&str] = &[
+    ".bun/install/cache",
+    ".cache",
+    ".cargo/.global-cache",
+    ".cargo/.package-cache",
+    ".cargo/.package-cache-mutate",
+    ".cargo/git",
+    ".cargo/registry",
+    ".gradle/caches",
+    ".ivy2",
+    ".local/share/pnpm/store",
+    ".m2/repository",
+    ".npm",
+    ".nuget/packages",
+    ".yarn",
+    "go/pkg",
+];
+
+/// Below a folder of [`Confinement::toolchains`](super::Confinement::toolchains): caches in it.
+pub(super) const TOOLCHAIN_CACHES: &[&str] = &[
+    ".global-cache",
+    ".package-cache",
+    ".package-cache-mutate",
+    "git",
+    "registry",
+];
+
+/// Devices that every command may read and write.
+pub(super) const DEVICES: &[&str] = &[
+    "/dev/full",
+    "/dev/null",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/zero",
+];
+
+/// Variables that name a folder of programs.
+pub(super) const TOOLCHAIN_VARIABLES: &[&str] = &[
+    "CARGO_HOME",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "RUSTUP_HOME",
+    "VIRTUAL_ENV",
+    "VOLTA_HOME",
+];

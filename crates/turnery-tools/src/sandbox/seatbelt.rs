@@ -1,0 +1,93 @@
+//! Profile for `sandbox-exec`, the sandbox of macOS. Of several rules that fit, the last one counts.
+
+use super::{Confinement, places};
+use std::{fmt::Write as _, path::Path};
+
+/// The profile of a confinement.
+pub(crate) fn profile(confinement: &Confinement) -> String {
+    let mut text = String::from("(version 1)\n(allow default)\n(deny file-write*)\n");
+    let mut rule = |verb: &str, what: &str, path: &Path| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "({verb} {what} (subpath {}))", quoted(path));
+    };
+    let in_home = |names: &'static [&str]| {
+        let home = confinement.home.as_deref();
+        names
+            .iter()
+            .filter_map(move |name| home.map(|it| it.join(name)))
+    };
+    if !confinement.writes {
+        if let Some(home) = &confinement.home {
+            rule("deny", "file-read-data", home);
+        }
+        let toolchains = confinement.toolchains.iter().cloned();
+        for path in in_home(places::TOOLCHAINS).chain(toolchains) {
+            rule("allow", "file-read-data", &path);
+        }
+    }
+    for root in &confinement.roots {
+        rule("allow", "file-read-data", root);
+    }
+    for path in places::DEVICES {
+        rule("allow", "file-write*", Path::new(path));
+    }
+    if confinement.writes {
+        let folders = confinement.roots.iter().chain(&confinement.temporary);
+        for path in folders.cloned().chain(in_home(places::CACHES)) {
+            rule("allow", "file-write*", &path);
+        }
+        for path in in_home(places::STARTED_LATER) {
+            rule("deny", "file-write*", &path);
+        }
+    }
+    for path in in_home(places::KEYS).chain(confinement.private.iter().cloned()) {
+        rule("deny", "file-read-data", &path);
+        rule("deny", "file-write*", &path);
+    }
+    text.push_str("(deny signal)\n(allow signal (target same-sandbox))\n");
+    match confinement.network {
+        true => text.push_str("(deny network* (remote unix-socket))\n"),
+        false => text.push_str("(deny network*)\n"),
+    }
+    text
+}
+
+fn quoted(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn confinement(writes: bool) -> Confinement {
+        Confinement {
+            writes,
+            roots: vec!["/work/a\"b".into()],
+            home: Some("/Users/me".into()),
+            private: vec!["/Users/me/.turnery".into()],
+            ..Confinement::default()
+        }
+    }
+
+    #[test]
+    fn private_folders_are_denied_after_all_that_is_allowed() {
+        let text = profile(&confinement(true));
+        let place = |line: &str| text.find(line).unwrap();
+        let root = place(r#"(allow file-write* (subpath "/work/a\"b"))"#);
+        let keys = place(r#"(deny file-read-data (subpath "/Users/me/.ssh"))"#);
+        let own = place(r#"(deny file-write* (subpath "/Users/me/.turnery"))"#);
+        assert!(root < keys && keys < own);
+        assert!(text.contains("(deny network*)"));
+    }
+
+    #[test]
+    fn read_only_profile_allows_no_write_to_roots() {
+        let text = profile(&confinement(false));
+        assert!(!text.contains(r#"(allow file-write* (subpath "/work"#));
+        let home = text.find(r#"(deny file-read-data (subpath "/Users/me"))"#);
+        let root = text.find(r#"(allow file-read-data (subpath "/work/a\"b"))"#);
+        assert!(home.unwrap() < root.unwrap());
+    }
+}

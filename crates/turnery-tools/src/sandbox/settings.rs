@@ -1,0 +1,128 @@
+//! Settings of the sandbox, and the confinement that they make for one command.
+
+use super::{Confinement, SandboxSupport, places};
+use std::{env, path::PathBuf};
+
+/// How far commands are confined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SandboxMode {
+    /// Not at all.
+    #[default]
+    Off,
+    /// They write to the session's roots, temporary folders and caches only.
+    Workspace,
+    /// They write nothing.
+    ReadOnly,
+}
+
+impl SandboxMode {
+    /// All modes, from the widest to the narrowest.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Workspace, Self::ReadOnly];
+
+    /// The word for it in configuration and on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Workspace => "workspace",
+            Self::ReadOnly => "read-only",
+        }
+    }
+
+    /// Whether commands may do more under this mode than under `other`.
+    #[must_use]
+    pub fn is_wider_than(self, other: Self) -> bool {
+        let place = |mode| Self::ALL.iter().position(|it| *it == mode);
+        place(self) < place(other)
+    }
+}
+
+/// How the commands of the shell tool are confined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SandboxSettings {
+    /// How far.
+    pub mode: SandboxMode,
+    /// Whether approved commands may use the network.
+    pub network: bool,
+    /// Whether approved commands run here, confined, even if the client lends terminals, where nothing
+    /// confines them.
+    pub replaces_terminals: bool,
+    /// Files and folders that no command reads or writes, such as turnery's own.
+    pub private: Vec<PathBuf>,
+}
+
+impl SandboxSettings {
+    /// Whether commands are confined: wanted, and possible on this system.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.mode != SandboxMode::Off && SandboxSupport::detect().is_usable()
+    }
+
+    /// One sentence for people: what holds for the commands of a session. `has_terminals`: the client
+    /// lends terminals.
+    #[must_use]
+    pub fn describe(&self, has_terminals: bool) -> String {
+        let support = SandboxSupport::detect();
+        let network = match self.network {
+            true => "with network",
+            false => "without network",
+        };
+        let elsewhere = match has_terminals && !self.replaces_terminals {
+            true => {
+                "; approved commands run in the editor's terminals, which are not confined (set sandbox to confine them)"
+            }
+            false => "",
+        };
+        match (self.mode, support.is_usable()) {
+            (SandboxMode::Off, _) => "commands are not confined: the sandbox is off".to_owned(),
+            (SandboxMode::Workspace | SandboxMode::ReadOnly, false) => support.describe(),
+            (SandboxMode::Workspace, true) => format!(
+                "{}: approved ones write only to this session's folders, temporary folders and caches, {network}; those that only read run without asking and write nothing{elsewhere}",
+                support.describe()
+            ),
+            (SandboxMode::ReadOnly, true) => format!(
+                "{}: they write nothing, {network}{elsewhere}",
+                support.describe()
+            ),
+        }
+    }
+
+    /// The confinement of one command; `None` if it is not confined. `only_reads`: the command is known
+    /// to only read, so it gets no more than that.
+    #[must_use]
+    pub fn confinement(&self, roots: &[PathBuf], only_reads: bool) -> Option<Confinement> {
+        if !self.is_active() {
+            return None;
+        }
+        let variable = |name: &&str| env::var_os(name).map(PathBuf::from);
+        let path = env::var_os("PATH").unwrap_or_default();
+        let toolchains = places::TOOLCHAIN_VARIABLES
+            .iter()
+            .filter_map(variable)
+            .chain(env::split_paths(&path))
+            .filter(|folder| folder.is_absolute());
+        let mut temporary = vec![env::temp_dir()];
+        temporary.extend(["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from));
+        Some(Confinement {
+            writes: self.mode == SandboxMode::Workspace && !only_reads,
+            network: self.network && !only_reads,
+            roots: roots.to_vec(),
+            home: env::home_dir(),
+            temporary,
+            toolchains: toolchains.collect(),
+            private: self.private.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_ordered_from_wide_to_narrow() {
+        use SandboxMode::{Off, ReadOnly, Workspace};
+        assert!(Off.is_wider_than(Workspace) && Workspace.is_wider_than(ReadOnly));
+        assert!(!Workspace.is_wider_than(Workspace) && !ReadOnly.is_wider_than(Off));
+    }
+}

@@ -1,0 +1,192 @@
+//! Applies a seccomp filter to the calling thread: the ways around landlock, and the network.
+//!
+//! Refused calls fail with `EPERM`, where landlock says `EACCES`. A process of another architecture than
+//! ours is killed by the first call that it makes.
+
+use super::{Confinement, SandboxSupport};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
+use std::{collections::BTreeMap, io, path::Path};
+
+/// Calls that reach other processes, the kernel or its view of the files.
+const REFUSED: &[i64] = &[
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_bpf,
+    libc::SYS_chroot,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_finit_module,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pivot_root,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_quotactl,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_setns,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
+];
+
+/// Calls that change what landlock does not look at: permissions, owners, times and attributes.
+const WRITES: &[i64] = &[
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_fremovexattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_setxattr,
+    libc::SYS_truncate,
+    libc::SYS_utimensat,
+];
+#[cfg(target_arch = "x86_64")]
+const OLD_WRITES: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_futimesat,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_WRITES: &[i64] = &[];
+/// The same number on all architectures; not in `libc` for all of them.
+const FCHMODAT2: i64 = 452;
+
+/// Flags of `clone` that make a namespace, in which a process has rights that it does not have here.
+const NAMESPACES: [libc::c_int; 7] = [
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWUTS,
+];
+/// Requests of `ioctl` that type into a terminal.
+const TYPING: [u32; 2] = [0x5412, 0x541C];
+
+/// A process may make calls by their numbers for x32 as well: the usual ones with this bit, and some
+/// of its own.
+#[cfg(target_arch = "x86_64")]
+const X32: i64 = 0x4000_0000;
+/// Numbers of x32 for `ioctl`, `ptrace`, `kexec_load`, `process_vm_readv` and `process_vm_writev`.
+#[cfg(target_arch = "x86_64")]
+const X32_OWN: [i64; 5] = [514, 521, 528, 539, 540];
+
+/// Version of landlock from which on it looks at `truncate`.
+const LANDLOCK_WITH_TRUNCATE: u32 = 3;
+
+/// Whether the kernel filters system calls, on an architecture whose filters can be made here.
+pub(super) fn is_supported() -> bool {
+    TargetArch::try_from(std::env::consts::ARCH).is_ok()
+        && Path::new("/proc/sys/kernel/seccomp/actions_avail").exists()
+}
+
+/// Confines the calling thread.
+pub(super) fn restrict(confinement: &Confinement) -> io::Result<()> {
+    // The C library falls back to `clone`, whose flags can be seen.
+    let clone3 = [(libc::SYS_clone3, Vec::new())];
+    install(BTreeMap::from(clone3), libc::ENOSYS)?;
+    let rules = rules(confinement).map_err(io::Error::other)?;
+    install(rules, libc::EPERM)
+}
+
+fn install(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: libc::c_int) -> io::Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    let rules = with_x32(rules);
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
+    let refused = SeccompAction::Errno(errno.unsigned_abs());
+    let program: BpfProgram = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch)
+        .and_then(TryInto::try_into)
+        .map_err(io::Error::other)?;
+    apply_filter(&program).map_err(io::Error::other)
+}
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+fn rules(confinement: &Confinement) -> Result<Rules, seccompiler::BackendError> {
+    let mut refused: Vec<i64> = REFUSED.to_vec();
+    if !confinement.writes {
+        refused.extend(WRITES.iter().chain(OLD_WRITES));
+    }
+    if SandboxSupport::detect().landlock < Some(LANDLOCK_WITH_TRUNCATE) {
+        refused.push(libc::SYS_truncate);
+    }
+    let mut rules: Rules = refused.into_iter().map(|call| (call, Vec::new())).collect();
+    let argument = |index, operator, value: u64| {
+        SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
+    };
+    // `socketpair` stays. A socket of the local kind would reach daemons that act for whoever asks,
+    // such as Docker's, systemd's and the agent of ssh; landlock does not look at their paths.
+    let families: &[libc::c_int] = match confinement.network {
+        true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+        false => &[],
+    };
+    let mut other_families = Vec::new();
+    for family in families {
+        other_families.push(argument(
+            0,
+            SeccompCmpOp::Ne,
+            u64::from(family.unsigned_abs()),
+        )?);
+    }
+    let sockets = match other_families.is_empty() {
+        true => Vec::new(),
+        false => vec![SeccompRule::new(other_families)?],
+    };
+    rules.insert(libc::SYS_socket, sockets);
+    let mut clones = Vec::new();
+    for flag in NAMESPACES {
+        let flag = u64::from(flag.unsigned_abs());
+        let condition = argument(0, SeccompCmpOp::MaskedEq(flag), flag)?;
+        clones.push(SeccompRule::new(vec![condition])?);
+    }
+    rules.insert(libc::SYS_clone, clones);
+    let mut requests = Vec::new();
+    for request in TYPING {
+        let condition = argument(1, SeccompCmpOp::Eq, u64::from(request))?;
+        requests.push(SeccompRule::new(vec![condition])?);
+    }
+    rules.insert(libc::SYS_ioctl, requests);
+    Ok(rules)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn with_x32(rules: Rules) -> Rules {
+    let mut all = rules.clone();
+    if rules.len() > 1 {
+        all.extend(X32_OWN.map(|call| (call | X32, Vec::new())));
+    }
+    all.extend(rules.into_iter().map(|(call, rules)| (call | X32, rules)));
+    all
+}

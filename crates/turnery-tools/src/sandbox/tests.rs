@@ -1,0 +1,384 @@
+//! What a confined command can and cannot do, tried on the running kernel.
+//!
+//! Each attempt is made without a confinement first and must succeed there, so that it can fail.
+
+use super::{Confinement, SandboxSupport, start_confined};
+use std::{
+    fs,
+    net::TcpListener,
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+/// A home folder with a project in it and a key beside it.
+struct World {
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        // Not in a temporary folder, where every command may write.
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a world to test in");
+        let world = Self { folder };
+        for name in [
+            "project",
+            ".ssh",
+            ".turnery",
+            ".cargo/bin",
+            "Documents",
+            "tmp",
+        ] {
+            fs::create_dir_all(world.home().join(name)).expect("a world to test in");
+        }
+        for name in [
+            "project/a.txt",
+            ".ssh/id_rsa",
+            ".turnery/keys.toml",
+            "Documents/tax.txt",
+        ] {
+            fs::write(world.home().join(name), "content\n").expect("a world to test in");
+        }
+        fs::write(world.home().join(".cargo/config.toml"), "").expect("a world to test in");
+        world
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder
+            .path()
+            .canonicalize()
+            .expect("a world to test in")
+    }
+
+    fn confinement(&self, writes: bool) -> Confinement {
+        Confinement {
+            writes,
+            network: false,
+            roots: vec![self.home().join("project")],
+            home: Some(self.home()),
+            temporary: vec![self.home().join("tmp")],
+            toolchains: Vec::new(),
+            private: vec![self.home().join(".turnery")],
+        }
+    }
+
+    fn workspace(&self) -> Confinement {
+        self.confinement(true)
+    }
+
+    fn read_only(&self) -> Confinement {
+        self.confinement(false)
+    }
+
+    /// Runs a line in the project; `$HOME` is the home folder.
+    fn run(&self, confinement: Option<&Confinement>, line: &str) -> Output {
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", line])
+            .current_dir(self.home().join("project"))
+            .env("HOME", self.home())
+            .env("LC_ALL", "C");
+        match confinement {
+            Some(confinement) => {
+                start_confined(confinement, || command.output()).expect("a world to test in")
+            }
+            None => command.output().expect("a world to test in"),
+        }
+    }
+
+    /// The line works, but not under this confinement, where it fails with these words.
+    fn refuses(&self, confinement: &Confinement, line: &str, words: &str) {
+        let free = self.run(None, line);
+        assert!(free.status.success(), "{line}: {free:?}");
+        let confined = self.run(Some(confinement), line);
+        assert!(!confined.status.success(), "{line}: {confined:?}");
+        let said = String::from_utf8_lossy(&confined.stderr).into_owned();
+        assert!(said.contains(words), "{line}: {said}");
+    }
+
+    fn allows(&self, confinement: &Confinement, line: &str) {
+        let output = self.run(Some(confinement), line);
+        assert!(output.status.success(), "{line}: {output:?}");
+    }
+}
+
+const DENIED: &str = "Permission denied";
+const NOT_PERMITTED: &str = "Operation not permitted";
+
+/// Whether the kernel confines. If it does not, turnery must say so, and nothing else is tried.
+fn is_confining() -> bool {
+    let support = SandboxSupport::detect();
+    if !support.is_usable() {
+        assert!(support.describe().contains("cannot be confined here"));
+    }
+    support.is_usable()
+}
+
+#[test]
+fn write_outside_the_roots_is_refused() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let line = "touch ../Documents/new && rm ../Documents/new";
+    world.refuses(&world.workspace(), line, DENIED);
+    world.refuses(&world.read_only(), line, DENIED);
+    for line in [
+        "echo x >> ../Documents/tax.txt",
+        "echo x >> ../.cargo/config.toml",
+        "mv a.txt ../Documents/a && mv ../Documents/a a.txt",
+        "ln -s a.txt ../link && rm ../link",
+        "mkdir ../new && rmdir ../new",
+        "echo x >> ../.bashrc",
+    ] {
+        world.refuses(&world.workspace(), line, DENIED);
+    }
+}
+
+#[test]
+fn write_inside_is_refused_to_readers_only() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    for line in [
+        "echo x > b.txt",
+        "mkdir d && rmdir d",
+        "echo x > $HOME/tmp/b",
+    ] {
+        world.refuses(&world.read_only(), line, DENIED);
+        world.allows(&world.workspace(), line);
+    }
+    world.refuses(&world.read_only(), "chmod +x a.txt", NOT_PERMITTED);
+    world.refuses(&world.read_only(), "touch -d @0 a.txt", "");
+    world.allows(&world.workspace(), "chmod +x a.txt; echo x > /dev/null");
+}
+
+#[test]
+fn keys_cannot_be_read() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    std::os::unix::fs::symlink("../.ssh/id_rsa", world.home().join("project/link")).unwrap();
+    for line in [
+        "cat ../.ssh/id_rsa",
+        "cat link",
+        "cat ../.turnery/keys.toml",
+    ] {
+        world.refuses(&world.workspace(), line, DENIED);
+        world.refuses(&world.read_only(), line, DENIED);
+    }
+    world.allows(&world.workspace(), "cat ../Documents/tax.txt a.txt; ls ..");
+    world.refuses(&world.read_only(), "cat ../Documents/tax.txt", DENIED);
+    world.allows(&world.read_only(), "cat a.txt ../.cargo/config.toml");
+}
+
+/// A home folder as root holds keys, and what is started with the person's rights.
+#[test]
+fn keys_below_a_root_stay_closed() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let mut confinement = world.workspace();
+    confinement.roots = vec![world.home()];
+    world.refuses(&confinement, "cat ../.ssh/id_rsa", DENIED);
+    world.refuses(&confinement, "echo x >> ../.ssh/authorized_keys", DENIED);
+    world.refuses(&confinement, "echo x >> ../.bashrc", DENIED);
+    world.allows(&confinement, "echo x >> ../Documents/tax.txt");
+}
+
+#[test]
+fn sockets_are_refused_without_network() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
+    world.refuses(&world.workspace(), &connect, NOT_PERMITTED);
+    world.refuses(&world.read_only(), &connect, NOT_PERMITTED);
+    let mut with_network = world.workspace();
+    with_network.network = true;
+    world.allows(&with_network, &connect);
+    let local = "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'";
+    world.refuses(&with_network, local, NOT_PERMITTED);
+    world.allows(
+        &world.workspace(),
+        "python3 -c 'import socket; socket.socketpair()'",
+    );
+}
+
+#[test]
+fn other_processes_are_out_of_reach() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let agent = std::process::id();
+    let environment = format!("cat /proc/{agent}/environ > /dev/null");
+    world.refuses(&world.workspace(), &environment, DENIED);
+    world.refuses(&world.read_only(), &environment, DENIED);
+    if SandboxSupport::detect().landlock >= Some(6) {
+        let signal = format!("kill -0 {agent}");
+        world.refuses(&world.workspace(), &signal, NOT_PERMITTED);
+    }
+    world.allows(&world.workspace(), "sleep 60 & kill $! && ! wait $!");
+}
+
+#[test]
+fn ways_around_are_refused() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    world.refuses(&world.workspace(), "unshare --user true", NOT_PERMITTED);
+    let call = |number: i64, arguments: &str| {
+        format!(
+            "python3 -c 'import ctypes, sys\nlibc = ctypes.CDLL(None, use_errno=True)\n\
+             got = libc.syscall({number}{arguments})\n\
+             sys.exit(\"Operation not permitted\" if ctypes.get_errno() == 1 else 0)'"
+        )
+    };
+    // With arguments that the kernel refuses for another reason.
+    for number in [
+        libc::SYS_ptrace,
+        libc::SYS_keyctl,
+        libc::SYS_process_vm_readv,
+    ] {
+        world.refuses(
+            &world.workspace(),
+            &call(number, ", -1, 0, 0, 0, 0, 0"),
+            NOT_PERMITTED,
+        );
+    }
+    world.refuses(
+        &world.workspace(),
+        &call(libc::SYS_io_uring_setup, ", 0, 0"),
+        NOT_PERMITTED,
+    );
+    let typing = call(libc::SYS_ioctl, ", 0, 0x5412, 0");
+    world.refuses(&world.workspace(), &typing, NOT_PERMITTED);
+    world.allows(
+        &world.workspace(),
+        "grep -q 'NoNewPrivs:.1' /proc/self/status",
+    );
+}
+
+/// A `.git` file of a project may not open a folder that does not name it in return.
+#[test]
+fn git_file_opens_no_foreign_folder() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let documents = world.home().join("Documents");
+    fs::write(documents.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let link = format!("gitdir: {}\n", documents.display());
+    fs::write(world.home().join("project/.git"), link).unwrap();
+    world.refuses(&world.read_only(), "cat ../Documents/tax.txt", DENIED);
+    world.refuses(&world.workspace(), "echo x >> ../Documents/tax.txt", DENIED);
+}
+
+#[test]
+fn ordinary_work_goes_on() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let workspace = world.workspace();
+    let author = "-c user.name=a -c user.email=a@b";
+    world.allows(
+        &workspace,
+        &format!("git init -q && git add . && git {author} commit -qm x"),
+    );
+    world.allows(
+        &world.read_only(),
+        "GIT_OPTIONAL_LOCKS=0 git status && git log && git diff",
+    );
+    world.allows(&workspace, &format!("git worktree add -q ../project/tree && cd tree && echo y > y && git add y && git {author} commit -qm y"));
+    // A work tree whose repository lies elsewhere.
+    let mut linked = world.workspace();
+    linked.roots = vec![world.home().join("project/tree")];
+    world.allows(
+        &linked,
+        &format!("cd tree && echo z > z && git add z && git {author} commit -qm z"),
+    );
+    fs::write(
+        world.home().join("project/Makefile"),
+        "a:\n\techo x > made\n",
+    )
+    .unwrap();
+    world.allows(&workspace, "make && test -f made");
+    world.allows(&workspace, "python3 -c 'import tempfile, subprocess, multiprocessing; subprocess.run([\"ls\"], check=True); open(\"p\", \"w\").write(\"x\")'");
+    world.allows(
+        &world.read_only(),
+        "ls -la | sort | head -1; find . -name '*.txt' | xargs wc -l",
+    );
+}
+
+/// Limits a confinement's cost: it may not come to weigh more than the command itself.
+#[test]
+fn confinement_costs_little() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    for n in 0..300 {
+        fs::write(world.home().join(format!("file{n}")), "").unwrap();
+    }
+    let confinement = world.workspace();
+    let times = |confinement: Option<&Confinement>| {
+        let mut times: Vec<_> = (0..20)
+            .map(|_| {
+                let start = std::time::Instant::now();
+                match confinement {
+                    Some(confinement) => start_confined(confinement, || Ok(())).unwrap(),
+                    None => {
+                        world.run(None, "true");
+                    }
+                }
+                start.elapsed()
+            })
+            .collect();
+        times.sort();
+        times[10]
+    };
+    let (command, applied) = (times(None), times(Some(&confinement)));
+    eprintln!("a shell {command:?}, applying the confinement {applied:?}");
+    assert!(applied < command * 8, "{applied:?} against {command:?}");
+}
+
+#[test]
+fn support_that_is_missing_is_said() {
+    let none = SandboxSupport {
+        landlock: None,
+        filter: true,
+    };
+    assert!(!none.is_usable());
+    assert_eq!(
+        none.describe(),
+        "commands cannot be confined here: the kernel has no landlock, or it is switched off"
+    );
+    let old = SandboxSupport {
+        landlock: Some(4),
+        filter: true,
+    };
+    assert!(old.is_usable());
+    assert!(
+        old.describe()
+            .contains("signals to other processes are not confined")
+    );
+}
+
+#[test]
+fn home_of_a_confinement_may_be_absent() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let mut confinement = world.workspace();
+    confinement.home = None;
+    world.allows(&confinement, "cat a.txt");
+}

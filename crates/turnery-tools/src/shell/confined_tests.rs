@@ -1,0 +1,149 @@
+//! What the shell tool does under a sandbox: what is asked about, what runs confined, and what the model is told.
+
+use super::trial::{Trial, text};
+use crate::{
+    Access, Judgement, Mode, Policy, SandboxMode, SandboxSettings, SandboxSupport, Tool, Workspace,
+};
+use serde_json::{Value, json};
+use std::{path::PathBuf, sync::Arc};
+use turnery_engine::{Artifact, Content};
+
+fn settings(mode: SandboxMode) -> SandboxSettings {
+    SandboxSettings {
+        mode,
+        ..SandboxSettings::default()
+    }
+}
+
+/// A shell whose commands are confined like this.
+fn trial(mode: SandboxMode) -> Trial {
+    let mut trial = Trial::new();
+    let workspace = Workspace::clone(&trial.cx.workspace).confined(settings(mode));
+    trial.cx.workspace = Arc::new(workspace);
+    trial
+}
+
+/// A file where no command writes in a sandbox.
+fn outside() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+    let file = folder.path().join("file");
+    (folder, file)
+}
+
+#[tokio::test]
+async fn refused_command_says_so_and_what_to_ask_for() {
+    for (mode, writes) in [
+        (SandboxMode::Off, true),
+        (SandboxMode::Workspace, false),
+        (SandboxMode::ReadOnly, false),
+    ] {
+        let (_folder, file) = outside();
+        let trial = trial(mode);
+        let is_confined = trial.cx.workspace.sandbox().is_active();
+        let (envelope, _) = trial
+            .run(json!({ "command": format!("echo x > {}", file.display()) }))
+            .await;
+        assert_eq!(file.exists(), writes || !is_confined, "{mode:?}");
+        let said = text(&envelope);
+        assert_eq!(
+            said.contains("sandbox: this may have failed because the command was confined"),
+            !writes && is_confined,
+            "{said}"
+        );
+        assert_eq!(said.contains("outside_sandbox"), !writes && is_confined);
+    }
+}
+
+#[tokio::test]
+async fn failure_of_another_kind_is_not_put_down_to_the_sandbox() {
+    let (envelope, _) = trial(SandboxMode::Workspace)
+        .run(json!({ "command": "echo no such thing; exit 3" }))
+        .await;
+    assert_eq!(text(&envelope), "no such thing\nexit code: 3");
+}
+
+#[tokio::test]
+async fn command_that_only_reads_runs_read_only_even_if_more_is_allowed() {
+    let trial = trial(SandboxMode::Workspace);
+    let workspace = Arc::clone(&trial.cx.workspace);
+    let plan = |line: &str| super::confined::plan(line, workspace.cwd(), None, &workspace);
+    if !workspace.sandbox().is_active() {
+        assert!(!SandboxSupport::detect().is_usable());
+        return;
+    }
+    let writes = |line| plan(line).confinement.map(|it| it.writes);
+    assert_eq!(writes("ls"), Some(false));
+    assert_eq!(writes("touch a"), Some(true));
+    assert!(!plan("ls").may_use_terminals && plan("touch a").may_use_terminals);
+    let off = Workspace::clone(&workspace).confined(settings(SandboxMode::Off));
+    let plan = super::confined::plan("ls", off.cwd(), None, &off);
+    assert!(plan.confinement.is_none() && plan.may_use_terminals);
+}
+
+async fn prepared(mode: SandboxMode, args: &Value) -> (Access, String, String, Workspace) {
+    let trial = trial(mode);
+    let prepared = trial.shell.prepare(args, &trial.cx).await.expect("valid");
+    let shown = prepared.detail.artifacts.iter().map(|it| match it {
+        Artifact::Content(content) => Content::as_text(content).unwrap_or_default().to_owned(),
+        _ => String::new(),
+    });
+    let shown: Vec<String> = shown.collect();
+    let workspace = Workspace::clone(&trial.cx.workspace);
+    (
+        prepared.access,
+        prepared.detail.title,
+        shown.join("\n"),
+        workspace,
+    )
+}
+
+#[tokio::test]
+async fn leaving_the_sandbox_is_a_question_in_every_mode_that_runs_commands() {
+    let args = json!({ "command": "touch a", "outside_sandbox": "it needs \u{202e}docker" });
+    let (access, title, shown, workspace) = prepared(SandboxMode::Workspace, &args).await;
+    if !workspace.sandbox().is_active() {
+        assert!(matches!(access, Access::Run { .. }));
+        return;
+    }
+    assert!(matches!(access, Access::RunOutside { .. }), "{access:?}");
+    assert_eq!(title, "Outside the sandbox: touch a");
+    assert!(
+        shown.contains("because: it needs \\u{202e}docker"),
+        "{shown}"
+    );
+    let shell = "shell".parse().expect("a rule");
+    for mode in [Mode::Ask, Mode::Edit, Mode::Auto] {
+        let policy = Policy::new(mode, vec![], vec![]);
+        let judged = policy.judge("shell", &access, &workspace);
+        assert_eq!(judged, Judgement::Ask { always: None }, "{mode}");
+        let mut policy = Policy::new(mode, vec![], vec![]);
+        policy.allow("shell".parse().expect("a rule"));
+        let judged = policy.judge("shell", &access, &workspace);
+        assert_eq!(judged, Judgement::Ask { always: None }, "{mode}");
+    }
+    let plan = Policy::new(Mode::Plan, vec![], vec![]);
+    let judged = plan.judge("shell", &access, &workspace);
+    assert!(matches!(judged, Judgement::Deny(_)));
+    let denied = Policy::new(Mode::Auto, vec![], vec![shell]);
+    let judged = denied.judge("shell", &access, &workspace);
+    assert!(matches!(judged, Judgement::Deny(_)));
+}
+
+#[tokio::test]
+async fn without_a_sandbox_there_is_nothing_to_leave() {
+    let args = json!({ "command": "touch a", "outside_sandbox": "why" });
+    let (access, title, ..) = prepared(SandboxMode::Off, &args).await;
+    assert!(matches!(access, Access::Run { .. }), "{access:?}");
+    assert_eq!(title, "touch a");
+}
+
+#[tokio::test]
+async fn approved_command_outside_runs_unconfined() {
+    let (_folder, file) = outside();
+    let args = json!({
+        "command": format!("echo x > {}", file.display()),
+        "outside_sandbox": "it writes elsewhere",
+    });
+    let (envelope, _) = trial(SandboxMode::Workspace).run(args).await;
+    assert!(file.exists(), "{envelope:?}");
+}
