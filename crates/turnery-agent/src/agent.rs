@@ -336,6 +336,7 @@ impl Agent {
         model: Arc<dyn Model>,
         (ports, workspace, servers): (Ports, Workspace, Option<Arc<Servers>>),
     ) -> Session {
+        let workspace = workspace.confined(settings.sandbox.clone());
         spawn(Opening {
             store: Arc::clone(&self.store),
             models: Arc::clone(&self.models),
@@ -344,7 +345,8 @@ impl Agent {
             workspace: Arc::new(workspace),
             ports,
             policy: Policy::new(mode, settings.allow.clone(), settings.deny.clone())
-                .guarding(settings.guarded.clone()),
+                .guarding(settings.guarded.clone())
+                .confined(settings.sandbox.is_active()),
             settings,
             model,
             info,

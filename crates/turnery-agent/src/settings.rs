@@ -4,7 +4,7 @@ use crate::{HOOK_TIME, Hooks, Slash};
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 use turnery_engine::{CompactionSettings, Limits, Price, QueueMode};
 use turnery_models::{ModelName, Thinking};
-use turnery_tools::{McpServer, Mode, Rule};
+use turnery_tools::{McpServer, Mode, Rule, SandboxSettings};
 
 /// What holds for one session.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct Settings {
     pub model: ModelName,
     /// How freely the agent may act at first.
     pub mode: Mode,
+    /// How commands are confined.
+    pub sandbox: SandboxSettings,
     /// Rules that allow.
     pub allow: Vec<Rule>,
     /// Rules that deny; they win.
@@ -65,6 +67,7 @@ impl Settings {
         Self {
             model,
             mode: Mode::default(),
+            sandbox: SandboxSettings::default(),
             allow: Vec::new(),
             deny: Vec::new(),
             guarded: Vec::new(),

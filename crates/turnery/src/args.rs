@@ -8,7 +8,7 @@ use crate::{
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use turnery_models::{ModelName, Thinking};
-use turnery_tools::{Mode, Rule};
+use turnery_tools::{Mode, Rule, SandboxMode};
 
 /// For somebody who typed `turnery` and nothing else.
 pub(crate) const WELCOME: &str = "\
@@ -103,6 +103,9 @@ pub(crate) struct Choices {
     /// How freely to act: ask, edit, plan or auto.
     #[arg(long, value_name = "MODE", value_parser = config::choice::mode)]
     mode: Option<Mode>,
+    /// How far to confine commands: off, workspace or read-only. Set, it also holds for editors' terminals.
+    #[arg(long, value_name = "MODE", value_parser = config::choice::sandbox)]
+    sandbox: Option<SandboxMode>,
     /// How much the model is to think: default, off, low, medium or high.
     #[arg(long, value_name = "LEVEL", value_parser = config::choice::thinking)]
     thinking: Option<Thinking>,
@@ -133,6 +136,7 @@ impl Choices {
         Self {
             model: self.model.or(before.model),
             mode: self.mode.or(before.mode),
+            sandbox: self.sandbox.or(before.sandbox),
             thinking: self.thinking.or(before.thinking),
             max_turns: self.max_turns.or(before.max_turns),
             max_cost: self.max_cost.or(before.max_cost),
@@ -148,6 +152,7 @@ impl From<Choices> for Choice {
         Self {
             model: flags.model,
             mode: flags.mode,
+            sandbox: flags.sandbox,
             thinking: flags.thinking,
             allow: flags.allow,
             deny: flags.deny,

@@ -33,6 +33,8 @@ use std::{
 fn main() -> ExitCode {
     // First of all: a process that supervises a command does nothing else.
     turnery_tools::processes::init();
+    // Keys stand in its environment and its memory.
+    turnery_tools::processes::forbid_inspection();
     logs::report_panics();
     let args = Args::parse();
     let _last_words = logs::start(args.verbose);

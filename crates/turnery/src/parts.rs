@@ -24,6 +24,8 @@ pub(crate) struct Parts {
     models: Vec<(ModelName, ModelFacts)>,
     /// How long a silent model is waited for.
     call_limits: CallLimits,
+    /// Variables that commands see though their names look like those of keys.
+    passed: Vec<String>,
     /// The configuration.
     pub(crate) configured: Configured,
 }
@@ -42,6 +44,7 @@ impl Parts {
         };
         let listed = file.as_ref().map(ConfigFile::listed).unwrap_or_default();
         let choice = file.as_ref().map(|file| &file.choice);
+        let passed = choice.map_or_else(|_| Vec::new(), |choice| choice.pass_env.clone());
         let call_limits = choice.map_or_else(|_| CallLimits::default(), Choice::call_limits);
         let known = ProviderConfig::well_known(lookup);
         let (user, providers, models) = match file {
@@ -62,6 +65,7 @@ impl Parts {
             reach,
             models,
             call_limits,
+            passed,
             configured,
         }
     }
@@ -71,7 +75,9 @@ impl Parts {
         // Where a key stands in the environment, commands do not see it, whatever its name.
         let hidden = self.hidden_env();
         // Nobody here carries out what tools ask for besides their result (C-22).
-        let shell = Shell::hiding(hidden.iter().map(String::as_str));
+        let passed = self.passed.iter().filter(|name| !hidden.contains(name));
+        let shell =
+            Shell::hiding(hidden.iter().map(String::as_str)).passing(passed.map(String::as_str));
         let toolbox = toolbox(shell).narrowed(EffectPolicy::deny_all());
         Agent::new(
             store,

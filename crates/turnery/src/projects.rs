@@ -12,6 +12,7 @@ use std::{
 };
 use turnery_agent::{Projects, Settings, SettingsError};
 use turnery_models::ModelName;
+use turnery_tools::{SandboxMode, SandboxSettings};
 
 /// What holds whatever the folder.
 pub(crate) struct Configured {
@@ -27,7 +28,7 @@ pub(crate) struct Configured {
     commands: Option<PathBuf>,
     /// Models that the user's file names.
     listed: Vec<ModelName>,
-    /// Files and folders of this installation, which no session changes unasked.
+    /// Files and folders of this installation, which no session changes unasked and no confined command sees.
     own: Vec<PathBuf>,
     warned: Mutex<HashSet<String>>,
 }
@@ -68,6 +69,20 @@ impl Configured {
     pub(crate) fn guarding(mut self, own: Vec<PathBuf>) -> Self {
         self.own = own;
         self
+    }
+
+    /// How commands are confined under this choice. Where they are to be and cannot, that is said once.
+    fn sandbox(&self, choice: &Choice) -> SandboxSettings {
+        let settings = SandboxSettings {
+            mode: choice.sandbox.unwrap_or(SandboxMode::Workspace),
+            network: choice.sandbox_network.unwrap_or(false),
+            replaces_terminals: choice.sandbox.is_some(),
+            private: self.own.clone(),
+        };
+        if settings.mode != SandboxMode::Off && !settings.is_active() {
+            self.warn(vec![settings.describe(false)]);
+        }
+        settings
     }
 
     /// What holds in these roots.
@@ -111,6 +126,7 @@ impl Projects for Configured {
             return Err(SettingsError(problem));
         }
         let limits = choice.limits();
+        let sandbox = self.sandbox(&choice);
         let model = choice.model.unwrap_or_else(|| self.reach.usual_model());
         let usual = Settings::new(model, instructions::system(roots));
         let entries = choice.hooks.unwrap_or_default();
@@ -118,6 +134,7 @@ impl Projects for Configured {
         Ok(Settings {
             limits,
             mode: choice.mode.unwrap_or_default(),
+            sandbox,
             allow: choice.allow,
             deny: choice.deny,
             guarded: self.own.clone(),
@@ -240,7 +257,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)",
+                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)",
                 root.join(".turnery/config.toml").display()
             )
         );

@@ -12,7 +12,7 @@ use std::{
 use tokio::sync::mpsc;
 use turnery_agent::CancellationToken;
 use turnery_engine::{Content, ToolCall, ToolEnvelope};
-use turnery_tools::{Hidden, Origin, ToolCx, Toolbox, Workspace};
+use turnery_tools::{Hidden, Origin, SandboxSupport, ToolCx, Toolbox, Workspace};
 
 /// Arguments longer than this are refused. Unit: bytes.
 const LONGEST: u64 = 16 << 20;
@@ -63,6 +63,7 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
             about.unwrap_or_default().trim_end()
         )?;
     }
+    writeln!(out, "\nsandbox: {}", SandboxSupport::detect().describe())?;
     Ok(ExitCode::SUCCESS)
 }
 

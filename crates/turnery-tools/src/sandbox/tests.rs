@@ -318,38 +318,6 @@ fn ordinary_work_goes_on() {
     );
 }
 
-/// Limits a confinement's cost: it may not come to weigh more than the command itself.
-#[test]
-fn confinement_costs_little() {
-    let world = World::new();
-    if !is_confining() {
-        return;
-    }
-    for n in 0..300 {
-        fs::write(world.home().join(format!("file{n}")), "").unwrap();
-    }
-    let confinement = world.workspace();
-    let times = |confinement: Option<&Confinement>| {
-        let mut times: Vec<_> = (0..20)
-            .map(|_| {
-                let start = std::time::Instant::now();
-                match confinement {
-                    Some(confinement) => start_confined(confinement, || Ok(())).unwrap(),
-                    None => {
-                        world.run(None, "true");
-                    }
-                }
-                start.elapsed()
-            })
-            .collect();
-        times.sort();
-        times[10]
-    };
-    let (command, applied) = (times(None), times(Some(&confinement)));
-    eprintln!("a shell {command:?}, applying the confinement {applied:?}");
-    assert!(applied < command * 8, "{applied:?} against {command:?}");
-}
-
 #[test]
 fn support_that_is_missing_is_said() {
     let none = SandboxSupport {

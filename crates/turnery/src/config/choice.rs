@@ -4,7 +4,7 @@ use super::{HookEntry, McpEntry};
 use std::{num::NonZeroUsize, time::Duration};
 use turnery_engine::{AnswerLimits, CompactionSettings, Limits};
 use turnery_models::{CallLimits, ModelName, Thinking};
-use turnery_tools::{Mode, Rule};
+use turnery_tools::{Mode, Rule, SandboxMode};
 
 /// What one source asks for. `None` and empty lists leave it to the others.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,6 +15,12 @@ pub(crate) struct Choice {
     pub(crate) mode: Option<Mode>,
     /// How much the model is to think.
     pub(crate) thinking: Option<Thinking>,
+    /// How far commands are confined.
+    pub(crate) sandbox: Option<SandboxMode>,
+    /// Whether confined commands may use the network. Not in a project.
+    pub(crate) sandbox_network: Option<bool>,
+    /// Variables that commands see though their names look like those of keys. Not in a project.
+    pub(crate) pass_env: Vec<String>,
     /// Rules that allow.
     pub(crate) allow: Vec<Rule>,
     /// Rules that deny; they win.
@@ -57,6 +63,9 @@ impl Choice {
             model: self.model.or_else(|| below.model.clone()),
             mode: self.mode.or(below.mode),
             thinking: self.thinking.or(below.thinking),
+            sandbox: self.sandbox.or(below.sandbox),
+            sandbox_network: self.sandbox_network.or(below.sandbox_network),
+            pass_env: joined(below.pass_env.clone(), self.pass_env),
             allow: joined(below.allow.clone(), self.allow),
             deny: joined(below.deny.clone(), self.deny),
             turns: self.turns.or(below.turns),
@@ -108,14 +117,33 @@ impl Choice {
     }
 }
 
-/// Both lists, each rule once.
-fn joined(mut first: Vec<Rule>, then: Vec<Rule>) -> Vec<Rule> {
-    for rule in then {
-        if !first.contains(&rule) {
-            first.push(rule);
+/// Both lists, each item once.
+fn joined<T: PartialEq>(mut first: Vec<T>, then: Vec<T>) -> Vec<T> {
+    for item in then {
+        if !first.contains(&item) {
+            first.push(item);
         }
     }
     first
+}
+
+/// The sandbox mode of that name, or a sentence that lists the modes there are.
+pub(crate) fn sandbox(text: &str) -> Result<SandboxMode, String> {
+    named(
+        text,
+        "sandbox mode",
+        SandboxMode::ALL.map(|mode| (mode.as_str(), mode)),
+    )
+}
+
+/// The name of an environment variable, or what is wrong with it.
+pub(crate) fn variable(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(['=', '*', '\0']) {
+        true => Err(format!(
+            "{text:?} is no name of a variable: write it whole, without * or ="
+        )),
+        false => Ok(text.to_owned()),
+    }
 }
 
 /// The mode of that name, or a sentence that lists the modes there are.
@@ -211,6 +239,19 @@ mod tests {
         assert_eq!(both.limits().turns, 3);
         assert_eq!(both.limits().duration, Duration::from_secs(60));
         assert_eq!(both.limits().tokens, 1_000_000);
+    }
+
+    #[test]
+    fn misspelt_sandbox_mode_is_answered_with_the_choices() {
+        assert_eq!(sandbox("read-only"), Ok(SandboxMode::ReadOnly));
+        assert_eq!(
+            sandbox("readonly"),
+            Err(
+                "\"readonly\" is no sandbox mode; write \"read-only\" (or off, workspace)"
+                    .to_owned()
+            )
+        );
+        assert!(sandbox("none").is_err());
     }
 
     #[test]

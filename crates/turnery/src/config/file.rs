@@ -2,7 +2,7 @@
 
 use super::{
     Choice, ConfigError,
-    choice::{mode, model, thinking},
+    choice::{mode, model, sandbox, thinking, variable},
     hooks, mcp, models,
     reader::{Section, boolean, money, number, percent, read_toml, text, whole},
     rules::rule,
@@ -101,6 +101,9 @@ impl ConfigFile {
                 model: top.get("model", |value| model(&text(value)?)),
                 mode: top.get("mode", |value| mode(&text(value)?)),
                 thinking: top.get("thinking", |value| thinking(&text(value)?)),
+                sandbox: top.get("sandbox", |value| sandbox(&text(value)?)),
+                sandbox_network: top.get("sandbox_network", boolean),
+                pass_env: top.list("pass_env", |value| variable(&text(value)?)),
                 allow: top.list("allow", |value| rule(&text(value)?)),
                 deny: top.list("deny", |value| rule(&text(value)?)),
                 compact_at: top.get("compact_at", percent),
@@ -260,6 +263,9 @@ mod tests {
                 model: Some(model("anthropic/claude-sonnet-4-5").unwrap()),
                 mode: Some(turnery_tools::Mode::Edit),
                 thinking: Some(turnery_models::Thinking::Medium),
+                sandbox: Some(turnery_tools::SandboxMode::Workspace),
+                sandbox_network: Some(false),
+                pass_env: vec!["TEST_DATABASE_URL".to_owned()],
                 allow: vec![rule("shell(cargo test:*)"), rule("shell(git diff:*)")],
                 deny: vec![rule("read(**/.env)"), rule("edit(secrets/**)")],
                 turns: Some(80),

@@ -40,15 +40,18 @@ impl Places {
         }
     }
 
-    /// Everything that says what turnery may do, or that it keeps: nothing of it is changed unasked.
+    /// The files of this installation: its configuration, keys and sessions. No session changes them unasked, and
+    /// no confined command reads or writes them.
     pub(crate) fn own(&self) -> Vec<PathBuf> {
         let folder = |file: &Option<PathBuf>| Some(file.as_deref()?.parent()?.to_owned());
         let all = [
             self.config.clone(),
-            self.commands.clone(),
+            folder(&self.commands),
             folder(&self.keys),
         ];
-        all.into_iter().flatten().collect()
+        let mut all: Vec<PathBuf> = all.into_iter().flatten().collect();
+        all.dedup();
+        all
     }
 
     /// What `turnery login` keeps.

@@ -6,7 +6,7 @@
 use super::{Choice, ConfigFile};
 use std::path::Path;
 use turnery_models::ModelName;
-use turnery_tools::{Narrowing, Policy};
+use turnery_tools::{Narrowing, Policy, SandboxMode};
 
 /// The user's choice under a project, and a sentence for everything of the project that does not count. `listed` are
 /// the models that the user's configuration names: a project may choose among them and the user's own.
@@ -50,6 +50,31 @@ pub(crate) fn narrow(
             "what the project says of the model {name} is ignored, since your limits are counted by it: say it in your own configuration"
         )
     }));
+    if asked.sandbox_network.is_some() {
+        refused.push(
+            "the project's sandbox_network is ignored, since it could open the network to its commands: set it in your own configuration"
+                .to_owned(),
+        );
+    }
+    if !asked.pass_env.is_empty() {
+        refused.push(
+            "the project's pass_env is ignored, since it could show your keys to its commands: set it in your own configuration"
+                .to_owned(),
+        );
+    }
+    let usual_sandbox = user.sandbox.unwrap_or(SandboxMode::Workspace);
+    let sandbox = match asked.sandbox {
+        Some(wanted) if wanted.is_wider_than(usual_sandbox) => {
+            refused.push(format!(
+                "the project's sandbox {:?} is ignored, since it is wider than yours ({:?})",
+                wanted.as_str(),
+                usual_sandbox.as_str()
+            ));
+            user.sandbox
+        }
+        Some(wanted) => Some(wanted),
+        None => user.sandbox,
+    };
     if asked.compact_at.is_some() {
         refused.push(
             "the project's compact_at is ignored, since summaries are paid by you: set it in your own configuration"
@@ -95,6 +120,9 @@ pub(crate) fn narrow(
         model,
         mode: Some(policy.mode),
         thinking: asked.thinking.or(user.thinking),
+        sandbox,
+        sandbox_network: user.sandbox_network,
+        pass_env: user.pass_env,
         allow: policy.allowed().to_vec(),
         deny: policy.denied().to_vec(),
         turns: lower(user.turns, asked.turns, usual.turns),
@@ -146,6 +174,32 @@ mod tests {
 
     fn project(text: &str) -> ConfigFile {
         ConfigFile::parse(Path::new(PATH), text).unwrap()
+    }
+
+    #[test]
+    fn project_narrows_the_sandbox_and_never_widens_it() {
+        let narrowed = |user: Option<SandboxMode>, text: &str| {
+            let user = Choice {
+                sandbox: user,
+                ..Choice::default()
+            };
+            narrow(user, &[], Path::new(PATH), project(text))
+        };
+        for user in [
+            None,
+            Some(SandboxMode::Workspace),
+            Some(SandboxMode::ReadOnly),
+        ] {
+            let (choice, refused) = narrowed(user, "sandbox = \"off\"");
+            assert_eq!(choice.sandbox, user);
+            assert_eq!(refused.len(), 1, "{refused:?}");
+        }
+        let (choice, refused) = narrowed(None, "sandbox = \"read-only\"");
+        assert_eq!(choice.sandbox, Some(SandboxMode::ReadOnly));
+        assert_eq!(refused, [""; 0]);
+        let (choice, refused) = narrowed(None, "sandbox_network = true\npass_env = [\"A_KEY\"]");
+        assert_eq!((choice.sandbox_network, choice.pass_env.len()), (None, 0));
+        assert_eq!(refused.len(), 2, "{refused:?}");
     }
 
     #[test]

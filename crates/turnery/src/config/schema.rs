@@ -22,6 +22,13 @@ struct Config {
     mode: Mode,
     /// How much the model is to think.
     thinking: Thinking,
+    /// How far commands are confined by the operating system; `workspace` unless set, where that is possible.
+    /// Set, it also holds where an editor lends terminals. A project may only narrow it.
+    sandbox: Sandbox,
+    /// Whether confined commands may use the network; false unless set. Not in a project.
+    sandbox_network: bool,
+    /// Environment variables that commands see though their names look like those of keys. Not in a project.
+    pass_env: Vec<String>,
     /// What may be done without asking, for example `shell(cargo test:*)` or `edit(src/**)`.
     allow: Vec<String>,
     /// What may never be done. Wins over `allow`.
@@ -47,6 +54,19 @@ struct Config {
     providers: BTreeMap<String, Provider>,
     /// What is to be known of models whose names do not say enough, by `provider/model`. Not in a project.
     models: BTreeMap<String, ModelEntry>,
+}
+
+/// How far commands are confined.
+#[derive(JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(dead_code, reason = "described, not made")]
+enum Sandbox {
+    /// Not at all.
+    Off,
+    /// They write to the session's folders, temporary folders and caches only, and read no keys.
+    Workspace,
+    /// They write nothing.
+    ReadOnly,
 }
 
 /// A command that looks into a prompt. It is told of the moment in one JSON object on stdin and may

@@ -27,6 +27,7 @@ mod permission;
 mod pipes;
 mod pressure;
 mod run;
+mod sandbox;
 mod settings;
 mod slashes;
 mod starting;

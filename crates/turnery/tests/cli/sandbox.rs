@@ -1,0 +1,153 @@
+//! The sandbox, from the command line to the kernel.
+
+use crate::home::Home;
+use serde_json::{Value, json};
+use turnery_tools::SandboxSupport;
+
+/// A folder where no command writes in a sandbox: not a temporary one.
+fn elsewhere() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
+}
+
+fn shell(args: Value) -> Value {
+    json!({"steps": [{"tool_call": {"name": "shell", "args": args}}]})
+}
+
+/// Runs one command in mode `auto` and returns what the model was told of it.
+async fn told(home: &Home, flags: &[&str], args: Value) -> String {
+    let model = home.scripted(json!([shell(args), {"steps": [{"text": "done"}]}]));
+    let run = [
+        "run",
+        "--mode",
+        "auto",
+        "--format",
+        "stream-json",
+        "--model",
+        &model,
+        "hi",
+    ];
+    let done = home.run(&[&run[..], flags].concat()).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    format!("{}{}", done.stdout, done.stderr)
+}
+
+#[tokio::test]
+async fn command_is_confined_unless_the_sandbox_is_off() {
+    let is_confining = SandboxSupport::detect().is_usable();
+    for (flags, outside, inside) in [
+        (&[][..], !is_confining, true),
+        (&["--sandbox", "workspace"], !is_confining, true),
+        (&["--sandbox", "read-only"], !is_confining, !is_confining),
+        (&["--sandbox", "off"], true, true),
+    ] {
+        let home = Home::new();
+        let folder = elsewhere();
+        let file = folder.path().join("file");
+        let command = format!("echo x > inside; echo x > {}", file.display());
+        let told = told(&home, flags, json!({ "command": command })).await;
+        assert_eq!(file.exists(), outside, "{flags:?}: {told}");
+        assert_eq!(home.project().join("inside").exists(), inside, "{flags:?}");
+        assert_eq!(told.contains("outside_sandbox"), !outside, "{told}");
+        assert_eq!(
+            told.contains("commands cannot be confined here"),
+            !is_confining && flags != ["--sandbox", "off"]
+        );
+    }
+}
+
+#[tokio::test]
+async fn keys_and_the_agent_are_out_of_reach_of_commands() {
+    let is_confining = SandboxSupport::detect().is_usable();
+    for (sandbox, is_closed) in [("workspace", is_confining), ("off", false)] {
+        let home = Home::new();
+        home.write("turnery/keys.json", "{\"key\": \"s3cret\"}");
+        home.write(".ssh/id_rsa", "s3cret");
+        for command in ["cat ../turnery/keys.json", "cat ../.ssh/id_rsa"] {
+            let told = told(
+                &home,
+                &["--sandbox", sandbox],
+                json!({ "command": command }),
+            )
+            .await;
+            assert_eq!(told.contains("Permission denied"), is_closed, "{told}");
+            assert_eq!(told.contains("s3cret"), !is_closed, "{told}");
+        }
+    }
+}
+
+/// The agent is the parent of the supervisor, which is the parent of the shell.
+#[tokio::test]
+async fn command_cannot_read_the_agents_environment_or_signal_it() {
+    let support = SandboxSupport::detect();
+    let agent = "agent=$(awk '/^PPid/ {print $2}' /proc/$PPID/status)";
+    let environment = format!("{agent}; tr '\\0' ' ' < /proc/$agent/environ");
+    let signal = format!("{agent}; kill -0 $agent && echo reached");
+    for (sandbox, confines) in [("workspace", support.is_usable()), ("off", false)] {
+        let home = Home::new();
+        let flags = ["--sandbox", sandbox];
+        let read = told(&home, &flags, json!({ "command": environment })).await;
+        assert_eq!(read.contains("TURNERY_HOME="), !confines, "{read}");
+        let signalled = told(&home, &flags, json!({ "command": signal })).await;
+        let is_refused = confines && support.landlock >= Some(6);
+        assert_eq!(signalled.contains("reached\\n"), !is_refused, "{signalled}");
+    }
+}
+
+/// Nobody can be asked here, so a command that wants to leave the sandbox is refused, also in mode `auto`.
+#[tokio::test]
+async fn command_outside_the_sandbox_needs_a_person() {
+    let is_confining = SandboxSupport::detect().is_usable();
+    let home = Home::new();
+    let args = json!({ "command": "touch made", "outside_sandbox": "why not" });
+    let told = told(&home, &["--sandbox", "workspace"], args).await;
+    assert_eq!(
+        home.project().join("made").exists(),
+        !is_confining,
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn misspelt_mode_is_answered_with_the_choices() {
+    let home = Home::new();
+    let done = home.run(&["run", "--sandbox", "workspce", "hi"]).await;
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(
+        done.stderr
+            .contains("write \"workspace\" (or off, read-only)"),
+        "{done:?}"
+    );
+}
+
+#[tokio::test]
+async fn tool_list_says_what_confines_commands() {
+    let done = Home::new().run(&["tool", "list"]).await;
+    let expected = match SandboxSupport::detect().is_usable() {
+        true => "sandbox: commands are confined by ",
+        false => "sandbox: commands cannot be confined here: ",
+    };
+    assert!(done.stdout.contains(expected), "{done:?}");
+}
+
+#[tokio::test]
+async fn variable_that_looks_like_a_key_is_passed_only_if_the_user_says_so() {
+    let home = Home::new();
+    let command = json!({ "command": "echo \"<$DATABASE_URL>\" > seen" });
+    let model = home.scripted(json!([shell(command), {"steps": [{"text": "done"}]}]));
+    for (config, project, seen) in [
+        ("", "", "<>\n"),
+        ("", "pass_env = [\"DATABASE_URL\"]", "<>\n"),
+        ("pass_env = [\"DATABASE_URL\"]", "", "<postgres://x>\n"),
+    ] {
+        home.write("turnery/config.toml", config);
+        home.write("project/.turnery/config.toml", project);
+        let run = home
+            .command(&["run", "--mode", "auto", "--model", &model, "hi"])
+            .env("DATABASE_URL", "postgres://x")
+            .spawn();
+        let done = crate::home::end(run.expect("started")).await;
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let found = std::fs::read_to_string(home.project().join("seen")).expect("it ran");
+        assert_eq!(found, seen, "{config:?} {project:?}");
+    }
+}
