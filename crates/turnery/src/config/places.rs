@@ -87,7 +87,7 @@ mod tests {
         );
         let places = Places::find(&lookup, Some(Path::new("/etc/turnery.toml")));
         assert_eq!(places.config, Some("/etc/turnery.toml".into()));
-        let own = ["/etc/turnery.toml", "/srv/turnery/commands", "/srv/turnery"];
+        let own = ["/etc/turnery.toml", "/srv/turnery"];
         assert_eq!(places.own(), own.map(PathBuf::from));
     }
 }

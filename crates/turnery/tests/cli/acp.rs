@@ -78,7 +78,17 @@ async fn nothing_gets_at_the_protocols_pipes() {
         {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
         {"steps": [{"text": "done"}]},
     ]));
-    let mut editor = Editor::open(&home, &["acp", "--model", &model, "--mode", "auto"], &[]);
+    // A confined command cannot even open the agent's pipes.
+    let args = [
+        "acp",
+        "--model",
+        &model,
+        "--mode",
+        "auto",
+        "--sandbox",
+        "off",
+    ];
+    let mut editor = Editor::open(&home, &args, &[]);
     editor.initialize().await;
     let cwd = home.project();
     let session = editor

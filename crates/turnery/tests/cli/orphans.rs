@@ -34,8 +34,15 @@ fn shell_model(home: &Home, args: &Value) -> String {
 
 /// An editor whose agent runs this command.
 async fn running(home: &Home, args: Value) -> Editor {
+    running_with(home, args, &[]).await
+}
+
+/// For commands that signal their supervisor, which the sandbox does not let them do.
+const UNCONFINED: &[&str] = &["--sandbox", "off"];
+
+async fn running_with(home: &Home, args: Value, flags: &[&str]) -> Editor {
     let model = shell_model(home, &args);
-    let args = ["acp", "--model", &model, "--mode", "auto"];
+    let args = [&["acp", "--model", &model, "--mode", "auto"], flags].concat();
     let (mut editor, session) = Editor::session(home, &args).await;
     editor.ask(2, "session/prompt", prompt(&session)).await;
     editor
@@ -155,13 +162,13 @@ async fn cancelled_command_leaves_nothing_and_says_so() {
 
 /// Runs this command until it times out, which it does once all of its processes run. Returns the number of
 /// seconds after which it did, and the text of its result.
-async fn timed_out(command: &str) -> (u64, String) {
+async fn timed_out(command: &str, flags: &[&str]) -> (u64, String) {
     // On a busy machine the processes may take longer to start than the command is given.
     for seconds in [2, 8, 32] {
         let home = Home::new();
         let lifeline = Lifeline::new(&home);
         let args = json!({ "command": command, "timeout_ms": 1000 * seconds });
-        let mut editor = running(&home, args).await;
+        let mut editor = running_with(&home, args, flags).await;
         editor.wait(|message| message["id"] == 2).await;
         let count = lifeline.all_gone().await;
         let text = result_text(&editor.said).to_owned();
@@ -175,7 +182,7 @@ async fn timed_out(command: &str) -> (u64, String) {
 
 #[tokio::test]
 async fn timed_out_command_leaves_nothing_and_says_so() {
-    let (seconds, text) = timed_out(&endless()).await;
+    let (seconds, text) = timed_out(&endless(), &[]).await;
     let all = "the command and all that it started were stopped.";
     let expected = format!("timed out after {seconds} s: {all}");
     assert!(text.starts_with(&expected), "{text}");
@@ -204,7 +211,7 @@ async fn killed_supervisor_leaves_no_tagged_process() {
     let command = "exec 9>lifeline; setsid sh -c '>left; exec sleep 600' & \
                    until [ -e left ]; do sleep 0.01; done; \
                    printf u >&9; kill -9 $PPID; exec sleep 600";
-    let mut editor = running(&home, json!({ "command": command })).await;
+    let mut editor = running_with(&home, json!({ "command": command }), UNCONFINED).await;
     lifeline.up(1).await;
     editor.wait(|message| message["id"] == 2).await;
     lifeline.all_gone().await;
@@ -288,7 +295,7 @@ fn stopping() -> String {
 async fn stopped_supervisor_is_woken_by_a_cancel() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
-    let mut editor = running(&home, json!({ "command": stopping() })).await;
+    let mut editor = running_with(&home, json!({ "command": stopping() }), UNCONFINED).await;
     lifeline.up(FUGITIVE_COUNT + 1).await;
     cancel(&mut editor).await;
     editor.wait(|message| message["id"] == 2).await;
@@ -298,7 +305,7 @@ async fn stopped_supervisor_is_woken_by_a_cancel() {
 
 #[tokio::test]
 async fn stopped_supervisor_is_woken_by_a_timeout() {
-    let (seconds, text) = timed_out(&stopping()).await;
+    let (seconds, text) = timed_out(&stopping(), UNCONFINED).await;
     let expected = format!("timed out after {seconds} s: the command and ");
     assert!(text.starts_with(&expected), "{text}");
 }
@@ -310,7 +317,7 @@ async fn stopped_supervisor_is_woken_by_the_end_of_the_agent() {
     let command = format!(
         "exec 9>lifeline\n{FUGITIVES}\necho $PPID > supervisor; kill -STOP $PPID; printf u >&9; wait"
     );
-    let editor = running(&home, json!({ "command": command })).await;
+    let editor = running_with(&home, json!({ "command": command }), UNCONFINED).await;
     lifeline.up(FUGITIVE_COUNT + 1).await;
     let supervisor = Started::read(&home.project().join("supervisor"));
     editor.killed().await;

@@ -60,9 +60,9 @@ async fn keys_and_the_agent_are_out_of_reach_of_commands() {
     let is_confining = SandboxSupport::detect().is_usable();
     for (sandbox, is_closed) in [("workspace", is_confining), ("off", false)] {
         let home = Home::new();
-        home.write("turnery/keys.json", "{\"key\": \"s3cret\"}");
+        home.write("turnery/notes", "s3cret");
         home.write(".ssh/id_rsa", "s3cret");
-        for command in ["cat ../turnery/keys.json", "cat ../.ssh/id_rsa"] {
+        for command in ["cat ../turnery/notes", "cat ../.ssh/id_rsa"] {
             let told = told(
                 &home,
                 &["--sandbox", sandbox],
