@@ -44,6 +44,8 @@ pub struct Confinement {
     pub home: Option<PathBuf>,
     /// Folders for temporary files.
     pub temporary: Vec<PathBuf>,
+    /// Folder for the temporary files of this command alone. It writes there even if it writes nowhere else.
+    pub scratch: Option<PathBuf>,
     /// Further folders of programs and caches, from the environment (`CARGO_HOME` and the like).
     pub toolchains: Vec<PathBuf>,
     /// Further files and folders that no command reads or writes, such as turnery's own.
@@ -57,6 +59,14 @@ pub struct SandboxSupport {
     pub landlock: Option<u32>,
     /// Whether system calls can be filtered. On macOS: whether `sandbox-exec` is there.
     pub filter: bool,
+}
+
+impl Confinement {
+    /// Whether a command needs a [`scratch`](Self::scratch) folder: it may write to no folder for temporary files.
+    #[must_use]
+    pub fn needs_scratch(&self) -> bool {
+        !self.writes || !self.temporary.contains(&std::env::temp_dir())
+    }
 }
 
 impl SandboxSupport {

@@ -6,9 +6,10 @@
 
 use super::{Confinement, places};
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, Ruleset,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
+use rustix::fs::{Mode, OFlags};
 use std::{
     collections::HashMap,
     ffi::OsString,
@@ -87,8 +88,9 @@ impl Rules {
             joined.collect()
         };
         let keys = [in_home(places::KEYS), confinement.private.clone()].concat();
-        let existing: Vec<PathBuf> = keys.iter().filter(|it| it.exists()).cloned().collect();
-        self.left_out = with_targets(&existing);
+        let mut links = Links::default();
+        let existing = keys.iter().filter(|it| it.exists());
+        self.left_out = links.with_targets(existing);
         let repositories = repositories(&confinement.roots, home);
         if confinement.writes {
             // Names are no secrets, and a program may look for itself or for its settings anywhere.
@@ -111,11 +113,15 @@ impl Rules {
         for path in places::DEVICES {
             self = self.allow(Path::new(path), device())?;
         }
+        if let Some(scratch) = &confinement.scratch {
+            self = self.allow(scratch, read() | write())?;
+        }
         if !confinement.writes {
             return Ok(self);
         }
         // Also what does not exist yet.
-        self.left_out = with_targets(&[keys, in_home(places::STARTED_LATER)].concat());
+        let started_later = in_home(places::STARTED_LATER);
+        self.left_out = links.with_targets(keys.iter().chain(&started_later));
         let mut writable = confinement.roots.clone();
         writable.extend(confinement.temporary.iter().cloned());
         writable.extend(in_home(places::CACHES));
@@ -169,25 +175,41 @@ impl Rules {
             return Ok(self);
         };
         for sibling in siblings.take(MOST_SIBLINGS).flatten() {
-            if sibling.file_type().is_ok_and(|it| !it.is_symlink()) {
+            if let Ok(kind) = sibling.file_type()
+                && !kind.is_symlink()
+            {
                 let deeper = by_name
                     .get(&sibling.file_name())
                     .map_or(&[][..], Vec::as_slice);
-                self = self.allow_without(&sibling.path(), deeper, access)?;
+                self = match deeper {
+                    [] => self.allow_kind(&sibling.path(), access, kind.is_dir())?,
+                    _ => self.allow_without(&sibling.path(), deeper, access)?,
+                };
             }
         }
         Ok(self)
     }
 
     /// Allows this for a path and all below, if it exists.
-    fn allow(mut self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<Self> {
-        let Ok(metadata) = fs::metadata(path) else {
+    fn allow(self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<Self> {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) => self.allow_kind(path, access, metadata.is_dir()),
+            Err(_) => Ok(self),
+        }
+    }
+
+    fn allow_kind(
+        mut self,
+        path: &Path,
+        access: BitFlags<AccessFs>,
+        is_folder: bool,
+    ) -> io::Result<Self> {
+        // Resolved before: a link here was put in since.
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let Ok(at) = rustix::fs::open(path, flags, Mode::empty()) else {
             return Ok(self);
         };
-        let Ok(at) = PathFd::new(path) else {
-            return Ok(self);
-        };
-        let access = match metadata.is_dir() {
+        let access = match is_folder {
             true => access,
             false => access & AccessFs::from_file(VERSION),
         };
@@ -199,18 +221,41 @@ impl Rules {
     }
 }
 
-/// These paths, and where their links lead.
-fn with_targets(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let targets = paths.iter().filter_map(|path| resolved(path));
-    targets.chain(paths.iter().cloned()).collect()
+/// Follows links, and each folder's only once: many of the paths lie in the home folder.
+#[derive(Default)]
+struct Links {
+    folders: HashMap<PathBuf, Option<PathBuf>>,
 }
 
-/// A path without links, the part that does not exist left as it is.
-fn resolved(path: &Path) -> Option<PathBuf> {
-    if let Ok(resolved) = path.canonicalize() {
-        return Some(resolved);
+impl Links {
+    /// These paths, and where their links lead.
+    fn with_targets<'a>(&mut self, paths: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
+        let mut all = Vec::new();
+        for path in paths {
+            all.extend(self.resolved(path).filter(|it| it != path));
+            all.push(path.clone());
+        }
+        all
     }
-    Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
+
+    /// A path without links, the part that does not exist left as it is.
+    fn resolved(&mut self, path: &Path) -> Option<PathBuf> {
+        if fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink())
+            && let Ok(resolved) = path.canonicalize()
+        {
+            return Some(resolved);
+        }
+        let parent = path.parent()?;
+        let folder = match self.folders.get(parent) {
+            Some(folder) => folder.clone(),
+            None => {
+                let folder = parent.canonicalize().ok();
+                self.folders.insert(parent.to_owned(), folder.clone());
+                folder
+            }
+        };
+        Some(folder?.join(path.file_name()?))
+    }
 }
 
 /// What git needs of the repositories that hold the roots: their work tree, and git's own folders where

@@ -31,6 +31,10 @@ pub(crate) fn profile(confinement: &Confinement) -> String {
     for path in places::DEVICES {
         rule("allow", "file-write*", Path::new(path));
     }
+    if let Some(scratch) = &confinement.scratch {
+        rule("allow", "file-read-data", scratch);
+        rule("allow", "file-write*", scratch);
+    }
     if confinement.writes {
         let folders = confinement.roots.iter().chain(&confinement.temporary);
         for path in folders.cloned().chain(in_home(places::CACHES)) {
@@ -67,6 +71,7 @@ mod tests {
             roots: vec!["/work/a\"b".into()],
             home: Some("/Users/me".into()),
             private: vec!["/Users/me/.turnery".into()],
+            scratch: Some("/scratch".into()),
             ..Confinement::default()
         }
     }
@@ -86,6 +91,7 @@ mod tests {
     fn read_only_profile_allows_no_write_to_roots() {
         let text = profile(&confinement(false));
         assert!(!text.contains(r#"(allow file-write* (subpath "/work"#));
+        assert!(text.contains(r#"(allow file-write* (subpath "/scratch"))"#));
         let home = text.find(r#"(deny file-read-data (subpath "/Users/me"))"#);
         let root = text.find(r#"(allow file-read-data (subpath "/work/a\"b"))"#);
         assert!(home.unwrap() < root.unwrap());

@@ -1,7 +1,10 @@
 //! Settings of the sandbox, and the confinement that they make for one command.
 
 use super::{Confinement, SandboxSupport, places};
-use std::{env, path::PathBuf};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 /// How far commands are confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,21 +106,52 @@ impl SandboxSettings {
             .filter(|folder| folder.is_absolute());
         let mut temporary = vec![env::temp_dir()];
         temporary.extend(["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from));
+        // New files can be allowed in a whole folder only. One that holds keys is read like any other folder.
+        let home = env::home_dir();
+        let keys: Vec<PathBuf> = home.iter().chain(&self.private).map(resolved).collect();
+        temporary.retain(|folder| {
+            let folder = resolved(folder);
+            !keys.iter().any(|key| key.starts_with(&folder))
+        });
         Some(Confinement {
             writes: self.mode == SandboxMode::Workspace && !only_reads,
             network: self.network && !only_reads,
             roots: roots.to_vec(),
-            home: env::home_dir(),
+            home,
             temporary,
+            scratch: None,
             toolchains: toolchains.collect(),
             private: self.private.clone(),
         })
     }
 }
 
+fn resolved(path: impl AsRef<Path>) -> PathBuf {
+    let path = path.as_ref();
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn temporary_folder_that_holds_keys_is_not_writable() {
+        let private = env::temp_dir().join("home/turnery");
+        let settings = |private: &[PathBuf]| SandboxSettings {
+            mode: SandboxMode::Workspace,
+            private: private.to_vec(),
+            ..SandboxSettings::default()
+        };
+        let roots = [PathBuf::from("/work")];
+        let with = settings(&[private]).confinement(&roots, false);
+        let without = settings(&[]).confinement(&roots, false);
+        assert_eq!(with.is_some(), SandboxSupport::detect().is_usable());
+        if let (Some(with), Some(without)) = (with, without) {
+            assert!(!with.temporary.contains(&env::temp_dir()) && with.needs_scratch());
+            assert!(without.temporary.contains(&env::temp_dir()) && !without.needs_scratch());
+        }
+    }
 
     #[test]
     fn modes_are_ordered_from_wide_to_narrow() {

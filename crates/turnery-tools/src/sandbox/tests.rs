@@ -56,6 +56,7 @@ impl World {
             roots: vec![self.home().join("project")],
             home: Some(self.home()),
             temporary: vec![self.home().join("tmp")],
+            scratch: None,
             toolchains: Vec::new(),
             private: vec![self.home().join(".turnery")],
         }
@@ -318,6 +319,53 @@ fn ordinary_work_goes_on() {
     );
 }
 
+/// A build needs the compiler, the linker and cargo's locks.
+#[test]
+fn cargo_builds_in_the_workspace() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let cargo = PathBuf::from(env!("CARGO"));
+    let rustc = cargo.with_file_name("rustc");
+    let line = format!(
+        "mkdir -p p/src && cd p && printf '[package]\nname = \"p\"\nedition = \"2024\"\n[workspace]\n' > Cargo.toml && \
+         echo 'fn main() {{}}' > src/main.rs && \
+         TMPDIR=$HOME/tmp CARGO_HOME=$HOME/.cargo RUSTC={} {} build -q --offline --target-dir target && target/debug/p",
+        rustc.display(),
+        cargo.display()
+    );
+    world.allows(&world.workspace(), &line);
+}
+
+/// Where node is not installed, bash writes the same file.
+#[test]
+fn node_runs_in_the_workspace() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let script = "require('fs').writeFileSync('n', require('child_process').execSync('echo x'))";
+    let line = format!(
+        "if command -v node > /dev/null; then node -e \"{script}\"; else echo x > n; fi; grep -q x n"
+    );
+    world.allows(&world.workspace(), &line);
+}
+
+#[test]
+fn temporary_files_of_a_reader_go_to_its_own_folder() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let mut confinement = world.read_only();
+    let line = "echo x > $HOME/tmp/b && cat $HOME/tmp/b";
+    world.refuses(&confinement, line, DENIED);
+    confinement.scratch = Some(world.home().join("tmp"));
+    world.allows(&confinement, line);
+    world.refuses(&confinement, "echo x > b.txt", DENIED);
+}
+
 #[test]
 fn support_that_is_missing_is_said() {
     let none = SandboxSupport {
@@ -349,4 +397,40 @@ fn home_of_a_confinement_may_be_absent() {
     let mut confinement = world.workspace();
     confinement.home = None;
     world.allows(&confinement, "cat a.txt");
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_a_confinement() {
+    let world = World::new();
+    let real = crate::SandboxSettings {
+        mode: crate::SandboxMode::Workspace,
+        private: vec![world.home().join(".turnery")],
+        ..Default::default()
+    };
+    let roots = [world.home().join("project")];
+    for (name, only_reads) in [("workspace", false), ("read-only", true)] {
+        let confinement = real.confinement(&roots, only_reads).unwrap();
+        let mut best = std::time::Duration::MAX;
+        for _ in 0..30 {
+            let begin = std::time::Instant::now();
+            start_confined(&confinement, || Ok(())).unwrap();
+            best = best.min(begin.elapsed());
+        }
+        println!("{name}: applying {best:?}");
+        let begin = std::time::Instant::now();
+        for _ in 0..10 {
+            real.confinement(&roots, only_reads).unwrap();
+        }
+        println!("{name}: settings {:?}", begin.elapsed() / 10);
+        for (say, it) in [("with", Some(&confinement)), ("without", None)] {
+            let mut best = std::time::Duration::MAX;
+            for _ in 0..20 {
+                let begin = std::time::Instant::now();
+                world.run(it, "true");
+                best = best.min(begin.elapsed());
+            }
+            println!("{name}: bash true {say}: {best:?}");
+        }
+    }
 }

@@ -54,6 +54,34 @@ async fn refused_command_says_so_and_what_to_ask_for() {
     }
 }
 
+/// `mktemp`, `sort` and long here-documents need a folder for temporary files.
+#[tokio::test]
+async fn every_confined_command_has_a_folder_for_temporary_files() {
+    let line = "file=$(mktemp) && echo x > \"$file\" && cat \"$file\" && echo \"$file\" && rm \"$file\"";
+    let in_temporary = SandboxSettings {
+        private: vec![std::env::temp_dir().join("home/turnery")],
+        ..settings(SandboxMode::Workspace)
+    };
+    for (settings, has_own) in [
+        (settings(SandboxMode::Off), false),
+        (settings(SandboxMode::Workspace), false),
+        (settings(SandboxMode::ReadOnly), true),
+        (in_temporary, true),
+    ] {
+        let mut trial = Trial::new();
+        let workspace = Workspace::clone(&trial.cx.workspace).confined(settings.clone());
+        let has_own = has_own && workspace.sandbox().is_active();
+        trial.cx.workspace = Arc::new(workspace);
+        let (envelope, _) = trial.run(json!({ "command": line })).await;
+        let said = text(&envelope);
+        let file = said.strip_prefix("x\n").and_then(|it| it.lines().next());
+        let folder = file.and_then(|it| std::path::Path::new(it).parent());
+        let folder = folder.unwrap_or_else(|| panic!("{settings:?}: {said}"));
+        assert_eq!(folder != std::env::temp_dir(), has_own, "{settings:?}: {said}");
+        assert_eq!(!folder.exists(), has_own, "{settings:?}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn failure_of_another_kind_is_not_put_down_to_the_sandbox() {
     let (envelope, _) = trial(SandboxMode::Workspace)

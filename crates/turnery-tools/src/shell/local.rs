@@ -48,9 +48,15 @@ pub(super) async fn run(
     surroundings: Surroundings<'_>,
     cx: &ToolCx,
 ) -> io::Result<(Ending, Stopped, String)> {
-    let environment = environment(line, cwd, surroundings, cx);
-    let confinement = surroundings.confinement;
-    let (mut tree, mut output) = start(line, cwd, environment, confinement).await?;
+    let mut environment = environment(line, cwd, surroundings, cx);
+    let mut confinement = surroundings.confinement.cloned();
+    let _scratch = match &mut confinement {
+        Some(confinement) if confinement.needs_scratch() => {
+            Some(add_scratch(confinement, &mut environment)?)
+        }
+        _ => None,
+    };
+    let (mut tree, mut output) = start(line, cwd, environment, confinement.as_ref()).await?;
     let mut kept = Kept::default();
     let mut stream = Stream::default();
     let mut chunk = vec![0; CHUNK];
@@ -113,6 +119,17 @@ pub(super) async fn run(
     }
     let ending = stopped.unwrap_or_else(|| finished.status.map_or(Ending::Unknown, Ending::from));
     Ok((ending, Stopped::Here(finished.stopped), kept.into_text()))
+}
+
+/// A folder for the command's temporary files, where it looks for one. Removed with the value.
+fn add_scratch(
+    confinement: &mut Confinement,
+    environment: &mut Environment,
+) -> io::Result<tempfile::TempDir> {
+    let folder = tempfile::Builder::new().prefix("turnery-").tempdir()?;
+    environment.insert("TMPDIR".into(), folder.path().into());
+    confinement.scratch = Some(folder.path().canonicalize()?);
+    Ok(folder)
 }
 
 type Environment = BTreeMap<OsString, OsString>;
