@@ -1,10 +1,11 @@
 //! Options: mode, model and thinking of a session, as `modes` and as `configOptions`, always in step (MODE-4).
 
-use crate::fault::Fault;
+use crate::{fault::Fault, news};
 use agent_client_protocol_schema::v1::{
-    ConfigOptionUpdate, CurrentModeUpdate, SessionConfigOption, SessionConfigOptionCategory,
+    ConfigOptionUpdate, CurrentModeUpdate, Meta, SessionConfigOption, SessionConfigOptionCategory,
     SessionConfigSelectOption, SessionMode, SessionModeState, SessionUpdate,
 };
+use serde_json::json;
 use turnery_agent::{Session, SessionOptions};
 use turnery_models::Thinking;
 use turnery_tools::Mode;
@@ -29,6 +30,12 @@ pub(crate) fn mode_name(mode: Mode) -> &'static str {
         Mode::Plan => "Plan",
         Mode::Auto => "Auto",
     }
+}
+
+/// What else a client may show of a session, in `_meta`: how commands are confined. No update says it, since clients
+/// show those as part of the conversation.
+pub(crate) fn meta(options: &SessionOptions) -> Meta {
+    news::meta(json!({ "sandbox": &*options.sandbox }))
 }
 
 /// The session's `modes`.

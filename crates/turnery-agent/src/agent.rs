@@ -455,6 +455,10 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         model: model.info().name.to_string(),
         models: offered(&models, &*model, &settings.model),
         thinking: settings.thinking,
+        sandbox: settings
+            .sandbox
+            .describe(workspace.terminals().is_some())
+            .into(),
         slashes: Arc::clone(&settings.slashes),
     };
     let (options, seen) = watch::channel(options);

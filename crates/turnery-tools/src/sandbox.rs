@@ -158,8 +158,8 @@ pub(crate) fn start_confined<T: Send>(
     std::thread::scope(|scope| {
         let confined = scope.spawn(|| {
             capabilities::restrict()?;
-            files::restrict(confinement)?;
-            syscalls::restrict(confinement)?;
+            let landlock = files::restrict(confinement)?;
+            syscalls::restrict(confinement, landlock)?;
             start()
         });
         confined

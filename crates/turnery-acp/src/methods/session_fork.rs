@@ -20,5 +20,6 @@ pub(super) async fn answer(call: Call) -> Result<ForkSessionResponse, Fault> {
     let options = session.options();
     Ok(ForkSessionResponse::new(session.id().to_string())
         .modes(options::modes(&options))
-        .config_options(options::config(&options)))
+        .config_options(options::config(&options))
+        .meta(options::meta(&options)))
 }

@@ -19,5 +19,6 @@ pub(super) async fn answer(call: Call) -> Result<NewSessionResponse, Fault> {
     let options = session.options();
     Ok(NewSessionResponse::new(session.id().to_string())
         .modes(options::modes(&options))
-        .config_options(options::config(&options)))
+        .config_options(options::config(&options))
+        .meta(options::meta(&options)))
 }

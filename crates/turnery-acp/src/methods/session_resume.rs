@@ -19,5 +19,6 @@ pub(super) async fn answer(call: Call) -> Result<ResumeSessionResponse, Fault> {
     let options = session.options();
     Ok(ResumeSessionResponse::new()
         .modes(options::modes(&options))
-        .config_options(options::config(&options)))
+        .config_options(options::config(&options))
+        .meta(options::meta(&options)))
 }

@@ -18,6 +18,8 @@ pub struct SessionOptions {
     pub models: Vec<ModelInfo>,
     /// How much the model is to think.
     pub thinking: Thinking,
+    /// How commands are confined, or that they are not: one sentence for people.
+    pub sandbox: Arc<str>,
     /// Commands that are text for a prompt.
     pub slashes: Arc<[Slash]>,
 }

@@ -32,7 +32,11 @@ pub(super) fn landlock_version() -> Option<u32> {
             .and_then(Ruleset::create)
             .and_then(RulesetCreated::restrict_self)
     });
-    match restricted.join().ok()?.ok()?.landlock {
+    version(restricted.join().ok()?.ok()?.landlock)
+}
+
+fn version(status: LandlockStatus) -> Option<u32> {
+    match status {
         LandlockStatus::Available { effective_abi, .. } => Some(effective_abi as u32),
         LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => None,
     }
@@ -51,8 +55,8 @@ fn device() -> BitFlags<AccessFs> {
     AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate
 }
 
-/// Confines the calling thread. It has no new privileges from then on.
-pub(super) fn restrict(confinement: &Confinement) -> io::Result<()> {
+/// Confines the calling thread, which has no new privileges from then on. Returns the version of landlock.
+pub(super) fn restrict(confinement: &Confinement) -> io::Result<Option<u32>> {
     let ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(VERSION))
         .and_then(|ruleset| match confinement.network {
@@ -69,7 +73,9 @@ pub(super) fn restrict(confinement: &Confinement) -> io::Result<()> {
     rules = rules.allow_all(confinement)?;
     let status = rules.ruleset.restrict_self().map_err(io::Error::other)?;
     match status.ruleset {
-        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => {
+            Ok(version(status.landlock))
+        }
         RulesetStatus::NotEnforced => Err(io::Error::other("landlock is not available")),
     }
 }

@@ -3,7 +3,7 @@
 //! Refused calls fail with `EPERM`, where landlock says `EACCES`. A process of another architecture than
 //! ours is killed by the first call that it makes.
 
-use super::{Confinement, SandboxSupport};
+use super::Confinement;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, apply_filter,
@@ -112,12 +112,12 @@ pub(super) fn is_supported() -> bool {
         && Path::new("/proc/sys/kernel/seccomp/actions_avail").exists()
 }
 
-/// Confines the calling thread.
-pub(super) fn restrict(confinement: &Confinement) -> io::Result<()> {
+/// Confines the calling thread, which landlock of this version confines.
+pub(super) fn restrict(confinement: &Confinement, landlock: Option<u32>) -> io::Result<()> {
     // The C library falls back to `clone`, whose flags can be seen.
     let clone3 = [(libc::SYS_clone3, Vec::new())];
     install(BTreeMap::from(clone3), libc::ENOSYS)?;
-    let rules = rules(confinement).map_err(io::Error::other)?;
+    let rules = rules(confinement, landlock).map_err(io::Error::other)?;
     install(rules, libc::EPERM)
 }
 
@@ -134,12 +134,15 @@ fn install(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: libc::c_int) -> io::Re
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn rules(confinement: &Confinement) -> Result<Rules, seccompiler::BackendError> {
+fn rules(
+    confinement: &Confinement,
+    landlock: Option<u32>,
+) -> Result<Rules, seccompiler::BackendError> {
     let mut refused: Vec<i64> = REFUSED.to_vec();
     if !confinement.writes {
         refused.extend(WRITES.iter().chain(OLD_WRITES));
     }
-    if SandboxSupport::detect().landlock < Some(LANDLOCK_WITH_TRUNCATE) {
+    if landlock < Some(LANDLOCK_WITH_TRUNCATE) {
         refused.push(libc::SYS_truncate);
     }
     let mut rules: Rules = refused.into_iter().map(|call| (call, Vec::new())).collect();

@@ -1,6 +1,6 @@
 //! The sandbox, from the command line to the kernel.
 
-use crate::home::Home;
+use crate::{editor::Editor, home::Home};
 use serde_json::{Value, json};
 use turnery_tools::SandboxSupport;
 
@@ -117,6 +117,26 @@ async fn misspelt_mode_is_answered_with_the_choices() {
             .contains("write \"workspace\" (or off, read-only)"),
         "{done:?}"
     );
+}
+
+#[tokio::test]
+async fn session_says_what_confines_commands() {
+    let confined = match SandboxSupport::detect().is_usable() {
+        true => "commands are confined by ",
+        false => "commands cannot be confined here: ",
+    };
+    for (sandbox, expected) in [
+        ("workspace", confined),
+        ("off", "commands are not confined: the sandbox is off"),
+    ] {
+        let home = Home::new();
+        let mut editor = Editor::open(&home, &["acp", "--sandbox", sandbox], &[]);
+        editor.initialize().await;
+        let params = json!({ "cwd": home.project(), "mcpServers": [] });
+        let made = editor.request(1, "session/new", params).await;
+        let said = made["result"]["_meta"]["turnery"]["sandbox"].as_str();
+        assert!(said.is_some_and(|it| it.starts_with(expected)), "{made}");
+    }
 }
 
 #[tokio::test]

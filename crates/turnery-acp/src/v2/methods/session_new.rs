@@ -18,5 +18,6 @@ pub(super) async fn answer(call: Call) -> Result<NewSessionResponse, Fault> {
     let session = setup.create(&call).await?;
     Ok(NewSessionResponse::new(session.id().as_str())
         .config_options(options::config(&session.options()))
+        .meta(crate::options::meta(&session.options()))
         .available_commands(options::commands(&session.options(), &[])))
 }

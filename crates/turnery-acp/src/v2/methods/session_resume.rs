@@ -35,5 +35,6 @@ pub(super) async fn answer(call: Call) -> Result<ResumeSessionResponse, Fault> {
     send(call.connection.peer.out(), to.lines).await;
     Ok(ResumeSessionResponse::new()
         .config_options(options::config(&session.options()))
+        .meta(crate::options::meta(&session.options()))
         .available_commands(options::commands(&session.options(), &[])))
 }
