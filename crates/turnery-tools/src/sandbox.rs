@@ -145,6 +145,13 @@ impl SandboxSupport {
     }
 }
 
+/// A folder where no confined command writes: neither a temporary one nor in the source tree.
+#[cfg(test)]
+pub(crate) fn folder_beside_tests() -> tempfile::TempDir {
+    let tests = std::env::current_exe().expect("a test runs");
+    tempfile::tempdir_in(tests.parent().expect("it lies in a folder")).expect("a folder")
+}
+
 /// Runs `start` on a thread that is confined, so that the processes which it starts are.
 ///
 /// # Errors

@@ -68,7 +68,7 @@ mod tests {
     fn confinement(writes: bool) -> Confinement {
         Confinement {
             writes,
-            roots: vec!["/work/a\"b".into()],
+            roots: vec!["/srv/a\"b".into()],
             home: Some("/Users/me".into()),
             private: vec!["/Users/me/.turnery".into()],
             scratch: Some("/scratch".into()),
@@ -80,7 +80,7 @@ mod tests {
     fn private_folders_are_denied_after_all_that_is_allowed() {
         let text = profile(&confinement(true));
         let place = |line: &str| text.find(line).unwrap();
-        let root = place(r#"(allow file-write* (subpath "/work/a\"b"))"#);
+        let root = place(r#"(allow file-write* (subpath "/srv/a\"b"))"#);
         let keys = place(r#"(deny file-read-data (subpath "/Users/me/.ssh"))"#);
         let own = place(r#"(deny file-write* (subpath "/Users/me/.turnery"))"#);
         assert!(root < keys && keys < own);
@@ -90,10 +90,10 @@ mod tests {
     #[test]
     fn read_only_profile_allows_no_write_to_roots() {
         let text = profile(&confinement(false));
-        assert!(!text.contains(r#"(allow file-write* (subpath "/work"#));
+        assert!(!text.contains(r#"(allow file-write* (subpath "/srv"#));
         assert!(text.contains(r#"(allow file-write* (subpath "/scratch"))"#));
         let home = text.find(r#"(deny file-read-data (subpath "/Users/me"))"#);
-        let root = text.find(r#"(allow file-read-data (subpath "/work/a\"b"))"#);
+        let root = text.find(r#"(allow file-read-data (subpath "/srv/a\"b"))"#);
         assert!(home.unwrap() < root.unwrap());
     }
 }

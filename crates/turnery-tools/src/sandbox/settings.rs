@@ -143,7 +143,7 @@ mod tests {
             private: private.to_vec(),
             ..SandboxSettings::default()
         };
-        let roots = [PathBuf::from("/work")];
+        let roots = [PathBuf::from("/srv")];
         let with = settings(&[private]).confinement(&roots, false);
         let without = settings(&[]).confinement(&roots, false);
         assert_eq!(with.is_some(), SandboxSupport::detect().is_usable());

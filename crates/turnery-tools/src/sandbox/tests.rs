@@ -2,7 +2,7 @@
 //!
 //! Each attempt is made without a confinement first and must succeed there, so that it can fail.
 
-use super::{Confinement, SandboxSupport, start_confined};
+use super::{Confinement, SandboxSupport, folder_beside_tests, start_confined};
 use std::{
     fs,
     net::TcpListener,
@@ -17,8 +17,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        // Not in a temporary folder, where every command may write.
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a world to test in");
+        let folder = folder_beside_tests();
         let world = Self { folder };
         for name in [
             "project",
@@ -397,33 +396,4 @@ fn home_of_a_confinement_may_be_absent() {
     let mut confinement = world.workspace();
     confinement.home = None;
     world.allows(&confinement, "cat a.txt");
-}
-
-/// Prints what applying a confinement costs; compare runs of one machine only.
-#[test]
-#[ignore = "a measurement: run it with --ignored --nocapture"]
-fn cost_of_a_confinement() {
-    let world = World::new();
-    let settings = crate::SandboxSettings {
-        mode: crate::SandboxMode::Workspace,
-        private: vec![world.home().join(".turnery")],
-        ..Default::default()
-    };
-    for (name, only_reads) in [("workspace", false), ("read-only", true)] {
-        let roots = [world.home().join("project")];
-        let Some(confinement) = settings.confinement(&roots, only_reads) else {
-            return;
-        };
-        let best = |line: Option<&Confinement>| {
-            let times = (0..50).map(|_| {
-                let begin = std::time::Instant::now();
-                world.run(line, "ls");
-                begin.elapsed()
-            });
-            times.min().unwrap_or_default()
-        };
-        let (with, without) = (best(Some(&confinement)), best(None));
-        let ratio = with.as_secs_f64() / without.as_secs_f64();
-        println!("{name}: ls takes {with:?} confined, {without:?} unconfined ({ratio:.2} times)");
-    }
 }

@@ -25,7 +25,7 @@ fn trial(mode: SandboxMode) -> Trial {
 
 /// A file where no command writes in a sandbox.
 fn outside() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+    let folder = crate::sandbox::folder_beside_tests();
     let file = folder.path().join("file");
     (folder, file)
 }
@@ -57,7 +57,8 @@ async fn refused_command_says_so_and_what_to_ask_for() {
 /// `mktemp`, `sort` and long here-documents need a folder for temporary files.
 #[tokio::test]
 async fn every_confined_command_has_a_folder_for_temporary_files() {
-    let line = "file=$(mktemp) && echo x > \"$file\" && cat \"$file\" && echo \"$file\" && rm \"$file\"";
+    let line =
+        "file=$(mktemp) && echo x > \"$file\" && cat \"$file\" && echo \"$file\" && rm \"$file\"";
     let in_temporary = SandboxSettings {
         private: vec![std::env::temp_dir().join("home/turnery")],
         ..settings(SandboxMode::Workspace)
@@ -77,7 +78,11 @@ async fn every_confined_command_has_a_folder_for_temporary_files() {
         let file = said.strip_prefix("x\n").and_then(|it| it.lines().next());
         let folder = file.and_then(|it| std::path::Path::new(it).parent());
         let folder = folder.unwrap_or_else(|| panic!("{settings:?}: {said}"));
-        assert_eq!(folder != std::env::temp_dir(), has_own, "{settings:?}: {said}");
+        assert_eq!(
+            folder != std::env::temp_dir(),
+            has_own,
+            "{settings:?}: {said}"
+        );
         assert_eq!(!folder.exists(), has_own, "{settings:?}: {said}");
     }
 }
