@@ -32,6 +32,11 @@ pub(crate) fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
+/// What the option is for, and what confines commands in this session.
+pub(crate) fn mode_description(options: &SessionOptions) -> String {
+    format!("How freely the agent acts. {}", options.sandbox)
+}
+
 /// What else a client may show of a session, in `_meta`: how commands are confined. No update says it, since clients
 /// show those as part of the conversation.
 pub(crate) fn meta(options: &SessionOptions) -> Meta {
@@ -73,7 +78,7 @@ pub(crate) fn config(options: &SessionOptions) -> Vec<SessionConfigOption> {
         .collect();
     vec![
         SessionConfigOption::select(MODE, "Mode", options.mode.as_str(), modes)
-            .description("How freely the agent acts".to_owned())
+            .description(mode_description(options))
             .category(SessionConfigOptionCategory::Mode),
         SessionConfigOption::select(MODEL, "Model", options.model.clone(), models)
             .description("The model that answers".to_owned())

@@ -131,12 +131,12 @@ impl SandboxSupport {
                 (_, None, false) => "the kernel has neither landlock nor seccomp",
                 (_, Some(_), _) => "the kernel has no seccomp filters",
             };
-            return format!("commands cannot be confined here: {lacking}");
+            return format!("Commands cannot be confined here: {lacking}");
         }
         let Some(version) = self.landlock else {
-            return "commands are confined by sandbox-exec".to_owned();
+            return "Commands are confined by sandbox-exec".to_owned();
         };
-        let mut text = format!("commands are confined by landlock (version {version}) and seccomp");
+        let mut text = format!("Commands are confined by landlock (version {version}) and seccomp");
         for missing in self.missing() {
             text.push_str("; ");
             text.push_str(missing);

@@ -63,7 +63,7 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
             about.unwrap_or_default().trim_end()
         )?;
     }
-    writeln!(out, "\nsandbox: {}", SandboxSupport::detect().describe())?;
+    writeln!(out, "\n{}.", SandboxSupport::detect().describe())?;
     Ok(ExitCode::SUCCESS)
 }
 

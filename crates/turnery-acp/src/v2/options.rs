@@ -3,7 +3,7 @@
 
 use crate::{
     commands,
-    options::{MODE, MODEL, THINKING, THINKING_LEVELS, mode_name},
+    options::{MODE, MODEL, THINKING, THINKING_LEVELS, mode_description, mode_name},
     update,
 };
 use agent_client_protocol_schema::v2::{
@@ -36,7 +36,7 @@ pub(super) fn config(options: &SessionOptions) -> Vec<SessionConfigOption> {
         .collect();
     vec![
         SessionConfigOption::select(MODE, "Mode", options.mode.as_str(), modes)
-            .description("How freely the agent acts".to_owned())
+            .description(mode_description(options))
             .category(SessionConfigOptionCategory::Mode),
         SessionConfigOption::select(MODEL, "Model", options.model.as_str(), models)
             .description("The model that answers".to_owned())

@@ -67,26 +67,23 @@ impl SandboxSettings {
     pub fn describe(&self, has_terminals: bool) -> String {
         let support = SandboxSupport::detect();
         let network = match self.network {
-            true => "with network",
-            false => "without network",
+            true => "can use the network",
+            false => "have no network",
         };
-        let elsewhere = match has_terminals && !self.replaces_terminals {
-            true => {
-                "; approved commands run in the editor's terminals, which are not confined (set sandbox to confine them)"
+        match self.mode {
+            SandboxMode::Off => "Commands are not confined: the sandbox is off.".to_owned(),
+            SandboxMode::Workspace | SandboxMode::ReadOnly if !support.is_usable() => {
+                format!("{}.", support.describe())
             }
-            false => "",
-        };
-        match (self.mode, support.is_usable()) {
-            (SandboxMode::Off, _) => "commands are not confined: the sandbox is off".to_owned(),
-            (SandboxMode::Workspace | SandboxMode::ReadOnly, false) => support.describe(),
-            (SandboxMode::Workspace, true) => format!(
-                "{}: approved ones write only to this session's folders, temporary folders and caches, {network}; those that only read run without asking and write nothing{elsewhere}",
-                support.describe()
+            SandboxMode::Workspace | SandboxMode::ReadOnly
+                if has_terminals && !self.replaces_terminals =>
+            {
+                "Commands that only read are confined; approved ones run in the editor's terminals and are not, unless you set `sandbox`.".to_owned()
+            }
+            SandboxMode::Workspace => format!(
+                "Commands write only to this session's folders, temporary folders and caches, read no keys, and {network}."
             ),
-            (SandboxMode::ReadOnly, true) => format!(
-                "{}: they write nothing, {network}{elsewhere}",
-                support.describe()
-            ),
+            SandboxMode::ReadOnly => format!("Commands write nothing, read no keys, and {network}."),
         }
     }
 

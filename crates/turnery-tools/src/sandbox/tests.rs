@@ -374,7 +374,7 @@ fn support_that_is_missing_is_said() {
     assert!(!none.is_usable());
     assert_eq!(
         none.describe(),
-        "commands cannot be confined here: the kernel has no landlock, or it is switched off"
+        "Commands cannot be confined here: the kernel has no landlock, or it is switched off"
     );
     let old = SandboxSupport {
         landlock: Some(4),

@@ -1,7 +1,10 @@
 //! Decides where a command line runs, what confines it there, and what is said if it fails because of that.
 
 use super::ending::Ending;
-use crate::{Confinement, Workspace, policy::only_reads};
+use crate::{
+    Confinement, Workspace,
+    policy::{is_hardened, only_reads},
+};
 use std::path::Path;
 
 /// What programs print when the system refuses something. In lower case.
@@ -30,10 +33,12 @@ pub(super) struct RunPlan {
     pub(super) confinement: Option<Confinement>,
     /// Whether it goes to a terminal of the client's, where nothing confines it, if there is one.
     pub(super) may_use_terminals: bool,
+    /// Whether git gets an environment in which it runs nothing that a repository names.
+    pub(super) is_hardened: bool,
 }
 
 /// The plan for a line that is allowed to run. One that is known to only read was allowed for that reason
-/// alone, so it runs here and gets no more than that.
+/// alone, so it runs here and gets no more than that. Blocks: it parses the line and looks at the disk.
 pub(super) fn plan(
     line: &str,
     cwd: &Path,
@@ -41,16 +46,19 @@ pub(super) fn plan(
     workspace: &Workspace,
 ) -> RunPlan {
     let sandbox = workspace.sandbox();
+    let is_hardened = is_hardened(line, cwd, workspace);
     if !sandbox.is_active() || reason_to_leave(outside, workspace).is_some() {
         return RunPlan {
             confinement: None,
             may_use_terminals: true,
+            is_hardened,
         };
     }
     let only_reads = only_reads(line, cwd, workspace);
     RunPlan {
         confinement: sandbox.confinement(workspace.roots(), only_reads),
         may_use_terminals: !only_reads && !sandbox.replaces_terminals,
+        is_hardened,
     }
 }
 

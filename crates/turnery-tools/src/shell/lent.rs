@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Progress, TerminalFault, TerminalRun, Terminals, ToolCx, grace,
-    policy::{git::environment::hardened, is_hardened},
+    policy::git::environment::hardened,
 };
 use std::{path::Path, time::Duration};
 use tokio::{
@@ -24,12 +24,13 @@ pub(super) async fn run(
     line: &str,
     cwd: &Path,
     limit: Duration,
+    is_hardened: bool,
     detail: CallDetail,
     cx: &ToolCx,
 ) -> Option<ToolEnvelope> {
     let stop = cx.cancel.child_token();
     let (started, mut starts) = mpsc::channel(1);
-    let environment = match is_hardened(line, cwd, &cx.workspace) {
+    let environment = match is_hardened {
         true => hardened(|_| None),
         false => Vec::new(),
     };

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Confinement, Progress, ToolCx, grace,
-    policy::{git::environment::harden, is_hardened},
+    policy::git::environment::harden,
     processes::{ChildStdio, ProcessTree, ProgramSpec},
 };
 use std::{
@@ -34,6 +34,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) passed: &'a [String],
     /// What it may touch; `None` for everything.
     pub(super) confinement: Option<&'a Confinement>,
+    /// Whether git runs nothing that a repository names.
+    pub(super) is_hardened: bool,
 }
 
 /// Run it to its end, whichever that is. Dropping the future kills it and all that it started.
@@ -48,7 +50,7 @@ pub(super) async fn run(
     surroundings: Surroundings<'_>,
     cx: &ToolCx,
 ) -> io::Result<(Ending, Stopped, String)> {
-    let mut environment = environment(line, cwd, surroundings, cx);
+    let mut environment = environment(surroundings);
     let mut confinement = surroundings.confinement.cloned();
     let _scratch = match &mut confinement {
         Some(confinement) if confinement.needs_scratch() => {
@@ -135,11 +137,11 @@ fn add_scratch(
 type Environment = BTreeMap<OsString, OsString>;
 
 /// What the command finds in its environment.
-fn environment(line: &str, cwd: &Path, around: Surroundings<'_>, cx: &ToolCx) -> Environment {
+fn environment(around: Surroundings<'_>) -> Environment {
     let set = environment::SET.iter();
     let mut environment = environment::inherited_with(around.hidden, around.passed);
     environment.extend(set.map(|(name, value)| (name.into(), value.into())));
-    if is_hardened(line, cwd, &cx.workspace) {
+    if around.is_hardened {
         harden(&mut environment);
     }
     environment

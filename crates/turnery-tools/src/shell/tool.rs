@@ -1,14 +1,20 @@
 //! The shell tool: what the model is told of it, how its calls are shown and judged, and where they run.
 
-use super::{confined, environment::HIDDEN_ENV, lent, local, title};
+use super::{
+    confined::{self, RunPlan},
+    environment::HIDDEN_ENV,
+    lent, local, title,
+};
 use crate::{Access, Prepared, Tool, ToolCx, Workspace, grace};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
+use tokio::task::spawn_blocking;
 use turnery_engine::{CallDetail, CallKind, FailureKind, ToolEnvelope, ToolFailure, ToolSpec};
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
@@ -158,6 +164,19 @@ fn detail(args: &Args, cwd: &Path, workspace: &Workspace) -> CallDetail {
     }
 }
 
+/// Where the command runs, and how. Found out on another thread, where no session waits for the disk.
+async fn plan(args: &Args, cwd: &Path, workspace: &Arc<Workspace>) -> Result<RunPlan, ToolFailure> {
+    let (line, outside) = (args.command.clone(), args.outside_sandbox.clone());
+    let (cwd, workspace) = (cwd.to_owned(), Arc::clone(workspace));
+    let planning =
+        spawn_blocking(move || confined::plan(&line, &cwd, outside.as_deref(), &workspace));
+    planning.await.map_err(|_| ToolFailure {
+        kind: FailureKind::ExecutionError,
+        message: "the command was not run: turnery could not find out what it does".to_owned(),
+        details: None,
+    })
+}
+
 impl Tool for Shell {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -206,17 +225,23 @@ impl Tool for Shell {
                 Err(failure) => return failure.into(),
             };
             let limit = limit(args.timeout_ms);
-            let plan = confined::plan(
-                &args.command,
-                &cwd,
-                args.outside_sandbox.as_deref(),
-                &cx.workspace,
-            );
+            let plan = match plan(&args, &cwd, &cx.workspace).await {
+                Ok(plan) => plan,
+                Err(failure) => return failure.into(),
+            };
             if plan.may_use_terminals
                 && let Some(terminals) = cx.workspace.terminals()
             {
                 let detail = detail(&args, &cwd, &cx.workspace);
-                let lent = lent::run(terminals, &args.command, &cwd, limit, detail, cx);
+                let lent = lent::run(
+                    terminals,
+                    &args.command,
+                    &cwd,
+                    limit,
+                    plan.is_hardened,
+                    detail,
+                    cx,
+                );
                 if let Some(envelope) = lent.await {
                     return envelope;
                 }
@@ -225,6 +250,7 @@ impl Tool for Shell {
                 hidden: &self.hidden_env,
                 passed: &self.passed_env,
                 confinement: plan.confinement.as_ref(),
+                is_hardened: plan.is_hardened,
             };
             match local::run(&args.command, &cwd, limit, surroundings, cx).await {
                 Ok((ending, stopped, text)) => {

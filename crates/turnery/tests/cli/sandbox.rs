@@ -49,7 +49,7 @@ async fn command_is_confined_unless_the_sandbox_is_off() {
         assert_eq!(home.project().join("inside").exists(), inside, "{flags:?}");
         assert_eq!(told.contains("outside_sandbox"), !outside, "{told}");
         assert_eq!(
-            told.contains("commands cannot be confined here"),
+            told.contains("Commands cannot be confined here"),
             !is_confining && flags != ["--sandbox", "off"]
         );
     }
@@ -122,12 +122,12 @@ async fn misspelt_mode_is_answered_with_the_choices() {
 #[tokio::test]
 async fn session_says_what_confines_commands() {
     let confined = match SandboxSupport::detect().is_usable() {
-        true => "commands are confined by ",
-        false => "commands cannot be confined here: ",
+        true => "Commands write only to this session's folders, ",
+        false => "Commands cannot be confined here: ",
     };
     for (sandbox, expected) in [
         ("workspace", confined),
-        ("off", "commands are not confined: the sandbox is off"),
+        ("off", "Commands are not confined: the sandbox is off."),
     ] {
         let home = Home::new();
         let mut editor = Editor::open(&home, &["acp", "--sandbox", sandbox], &[]);
@@ -136,6 +136,9 @@ async fn session_says_what_confines_commands() {
         let made = editor.request(1, "session/new", params).await;
         let said = made["result"]["_meta"]["turnery"]["sandbox"].as_str();
         assert!(said.is_some_and(|it| it.starts_with(expected)), "{made}");
+        // People see it where they choose the mode.
+        let mode = made["result"]["configOptions"][0]["description"].as_str();
+        assert!(mode.is_some_and(|it| it.contains(expected)), "{made}");
     }
 }
 
@@ -143,8 +146,8 @@ async fn session_says_what_confines_commands() {
 async fn tool_list_says_what_confines_commands() {
     let done = Home::new().run(&["tool", "list"]).await;
     let expected = match SandboxSupport::detect().is_usable() {
-        true => "sandbox: commands are confined by ",
-        false => "sandbox: commands cannot be confined here: ",
+        true => "Commands are confined by ",
+        false => "Commands cannot be confined here: ",
     };
     assert!(done.stdout.contains(expected), "{done:?}");
 }
