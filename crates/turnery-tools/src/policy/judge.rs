@@ -29,7 +29,7 @@ pub enum Judgement {
 }
 
 /// The rules in force for a session.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     /// How freely.
     pub mode: Mode,
@@ -114,6 +114,18 @@ impl Policy {
                 reads_only,
                 destroys,
             } => self.judge_server(tool, all, (*reads_only, *destroys)),
+        }
+    }
+
+    /// What holds for a command that could not be judged in time: it is asked about, and not run in plan mode.
+    #[must_use]
+    pub fn unjudged(&self) -> Judgement {
+        match self.mode {
+            Mode::Plan => Judgement::Deny(
+                "it could not be found out in time what this command does, and plan mode only runs what is known to only read: describe it instead"
+                    .to_owned(),
+            ),
+            Mode::Ask | Mode::Edit | Mode::Auto => Judgement::Ask { always: None },
         }
     }
 
