@@ -280,6 +280,7 @@ pub(super) const ALL: &[Offered] = &[
         long: &[
             "--all",
             "--dry-run",
+            "--no-recurse-submodules",
             "--no-tags",
             "--prune",
             "--quiet",
@@ -292,7 +293,13 @@ pub(super) const ALL: &[Offered] = &[
     Offered {
         words: &["git", "pull"],
         flags: "qv",
-        long: &["--ff-only", "--no-rebase", "--quiet", "--rebase"],
+        long: &[
+            "--ff-only",
+            "--no-rebase",
+            "--no-recurse-submodules",
+            "--quiet",
+            "--rebase",
+        ],
         operands: Operands::Names,
         ..NOTHING
     },
