@@ -120,12 +120,12 @@ pub(crate) fn commits_index(command: &Command) -> bool {
     true
 }
 
-/// Formats that show who signed a commit start gpg: `%G?`, `%+GS`, `%(signature)`.
+/// Formats and orders that ask who signed a commit start gpg: `%G?`, `%+GS`, `%(*signature)`, `--sort=signature`.
 fn starts_gpg(command: &Command) -> bool {
     let mut words = command.args.iter().filter_map(|arg| arg.literal());
     words.any(|word| {
-        word.contains("%(signature")
-            || word.contains("show-signature")
+        let is_option = word.starts_with("--s");
+        word.contains("signature") && (is_option || word.contains("%("))
             || word
                 .split('%')
                 .skip(1)

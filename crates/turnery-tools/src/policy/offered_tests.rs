@@ -352,6 +352,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
         &[
             "git commit -am 'c, with /a path and --an option'",
             "git commit --amend --no-edit",
+            "git commit -m 'check the signature'",
             "git commit -qm x -- src",
         ],
     ),
