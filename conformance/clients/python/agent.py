@@ -16,6 +16,10 @@ from acp.schema import (
 from history import History
 
 
+# A server of models that happens to run on this machine would be in the list of models: nobody answers at port 1.
+LOCAL_SERVERS = ["LLAMACPP_BASE_URL", "LMSTUDIO_BASE_URL", "OLLAMA_HOST", "VLLM_BASE_URL"]
+
+
 def plain(value):
     """As it stood on the wire."""
     return value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
@@ -125,6 +129,7 @@ async def code(awaitable):
 async def started(command, home, project):
     person = Person()
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "TURNERY_HOME": str(home / "turnery")}
+    env |= {name: "http://127.0.0.1:1/v1" for name in LOCAL_SERVERS}
     async with acp.spawn_agent_process(
         person,
         *command,

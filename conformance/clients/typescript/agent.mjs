@@ -38,11 +38,16 @@ export function endAll() {
   }
 }
 
+/** A server of models that happens to run on this machine would be in the list of models: nobody answers at port 1. */
+const noLocalServers = Object.fromEntries(
+  ["LLAMACPP_BASE_URL", "LMSTUDIO_BASE_URL", "OLLAMA_HOST", "VLLM_BASE_URL"].map((name) => [name, "http://127.0.0.1:1/v1"]),
+);
+
 /** One agent process. `lines` holds every message it wrote, in order; each was valid when it came. */
 export class Agent {
   static start([program, ...args], home) {
     const child = spawn(program, args, {
-      env: { PATH: process.env.PATH, HOME: home, TURNERY_HOME: join(home, "turnery") },
+      env: { PATH: process.env.PATH, HOME: home, TURNERY_HOME: join(home, "turnery"), ...noLocalServers },
       stdio: ["pipe", "pipe", "pipe"],
     });
     return new Agent(child);

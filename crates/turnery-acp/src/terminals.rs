@@ -134,8 +134,9 @@ impl ClientTerminals {
     }
 
     /// Asks for a shell that runs the line. A client that joins arguments without quotes gives the line to a
-    /// shell of its own, so it gets nothing but the line. A task of its own waits for the terminal, so that one which comes after nobody wants
-    /// it any more is released all the same.
+    /// shell of its own, so it gets nothing but the line.
+    ///
+    /// A task of its own waits for the terminal: it is released even if it comes after the call was cancelled.
     async fn create(
         &self,
         command: &str,

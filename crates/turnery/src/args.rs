@@ -10,16 +10,23 @@ use std::path::PathBuf;
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule, SandboxMode};
 
+/// A prompt to begin with, which the offline model answers too.
+pub(crate) const FIRST_PROMPT: &str = "what changed?";
+
 /// For somebody who typed `turnery` and nothing else.
-pub(crate) const WELCOME: &str = "\
+pub(crate) fn welcome() -> String {
+    format!(
+        "\
 turnery is a coding agent. It works in the folder that you are in.
 
-  turnery run \"explain this project\"      one prompt, from here
+  turnery run \"{FIRST_PROMPT}\"             one prompt, from here; this one needs no model
   turnery login                           give it the key of a provider such as Anthropic or OpenAI
   turnery models                          which models can be used, and what the others need
   turnery acp                             what an editor starts (Agent Client Protocol)
   turnery --help                          everything else
-";
+"
+    )
+}
 
 const EXAMPLES: &str = "\
 Examples:
@@ -517,7 +524,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
-        assert!(WELCOME.contains("turnery run"));
+        assert!(welcome().contains("turnery run"));
     }
 
     #[test]

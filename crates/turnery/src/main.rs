@@ -80,7 +80,7 @@ fn main() -> ExitCode {
 /// What somebody sees who just types `turnery`.
 fn welcome() -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", args::WELCOME)?;
+    writeln!(out, "{}", args::welcome())?;
     writeln!(out, "{}", Args::command().render_usage())?;
     Ok(ExitCode::SUCCESS)
 }

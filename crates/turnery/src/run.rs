@@ -18,7 +18,7 @@ pub(crate) mod tries;
 pub(crate) use job::number;
 
 use crate::{
-    args::{Again, Choices, Format, Global, How, RunArgs},
+    args::{Again, Choices, FIRST_PROMPT, Format, Global, How, RunArgs},
     config::Choice,
     logs,
     parts::{Parts, folder},
@@ -172,7 +172,7 @@ fn prepare(
     let content = prompt::content(prompt::text(argument, &piped), images, audio)?;
     anyhow::ensure!(
         !content.is_empty(),
-        "there is no prompt; write it as an argument or pipe it in: turnery run \"explain this project\""
+        "there is no prompt; write it as an argument or pipe it in: turnery run {FIRST_PROMPT:?}"
     );
     Ok(content)
 }

@@ -7,10 +7,15 @@ use std::{
     panic::AssertUnwindSafe,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
+use tokio::{task::spawn_blocking, time::timeout};
 use turnery_engine::{CallDetail, CallId, SessionId, ToolCall, ToolFailure, Verdict};
 use turnery_store::Store;
-use turnery_tools::{Judgement, Policy, Prepared, Rule, ToolCx, Toolbox, Workspace};
+use turnery_tools::{Access, Judgement, Policy, Prepared, Rule, ToolCx, Toolbox, Workspace};
+
+/// Longest time that judging a command may take: the disk that is looked at for it may hang.
+const JUDGING: Duration = Duration::from_secs(5);
 
 /// A call that waits for its verdict.
 pub(crate) struct Gate {
@@ -43,10 +48,21 @@ impl Question {
     }
 }
 
+/// A prepared call, and what a policy says of it.
+pub(crate) struct JudgedCall {
+    pub(crate) call: ToolCall,
+    pub(crate) prepared: Prepared,
+    /// The policy by which it was judged.
+    pub(crate) policy: Policy,
+    pub(crate) judgement: Judgement,
+}
+
 /// What a gate has found out.
 pub(crate) enum Found {
     /// What the call touches, or why it cannot be run at all.
     Prepared(ToolCall, Result<Prepared, ToolFailure>),
+    /// What a policy says of the call.
+    Judged(Box<JudgedCall>),
     /// What the person said.
     Answered(Box<Question>, Answer),
 }
@@ -63,6 +79,40 @@ impl Gate {
             found: Box::pin(async move {
                 let prepared = toolbox.await.prepare(&call, &cx).await;
                 Found::Prepared(call, prepared)
+            }),
+        }
+    }
+
+    /// Judge a prepared call. Commands are judged on another thread, since they are parsed and the disk is looked
+    /// at for them.
+    pub(crate) fn judge(
+        call: ToolCall,
+        prepared: Prepared,
+        policy: Policy,
+        workspace: Arc<Workspace>,
+    ) -> Self {
+        Self {
+            call_id: call.call_id.clone(),
+            found: Box::pin(async move {
+                let judgement = match &prepared.access {
+                    Access::Run { .. } => {
+                        let (policy, access) = (policy.clone(), prepared.access.clone());
+                        let name = call.name.clone();
+                        let judging =
+                            spawn_blocking(move || policy.judge(&name, &access, &workspace));
+                        timeout(JUDGING, judging).await.ok().and_then(Result::ok)
+                    }
+                    Access::Nothing | Access::Read(_) | Access::Edit(_) | Access::Server { .. } => {
+                        Some(policy.judge(&call.name, &prepared.access, &workspace))
+                    }
+                };
+                let judgement = judgement.unwrap_or_else(|| policy.unjudged());
+                Found::Judged(Box::new(JudgedCall {
+                    call,
+                    prepared,
+                    policy,
+                    judgement,
+                }))
             }),
         }
     }
@@ -105,19 +155,18 @@ pub(crate) enum Judged {
     Ask(Box<Question>),
 }
 
-/// Judge a prepared call.
-pub(crate) fn judge(
-    policy: &Policy,
+/// What follows from a judgement.
+pub(crate) fn follow(
+    judgement: Judgement,
     session_id: &SessionId,
     call: &ToolCall,
-    prepared: Prepared,
-    workspace: &Workspace,
+    detail: CallDetail,
 ) -> Judged {
-    match policy.judge(&call.name, &prepared.access, workspace) {
+    match judgement {
         Judgement::Allow => Judged::Settled(Verdict::Allow),
         Judgement::Deny(reason) => Judged::Settled(Verdict::Deny(reason)),
         Judgement::Ask { always } => Judged::Ask(Box::new(Question {
-            ask: ask(session_id, call, prepared.detail, always.as_ref()),
+            ask: ask(session_id, call, detail, always.as_ref()),
             always,
         })),
     }

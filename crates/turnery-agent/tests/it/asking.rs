@@ -1,8 +1,9 @@
 //! Permission: nothing runs before a positive answer that was offered and means allow (PERM-1 to 6).
 
-use crate::world::{Act, ROOM, World, say};
-use turnery_agent::{Answer, OptionKind};
-use turnery_engine::{Outcome, TurnStop};
+use crate::world::{Act, ROOM, World, live, say};
+use std::sync::mpsc;
+use turnery_agent::{Answer, OptionKind, Session, Ticket};
+use turnery_engine::{Event, EventKind, Outcome, TurnStop};
 use turnery_tools::Mode;
 
 fn chose(id: &str) -> Answer {
@@ -118,4 +119,72 @@ async fn the_time_that_a_person_takes_does_not_count() {
     let result = say(&session, "hang").result().await.unwrap();
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::MaxTurns));
     assert_eq!(begun.elapsed().as_secs(), 3600 + 600);
+}
+
+/// Runs `test` with a session whose first call is being judged on a thread that hangs until the sender is dropped.
+fn while_judging_hangs(test: impl AsyncFnOnce(World, Session, Ticket, mpsc::Sender<()>)) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = World::new(&[
+            &[Act::Call("r", "ring")],
+            &[Act::Say("the other session")],
+            &[Act::Say("so be it")],
+        ]);
+        let (session, mut seen) = world.session(ROOM).await;
+        let (other, _seen) = world.session(ROOM).await;
+        let (release, held) = mpsc::channel();
+        tokio::task::spawn_blocking(move || held.recv());
+        let ticket = say(&session, "ring");
+        let is_requested =
+            |event: &Event| matches!(event.kind, EventKind::ToolCallRequested { .. });
+        while !live(&[seen.recv().await.unwrap()]).iter().any(is_requested) {}
+        let result = say(&other, "hello").result().await.unwrap();
+        assert!(matches!(result.outcome, Outcome::Finished(_)), "{result:?}");
+        test(world, session, ticket, release).await;
+    });
+}
+
+#[test]
+fn judging_that_hangs_delays_neither_cancel_nor_other_sessions() {
+    while_judging_hangs(async |world, session, ticket, release| {
+        assert_eq!(session.cancel_running_turns(), 1);
+        let result = ticket.result().await.unwrap();
+        assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
+        assert!(world.person.asked.lock().unwrap().is_empty());
+        assert!(world.ran.lock().unwrap().is_empty());
+        drop(release);
+    });
+}
+
+#[test]
+fn a_mode_set_while_a_call_is_judged_holds_for_it() {
+    while_judging_hangs(async |world, session, ticket, release| {
+        session.set_mode(Mode::Plan).await.unwrap();
+        drop(release);
+        ticket.result().await.unwrap();
+        assert!(world.person.asked.lock().unwrap().is_empty());
+        assert!(world.ran.lock().unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_call_that_is_not_judged_in_time_is_asked_about() {
+    while_judging_hangs(async |world, session, _ticket, release| {
+        tokio::time::advance(std::time::Duration::from_secs(5)).await;
+        world.person.called.notified().await;
+        let kinds: Vec<OptionKind> = world.person.asked.lock().unwrap()[0]
+            .options
+            .iter()
+            .map(|option| option.kind)
+            .collect();
+        assert_eq!(kinds, [OptionKind::AllowOnce, OptionKind::RejectOnce]);
+        assert!(world.ran.lock().unwrap().is_empty());
+        session.cancel_running_turns();
+        drop(release);
+    });
 }

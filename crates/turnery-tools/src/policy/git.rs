@@ -62,6 +62,7 @@ pub(crate) fn runs_nothing(
     let mut check = Check {
         roots: workspace.roots(),
         hooks,
+        fetches: hooks == Hooks::Enabled && may_fetch(command),
         left: MOST_REPOSITORIES,
     };
     let mut seen = HashSet::new();
@@ -70,6 +71,16 @@ pub(crate) fn runs_nothing(
             .canonicalize()
             .is_ok_and(|folder| !seen.insert(folder.clone()) || check.is_plain_from(&folder))
     })
+}
+
+/// Whether the command may fetch. A fetch goes on in the submodules of new commits, also in those that are not
+/// checked out: what is kept of them below `.git/modules` may name programs too.
+fn may_fetch(command: &Command) -> bool {
+    let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
+    match words.first() {
+        Some(Some("add" | "commit" | "push" | "stash" | "tag")) if command.name == "git" => false,
+        _ => !words.contains(&Some("--no-recurse-submodules")),
+    }
 }
 
 /// What a git command leaves for the git commands after it in the same line.
@@ -109,12 +120,12 @@ pub(crate) fn commits_index(command: &Command) -> bool {
     true
 }
 
-/// Formats that show who signed a commit start gpg: `%G?`, `%+GS`, `%(signature)`.
+/// Formats and orders that ask who signed a commit start gpg: `%G?`, `%+GS`, `%(*signature)`, `--sort=signature`.
 fn starts_gpg(command: &Command) -> bool {
     let mut words = command.args.iter().filter_map(|arg| arg.literal());
     words.any(|word| {
-        word.contains("%(signature")
-            || word.contains("show-signature")
+        let is_option = word.starts_with("--s");
+        word.contains("signature") && (is_option || word.contains("%("))
             || word
                 .split('%')
                 .skip(1)
@@ -150,6 +161,8 @@ fn folders(command: &Command, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
 struct Check<'a> {
     roots: &'a [PathBuf],
     hooks: Hooks,
+    /// Whether submodules may be fetched.
+    fetches: bool,
     /// Repositories that may still be looked at.
     left: usize,
 }
@@ -285,6 +298,9 @@ impl Check<'_> {
         }
         let has_hooks = config.has_hooks || of_work_tree.has_hooks || has_hooks(common_dir);
         if self.hooks == Hooks::Enabled && has_hooks {
+            return None;
+        }
+        if self.fetches && (config.has_submodules || of_work_tree.has_submodules) {
             return None;
         }
         // Git takes settings out of the environment before it starts itself in a submodule.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 /// Folders by name, wherever they lie: everything in them is guarded.
 const FOLDERS: &[&str] = &[
     ".aider",
+    ".amazonq",
     ".aws",
     ".buildkite",
     ".cargo",
@@ -18,33 +19,45 @@ const FOLDERS: &[&str] = &[
     ".cursor",
     ".devcontainer",
     ".docker",
+    ".emacs.d",
     ".fleet",
     ".gemini",
     ".git",
     ".githooks",
     ".gnupg",
+    ".hg",
     ".husky",
     ".idea",
+    ".jj",
     ".kiro",
     ".kube",
+    ".mise",
     ".opencode",
     ".qwen",
     ".roo",
     ".ssh",
     ".turnery",
+    ".vim",
     ".vscode",
     ".windsurf",
+    ".woodpecker",
     ".zed",
 ];
 
 /// Folders and files by several parts of their path.
 const PATHS: &[&[&str]] = &[
     &[".config", "autostart"],
+    &[".config", "environment.d"],
     &[".config", "fish"],
     &[".config", "git"],
+    &[".config", "mise"],
+    &[".config", "mise.toml"],
     &[".config", "nvim"],
     &[".config", "systemd"],
     &[".config", "turnery"],
+    &[".config", "zsh"],
+    &[".forgejo", "workflows"],
+    &[".gitea", "workflows"],
     &[".github", "actions"],
     &[".github", "workflows"],
     &[".local", "bin"],
@@ -53,6 +66,7 @@ const PATHS: &[&[&str]] = &[
     &[".yarn", "releases"],
     &["library", "application support", "turnery"],
     &["library", "launchagents"],
+    &["mise", "config.toml"],
 ];
 
 /// Files by name, wherever they lie.
@@ -62,16 +76,22 @@ const FILES: &[&str] = &[
     ".bash_logout",
     ".bash_profile",
     ".bashrc",
+    ".cirrus.yml",
     ".cshrc",
+    ".curlrc",
+    ".devcontainer.json",
     ".dir-locals.el",
     ".drone.yml",
     ".emacs",
     ".envrc",
     ".exrc",
     ".gdbinit",
+    ".ghci",
     ".gitconfig",
     ".gitlab-ci.yml",
     ".gitmodules",
+    ".gitpod.yml",
+    ".hgrc",
     ".inputrc",
     ".irbrc",
     ".kshrc",
@@ -86,20 +106,30 @@ const FILES: &[&str] = &[
     ".npmrc",
     ".nvim.lua",
     ".nvimrc",
+    ".octaverc",
+    ".pam_environment",
+    ".pdbrc",
     ".pnpmfile.cjs",
     ".pre-commit-config.yaml",
     ".pre-commit-config.yml",
     ".profile",
     ".pryrc",
+    ".psqlrc",
     ".pypirc",
+    ".rprofile",
+    ".rtx.toml",
+    ".sqliterc",
     ".tcshrc",
     ".tmux.conf",
     ".tool-versions",
     ".travis.yml",
     ".vimrc",
+    ".wgetrc",
+    ".woodpecker.yml",
     ".xinitrc",
     ".xprofile",
     ".xsession",
+    ".xsessionrc",
     ".yarnrc",
     ".yarnrc.yml",
     ".zlogin",
@@ -125,7 +155,7 @@ const FILES: &[&str] = &[
 ];
 
 /// Ends of file names.
-const ENDINGS: &[&str] = &[".code-workspace"];
+const ENDINGS: &[&str] = &[".code-workspace", ".sublime-project"];
 
 /// Agents that check out work trees in a folder of their own: these are projects like any other.
 const WITH_WORKTREES: &[&str] = &[".claude", ".codex", ".cursor", ".gemini", ".opencode"];
@@ -136,21 +166,38 @@ pub(super) fn is_guarded(path: &Path) -> bool {
     let is_file = |name: &String| {
         FILES.contains(&name.as_str()) || ENDINGS.iter().any(|end| name.ends_with(end))
     };
+    is_in_guarded_folder(&parts) || parts.last().is_some_and(is_file)
+}
+
+fn is_in_guarded_folder(parts: &[String]) -> bool {
     parts.iter().any(|part| FOLDERS.contains(&part.as_str()))
-        || PATHS.iter().any(|wanted| has(&parts, wanted))
-        || parts.last().is_some_and(is_file)
+        || PATHS.iter().any(|wanted| has(parts, wanted))
 }
 
 /// Whether this file says what turnery may do, or holds its keys: a change is asked about in `auto` too. `own` are
 /// the files and folders of this installation.
 pub(super) fn is_own(path: &Path, own: &[PathBuf]) -> bool {
-    parts(path).iter().any(|part| part == ".turnery") || own.iter().any(|own| path.starts_with(own))
+    let is_below = |own: &PathBuf| in_small_letters(path).starts_with(in_small_letters(own));
+    parts(path).iter().any(|part| part == ".turnery") || own.iter().any(is_below)
+}
+
+/// Whether such a file goes along when this folder is moved, replaced or removed.
+pub(super) fn holds_own(folder: &Path, own: &[PathBuf]) -> bool {
+    let folder_in_small = in_small_letters(folder);
+    own.iter()
+        .any(|own| in_small_letters(own).starts_with(&folder_in_small))
+        || folder.join(".turnery").symlink_metadata().is_ok()
+}
+
+fn in_small_letters(path: &Path) -> PathBuf {
+    PathBuf::from(path.to_string_lossy().to_lowercase())
 }
 
 /// Whether a command line speaks of such a file anywhere.
 pub(super) fn mentions_own(line: &str, own: &[PathBuf]) -> bool {
+    let line = line.to_lowercase();
     let mut own = own.iter().filter_map(|path| path.to_str());
-    line.to_lowercase().contains(".turnery") || own.any(|path| line.contains(path))
+    line.contains(".turnery") || own.any(|path| line.contains(&path.to_lowercase()))
 }
 
 /// The paths as they were given and with links resolved, as far as they exist.
@@ -167,9 +214,11 @@ pub(super) fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     all
 }
 
-/// Components of the path in small letters, from the innermost work tree that an agent keeps for itself.
+/// Components of the path in small letters, from the innermost work tree that an agent keeps for itself. Below a
+/// guarded folder nothing is such a work tree: a submodule may be called `.claude/worktrees/x`, and git keeps its
+/// hooks in `.git/modules` by that name.
 fn parts(path: &Path) -> Vec<String> {
-    let parts: Vec<String> = path
+    let mut parts: Vec<String> = path
         .components()
         .map(|part| part.as_os_str().to_string_lossy().to_lowercase())
         .collect();
@@ -177,11 +226,17 @@ fn parts(path: &Path) -> Vec<String> {
         [agent, folder] => WITH_WORKTREES.contains(&agent.as_str()) && folder == "worktrees",
         _ => false,
     };
-    match parts.windows(2).rposition(is_kept) {
+    while let Some(at) = parts.windows(2).position(is_kept) {
+        let is_plain = parts
+            .get(..at)
+            .is_some_and(|above| !is_in_guarded_folder(above));
         // The agent, `worktrees` and the name of the work tree.
-        Some(at) if parts.len() > at + 3 => parts.into_iter().skip(at + 3).collect(),
-        _ => parts,
+        if !is_plain || parts.len() <= at + 3 {
+            break;
+        }
+        parts.drain(..at + 3);
     }
+    parts
 }
 
 fn has(parts: &[String], wanted: &[&str]) -> bool {

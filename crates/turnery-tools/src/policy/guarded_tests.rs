@@ -33,24 +33,38 @@ impl Bench {
 
 /// Written down from the manuals of the programs that run what these files say.
 const GUARDED: &[&str] = &[
+    ".Rprofile",
     ".bashrc",
     ".cargo/config.toml",
     ".claude/settings.json",
     ".config/fish/config.fish",
+    ".config/git/.cursor/worktrees/x/config",
+    ".config/mise/config.toml",
     ".cursor/mcp.json",
+    ".devcontainer.json",
     ".devcontainer/devcontainer.json",
+    ".emacs.d/init.el",
     ".envrc",
+    ".forgejo/workflows/ci.yml",
     ".gemini/settings.json",
+    ".ghci",
     ".git/config",
     ".git/hooks/pre-commit",
+    ".git/modules/.claude/worktrees/lib/config",
+    ".git/modules/.claude/worktrees/lib/hooks/post-checkout",
     ".github/workflows/ci.yml",
     ".gitmodules",
+    ".hg/hgrc",
     ".husky/pre-commit",
     ".idea/workspace.xml",
+    ".jj/repo/config.toml",
     ".mcp.json",
+    ".mise/config.toml",
     ".npmrc",
+    ".pdbrc",
     ".pre-commit-config.yaml",
     ".profile",
+    ".psqlrc",
     ".ssh/authorized_keys",
     ".ssh/config",
     ".tool-versions",
@@ -62,8 +76,10 @@ const GUARDED: &[&str] = &[
     "deep/down/.Git/config",
     "docs/HEAD",
     "docs/commondir",
+    "mise/config.toml",
     "rust-toolchain.toml",
     "x.code-workspace",
+    "x.sublime-project",
 ];
 
 const ORDINARY: &[&str] = &[
@@ -123,6 +139,7 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
     let bench = Bench::new();
     let home = bench.folder.path().join("home");
     fs::create_dir(&home).unwrap();
+    fs::create_dir_all(bench.folder.path().join("sub/.turnery")).unwrap();
     symlink("home", bench.folder.path().join("linked")).unwrap();
     let own: Vec<PathBuf> = vec![bench.folder.path().join("linked/config.toml")];
     for mode in [Mode::Ask, Mode::Edit, Mode::Auto] {
@@ -131,6 +148,8 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
             ".turnery/config.toml",
             "sub/.turnery/commands/x.md",
             "home/config.toml",
+            // The same on a file system that does not tell letters apart.
+            "Home/CONFIG.toml",
         ] {
             assert_eq!(bench.edit(&policy, path), ASK, "{mode} {path}");
             for write in [
@@ -150,10 +169,20 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
         "bash -c 'echo x > .turnery/config.toml'",
         "cp x .turnery/*",
         "for f in .turnery/config.toml; do cp x $f; done",
+        "mv home other",
+        "rm -rf home",
+        "cp -r evil/. home",
+        "mv sub other && mv evil sub",
     ] {
         assert_eq!(bench.shell(&auto, write), ASK, "{write}");
     }
-    for read in ["cat .turnery/config.toml", "ls home", "make"] {
+    for read in [
+        "cat .turnery/config.toml",
+        "ls home",
+        "make",
+        "cp a.txt b.txt .",
+        "mv src other",
+    ] {
         assert_eq!(bench.shell(&auto, read), Judgement::Allow, "{read}");
     }
 }
@@ -165,6 +194,7 @@ fn a_work_tree_that_an_agent_keeps_is_a_project_like_any_other() {
     for path in [
         ".claude/worktrees/one/src/main.rs",
         ".cursor/worktrees/a/b.rs",
+        ".claude/worktrees/one/.claude/worktrees/two/src/main.rs",
     ] {
         assert_eq!(bench.edit(&edit, path), Judgement::Allow, "{path}");
     }

@@ -62,8 +62,7 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
             _ => return None,
         },
     };
-    let is_git = command.name == "git";
-    if is_led_astray(command, bases, workspace) || (is_git && shows_signatures(args)) {
+    if is_led_astray(command, bases, workspace) {
         return None;
     }
     let widely = match program.operands {
@@ -166,17 +165,6 @@ fn operands<'a>(program: &Program, args: &[&'a str]) -> Option<Vec<&'a str>> {
 fn is_option(word: &str) -> bool {
     word.strip_prefix('-')
         .is_some_and(|rest| !rest.chars().all(|c| c.is_ascii_digit()))
-}
-
-/// Whether a format of git's asks for a signature: checking one starts gpg. Placeholders may have a modifier
-/// (`%+G?`).
-fn shows_signatures(args: &[&str]) -> bool {
-    let is_signature = |placeholder: &str| {
-        let modifiers: &[char] = &['+', '-', ' '];
-        placeholder.trim_start_matches(modifiers).starts_with('G')
-    };
-    args.iter()
-        .any(|arg| arg.contains("signature") || arg.split('%').skip(1).any(is_signature))
 }
 
 /// The paths of a search: all but the pattern, unless an option gives the pattern or there is none.

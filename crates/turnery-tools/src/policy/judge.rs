@@ -1,7 +1,7 @@
 //! Judge: what a policy says of a call.
 
 use super::{
-    Mode, Rule, git, guarded, harmless,
+    Mode, Rule, carriers, git, guarded, harmless,
     hidden::denial,
     line::{Command, Line},
     proposal,
@@ -29,7 +29,7 @@ pub enum Judgement {
 }
 
 /// The rules in force for a session.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     /// How freely.
     pub mode: Mode,
@@ -120,6 +120,18 @@ impl Policy {
         }
     }
 
+    /// What holds for a command that could not be judged in time: it is asked about, and not run in plan mode.
+    #[must_use]
+    pub fn unjudged(&self) -> Judgement {
+        match self.mode {
+            Mode::Plan => Judgement::Deny(
+                "it could not be found out in time what this command does, and plan mode only runs what is known to only read: describe it instead"
+                    .to_owned(),
+            ),
+            Mode::Ask | Mode::Edit | Mode::Auto => Judgement::Ask { always: None },
+        }
+    }
+
     fn judge_edit(&self, tool: &str, paths: &[PathBuf], workspace: &Workspace) -> Judgement {
         if let Some(rule) = self.edit_denied(tool, paths, workspace) {
             return denied_by(rule);
@@ -158,6 +170,7 @@ impl Policy {
             // Also where a shell of its own, a pattern or a variable hides the path.
             Mode::Auto
                 if self.is_own(&found.named_to_edit)
+                    || self.may_move_own(&line, &found, cwd)
                     || !harmless && guarded::mentions_own(command, &self.own) =>
             {
                 return Judgement::Ask { always: None };
@@ -314,6 +327,20 @@ impl Policy {
 
     fn is_own(&self, paths: &[PathBuf]) -> bool {
         paths.iter().any(|path| guarded::is_own(path, &self.own))
+    }
+
+    /// Whether a command moves, replaces or removes a folder that turnery's own files lie in. Folders above `cwd` are
+    /// left out: those are where everyday commands put things.
+    fn may_move_own(&self, line: &Line, found: &Found, cwd: &Path) -> bool {
+        let moves = |command: &Command| {
+            let program = carriers::base_name(&command.name);
+            matches!(program, "cp" | "install" | "ln" | "mv" | "rm" | "rsync")
+        };
+        line.commands.iter().any(moves)
+            && found
+                .named_to_edit
+                .iter()
+                .any(|path| !cwd.starts_with(path) && guarded::holds_own(path, &self.own))
     }
 
     fn edit_allowed(&self, tool: &str, paths: &[PathBuf], workspace: &Workspace) -> bool {

@@ -217,6 +217,15 @@ fn an_option_before_the_subcommand_does_not_get_past_a_rule() {
 }
 
 #[test]
+fn a_program_in_another_case_does_not_get_past_a_rule() {
+    let bench = Bench::new();
+    let policy = policy(Mode::Auto, &[], &["shell(git push:*)", "shell(rm)"]);
+    for line in ["GIT push", "/usr/bin/Git push origin", "/bin/RM"] {
+        assert!(is_denied(&bench.shell(&policy, line)), "{line}");
+    }
+}
+
+#[test]
 fn git_is_not_trusted_where_it_would_run_things() {
     let bench = Bench::new();
     let policy = policy(Mode::Ask, &[], &[]);

@@ -269,6 +269,10 @@ fn is_ref_name(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
 }
 
+/// Whether git may take the name for a repository in this folder: `x` stands for `x.git` too.
 fn exists(base: &std::path::Path, name: &str) -> bool {
-    base.join(name).symlink_metadata().is_ok()
+    let bare = format!("{name}.git");
+    [name, bare.as_str()]
+        .iter()
+        .any(|name| base.join(name).symlink_metadata().is_ok())
 }

@@ -243,8 +243,20 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
     ),
     ("pnpm test", &["pnpm test -C ../x", "pnpm test --dir=../x"]),
     (
+        "pnpm run build",
+        &["pnpm run build -w 'x y'", "pnpm run build --silent"],
+    ),
+    (
         "yarn test",
-        &["yarn test --cwd ../x", "yarn test --use-yarnrc evil"],
+        &[
+            "yarn test --cwd ../x",
+            "yarn test --use-yarnrc evil",
+            "yarn test -w src",
+        ],
+    ),
+    (
+        "yarn run build",
+        &["yarn run build -s", "yarn run build -w x"],
     ),
     (
         "pytest tests",
@@ -340,6 +352,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
         &[
             "git commit -am 'c, with /a path and --an option'",
             "git commit --amend --no-edit",
+            "git commit -m 'check the signature'",
             "git commit -qm x -- src",
         ],
     ),
@@ -404,6 +417,16 @@ fn an_offered_rule_covers_ordinary_options() {
             assert_eq!(bench.judge(&policy, line), Judgement::Allow, "{line}");
         }
     }
+}
+
+/// Git takes `mirror` for `mirror.git` where it knows no remote of that name.
+#[test]
+fn a_repository_in_the_folder_is_no_remote() {
+    let bench = Bench::new();
+    let policy = Policy::new(Mode::Ask, vec![bench.offered("git fetch")], vec![]);
+    assert_eq!(bench.judge(&policy, "git fetch mirror"), Judgement::Allow);
+    std::fs::create_dir(bench.workspace.cwd().join("mirror.git")).unwrap();
+    assert_ne!(bench.judge(&policy, "git fetch mirror"), Judgement::Allow);
 }
 
 #[test]

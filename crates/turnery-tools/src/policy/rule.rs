@@ -65,6 +65,9 @@ pub(crate) const EDIT: &str = "edit";
 /// The group of tools that read files.
 pub(crate) const READ: &str = "read";
 
+/// Whether file systems here usually take `.ENV` for `.env`.
+const IGNORES_CASE: bool = cfg!(target_os = "macos");
+
 impl PartialEq for Rule {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
@@ -178,6 +181,7 @@ fn files(inside: &str) -> Result<Pattern, String> {
     };
     let glob = GlobBuilder::new(&whole)
         .literal_separator(true)
+        .case_insensitive(IGNORES_CASE)
         .build()
         .map_err(|error| format!("{}: write it like edit(src/**)", error.kind()))?;
     Ok(Pattern::Files {
@@ -229,14 +233,15 @@ impl Rule {
         }
     }
 
-    /// Whether it denies the command, by whatever folder the program is called from.
+    /// Whether it denies the command, by whatever folder the program is called from, and in whatever case its name is
+    /// written: some file systems do not tell `rm` from `RM`.
     pub(crate) fn denies(&self, command: &Command) -> Fit {
         let Some(Pattern::Command { words, more }) = &self.pattern else {
             return Fit::No;
         };
         let name = words.first().map_or("", String::as_str);
         let program = super::carriers::base_name(&command.name);
-        if command.name != name && program != name {
+        if command.name != name && !program.eq_ignore_ascii_case(name) {
             return Fit::No;
         }
         match fit(&words[1..], *more, &command.args) {
@@ -422,6 +427,8 @@ mod tests {
         assert!(env.denies_file(Path::new("/w/.env"), &roots));
         assert!(env.denies_file(Path::new("/w/a/b/.env"), &roots));
         assert!(!env.denies_file(Path::new("/w/a/env"), &roots));
+        let is_the_same = cfg!(target_os = "macos");
+        assert_eq!(env.denies_file(Path::new("/w/.Env"), &roots), is_the_same);
         let folder = rule("read(secret)");
         assert!(folder.denies_file(Path::new("/w/secret/deep/key"), &roots));
         assert!(!folder.allows_file(Path::new("/w/secret/deep/key"), cwd));

@@ -67,13 +67,9 @@ impl ConfigFile {
     /// Read a file; `None` if there is none.
     pub(crate) fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
         let broken = |text: String| ConfigError::of_file(path, text);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::FileTypeExt as _;
-            // Opening one waits for a writer, perhaps for ever.
-            if path.metadata().is_ok_and(|at| at.file_type().is_fifo()) {
-                return Err(broken("is a pipe, not a file".to_owned()));
-            }
+        // A pipe or a terminal waits for a writer, perhaps for ever.
+        if path.metadata().is_ok_and(|at| !at.is_file()) {
+            return Err(broken("is no file".to_owned()));
         }
         let file = match File::open(path) {
             Ok(file) => file,
@@ -244,6 +240,19 @@ mod tests {
         ConfigFile::parse(Path::new("config.toml"), content)
             .unwrap_err()
             .to_string()
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = folder.path().join("device");
+        std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
+        for path in [folder.path(), &device] {
+            let error = ConfigFile::read(path).map(|_| ()).unwrap_err().to_string();
+            assert!(error.ends_with("is no file"), "{error}");
+        }
+        let missing = ConfigFile::read(&folder.path().join("missing"));
+        assert!(matches!(missing, Ok(None)));
     }
 
     #[test]

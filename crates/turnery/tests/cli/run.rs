@@ -206,3 +206,16 @@ async fn a_picture_that_is_none_is_a_mistake_of_the_command_line() {
         )
     );
 }
+
+#[tokio::test]
+async fn the_suggested_prompt_needs_no_model() {
+    let home = Home::new();
+    let empty = home.run(&["run"]).await;
+    let suggested = empty.stderr.split('"').nth(1).expect("a prompt in quotes");
+    let answer = home.run(&["run", suggested]).await;
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(
+        !answer.stdout.contains("can do nothing but the commands"),
+        "{answer:?}"
+    );
+}

@@ -25,6 +25,16 @@ use tokio::sync::watch;
 /// How long a process may take for its part of the story.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// Where servers of models are looked for on this machine.
+const LOCAL_SERVERS: [&str; 4] = [
+    "LLAMACPP_BASE_URL",
+    "LMSTUDIO_BASE_URL",
+    "OLLAMA_HOST",
+    "VLLM_BASE_URL",
+];
+/// An address at which nobody answers: a server that happens to run would be in the list of models.
+const NOBODY: &str = "http://127.0.0.1:1/v1";
+
 /// What the client's person was sent and asked, and will say.
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -92,6 +102,9 @@ pub(crate) async fn connected<T: Send>(
     let config = AcpAgentConfig::new(&command[0])
         .args(&command[1..])
         .env("TURNERY_HOME", home.join("turnery").display().to_string());
+    let config = LOCAL_SERVERS
+        .iter()
+        .fold(config, |config, name| config.env(*name, NOBODY));
     let person = Person {
         seen: Arc::default(),
         news: watch::Sender::new(()),

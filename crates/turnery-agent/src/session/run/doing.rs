@@ -5,7 +5,7 @@ use crate::{
     CancellationToken, Compaction, Settings, UnknownPrice,
     hooks::HookCx,
     session::{
-        gate::{self, Found, Gate, Judged},
+        gate::{self, Found, Gate, Judged, JudgedCall},
         leaf::{REPORTS_WAITING, RunningModel, RunningTool},
         most,
         steps::{Step, Urgent},
@@ -23,7 +23,7 @@ use turnery_engine::{
     usage::source,
 };
 use turnery_models::{MissingKey, Model, ModelRequest};
-use turnery_tools::{Origin, Progress, ToolCx, grace};
+use turnery_tools::{Origin, Prepared, Progress, ToolCx, grace};
 
 impl Run<'_> {
     pub(super) fn step(&mut self, step: Step) {
@@ -100,18 +100,23 @@ impl Run<'_> {
                 call_id: call.call_id,
                 envelope: most::bounded(failure),
             }),
-            Found::Prepared(call, Ok(prepared)) => {
-                let detail = prepared.detail.clone();
-                self.task.shown_as.teach(&mut self.task.policy);
-                let judged = gate::judge(
-                    &self.task.policy,
-                    &self.task.info.id,
-                    &call,
+            Found::Prepared(call, Ok(prepared)) => self.judge(call, prepared),
+            Found::Judged(judged) => {
+                let JudgedCall {
+                    call,
                     prepared,
-                    &self.task.workspace,
-                );
+                    policy,
+                    judgement,
+                } = *judged;
+                self.task.shown_as.teach(&mut self.task.policy);
+                // The mode was set or a rule was added meanwhile.
+                if policy != self.task.policy {
+                    return self.judge(call, prepared);
+                }
+                let detail = prepared.detail;
+                let followed = gate::follow(judgement, &self.task.info.id, &call, detail.clone());
                 let call_id = call.call_id;
-                match judged {
+                match followed {
                     Judged::Settled(verdict) => self.feed(Input::Verdict { call_id, verdict }),
                     Judged::Ask(question) => {
                         self.feed(Input::Asking { call_id, detail });
@@ -126,6 +131,12 @@ impl Run<'_> {
                 self.feed(Input::Verdict { call_id, verdict });
             }
         }
+    }
+
+    fn judge(&mut self, call: ToolCall, prepared: Prepared) {
+        self.task.shown_as.teach(&mut self.task.policy);
+        let (policy, workspace) = (self.task.policy.clone(), Arc::clone(&self.task.workspace));
+        self.gate = Some(Gate::judge(call, prepared, policy, workspace));
     }
 
     pub(super) fn urgent(&mut self, urgent: Urgent) {

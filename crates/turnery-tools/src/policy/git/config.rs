@@ -16,6 +16,8 @@ pub(super) struct PlainConfig {
     pub(super) worktree: Option<String>,
     /// `core.hooksPath` is set.
     pub(super) has_hooks: bool,
+    /// A submodule is configured, whether it is checked out or not.
+    pub(super) has_submodules: bool,
     /// Object names have 32 bytes instead of 20.
     pub(super) sha256: bool,
 }
@@ -217,6 +219,7 @@ impl<'a> Section<'a> {
         }
         // Of the values that matter only those without quotes and comments are understood.
         let plain = value.filter(|value| !value.contains(['"', '#', ';']));
+        config.has_submodules |= name == "submodule";
         match (name, self.subsection, key) {
             ("core", None, "bare") => plain.filter(|value| *value == "false").map(|_| ()),
             // True is git's own monitor, any other value a program.
@@ -309,16 +312,21 @@ mod tests {
 
     #[test]
     fn usual_configurations_are_plain() {
-        assert_eq!(parse_plain(USUAL), Some(PlainConfig::default()));
+        let expected = PlainConfig {
+            has_submodules: true,
+            ..PlainConfig::default()
+        };
         assert_eq!(
-            parse_plain(&USUAL.replace('\n', "\r\n")),
-            Some(PlainConfig::default())
+            parse_plain(&USUAL.replace('\n', "\r\n")).as_ref(),
+            Some(&expected)
         );
+        assert_eq!(parse_plain(USUAL), Some(expected));
         assert_eq!(
             parse_plain("[core]\n\tworktree = ../../../x\n[extensions]\n\tobjectFormat = sha256\n"),
             Some(PlainConfig {
                 worktree: Some("../../../x".to_owned()),
                 has_hooks: false,
+                has_submodules: false,
                 sha256: true,
             })
         );

@@ -379,3 +379,47 @@ fn what_git_add_makes_a_submodule_runs_nothing() {
         }
     }
 }
+
+/// A fetch goes on in submodules that a new commit names and that are not checked out, in what is kept of them.
+#[test]
+fn a_fetch_of_submodules_is_asked_about() {
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let bench = Bench::new();
+    let to = bench.root.join("upstream");
+    bench.git(&format!("clone -q . {}", to.display()));
+    bench.git(&format!("remote add origin {}", to.display()));
+    let modules = "[submodule \"lib\"]\n\turl = ../upstream\n";
+    fs::write(
+        to.join(".gitmodules"),
+        modules.to_owned() + "\tpath = lib\n",
+    )
+    .unwrap();
+    let missing = "1".repeat(40);
+    bench.git_in(&to, "add -A");
+    bench.git_in(
+        &to,
+        &format!("update-index --add --cacheinfo 160000,{missing},lib"),
+    );
+    bench.git_in(&to, "commit -q -m lib");
+    config(&bench, &(modules.to_owned() + "\tactive = true\n"));
+    bench.git("init -q --bare .git/modules/lib");
+    bench.configure(
+        &bench.work.join(".git/modules/lib"),
+        "[core]\nbare = false\n[remote \"origin\"]\nurl = ../../upstream\nuploadpack = EVIL\n",
+    );
+    for line in ["git fetch", "git fetch origin", "git pull --rebase"] {
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+    }
+    let line = "git fetch --no-recurse-submodules";
+    assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+    bench.run(&bench.work, line, &bench.environment());
+    assert!(!bench.takes_mark(), "{line}");
+    // It works where nobody defends.
+    bench.git("update-ref -d refs/remotes/origin/main");
+    let output = bench.run(&bench.work, "git fetch", &bench.environment());
+    assert!(bench.takes_mark(), "{output:?}");
+}

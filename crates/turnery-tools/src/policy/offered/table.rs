@@ -188,6 +188,19 @@ const fn test_script(words: &'static [&'static str]) -> Offered {
     }
 }
 
+/// pnpm and yarn pass on to the script whatever follows its name, options of their own too.
+const fn passing_on(words: &'static [&'static str]) -> Offered {
+    Offered { words, ..NOTHING }
+}
+
+const fn test_passing_on(words: &'static [&'static str]) -> Offered {
+    Offered {
+        operands: Operands::Inside,
+        after: After::Program(&TEST_FILES),
+        ..passing_on(words)
+    }
+}
+
 const fn install(words: &'static [&'static str]) -> Offered {
     Offered {
         words,
@@ -280,6 +293,7 @@ pub(super) const ALL: &[Offered] = &[
         long: &[
             "--all",
             "--dry-run",
+            "--no-recurse-submodules",
             "--no-tags",
             "--prune",
             "--quiet",
@@ -292,7 +306,13 @@ pub(super) const ALL: &[Offered] = &[
     Offered {
         words: &["git", "pull"],
         flags: "qv",
-        long: &["--ff-only", "--no-rebase", "--quiet", "--rebase"],
+        long: &[
+            "--ff-only",
+            "--no-rebase",
+            "--no-recurse-submodules",
+            "--quiet",
+            "--rebase",
+        ],
         operands: Operands::Names,
         ..NOTHING
     },
@@ -322,13 +342,13 @@ pub(super) const ALL: &[Offered] = &[
     test_script(&["npm", "run", "test"]),
     test_script(&["npm", "test"]),
     install(&["pnpm", "install"]),
-    script(&["pnpm", "run", "_"]),
-    test_script(&["pnpm", "run", "test"]),
-    test_script(&["pnpm", "test"]),
+    passing_on(&["pnpm", "run", "_"]),
+    test_passing_on(&["pnpm", "run", "test"]),
+    test_passing_on(&["pnpm", "test"]),
     pytest(&["pytest"]),
     pytest(&["python", "-m", "pytest"]),
     install(&["yarn", "install"]),
-    script(&["yarn", "run", "_"]),
-    test_script(&["yarn", "run", "test"]),
-    test_script(&["yarn", "test"]),
+    passing_on(&["yarn", "run", "_"]),
+    test_passing_on(&["yarn", "run", "test"]),
+    test_passing_on(&["yarn", "test"]),
 ];
