@@ -93,8 +93,8 @@ impl Report {
     }
 
     fn would_count(&self, rule: &JudgedRule) -> bool {
-        let weight = Verdict::of_broken(rule.level);
-        let is_lenient = !self.strict && weight == Verdict::Warn;
+        let weight = Verdict::of_level(rule.level);
+        let is_lenient = !self.strict && !rule.is_counted && weight == Verdict::Warn;
         is_lenient && rule.verdict.is_bad() && !rule.is_expected
     }
 
