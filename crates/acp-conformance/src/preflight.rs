@@ -43,9 +43,14 @@ exit any
 /// So long an agent is waited for that has said nothing already. Who answers only the second version is not slow.
 const SECOND: Duration = Duration::from_secs(5);
 
+/// The first start of an agent is given so many times the patience: it may have to unpack or compile itself.
+const FIRST: u32 = 2;
+
 /// What an agent says before the cases.
 pub(crate) struct Preflight {
     pub(crate) facts: Facts,
+    /// How long the agent took from its start to its first line.
+    pub(crate) start: Duration,
     /// It answers in no version: then nothing can be asked of it.
     pub(crate) mute: Option<Mute>,
 }
@@ -66,6 +71,11 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Prefli
     let parse =
         |text: &str| Case::parse("preflight", text).map_err(|error: CaseError| error.to_string());
     let nothing = Facts::default();
+    // How slow its start is is not known yet.
+    let options = &Options {
+        patience: options.patience * FIRST,
+        ..options.clone()
+    };
     let prompted = with_model(agent).map_or("", |_| PROMPTED);
     let asked = parse(&[ASKED, prompted, END].concat())?;
     let (outcome, first) = play_and_keep(&asked, agent, options, &nothing).await;
@@ -91,10 +101,16 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Prefli
         tools: tools(agent),
         offers_no_tools: offers_no_tools(&first),
     };
+    let start = outcome
+        .transcript
+        .iter()
+        .find(|entry| entry.kind == Kind::Came)
+        .map_or(Duration::ZERO, |entry| entry.at);
     let is_mute = !first.is_answered && !second.is_answered;
     let why = is_mute.then(|| why(agent, &outcome));
     Ok(Preflight {
         facts,
+        start,
         mute: why.map(|why| Mute { outcome, why }),
     })
 }

@@ -11,6 +11,7 @@ use acp_conformance::{
     near::unknown,
     play_all,
     profile::Profile,
+    replay::replay,
     report::{self, Colours, Report, Tested},
     requirements::Level,
     verdict::{Measure, expected_failures, judge},
@@ -116,14 +117,17 @@ pub(crate) fn run(run: &Run) -> Result<bool> {
     };
     let progress = Progress::new(cases.len());
     let over = |outcome: &Outcome| progress.tell(outcome, &measure);
-    let played = play_all(&cases, &agent, &options, None, &over).map_err(anyhow::Error::msg)?;
+    let mut played = play_all(&cases, &agent, &options, None, &over).map_err(anyhow::Error::msg)?;
+    let flaky =
+        replay(&mut played, &cases, &agent, &options, &|_| ()).map_err(anyhow::Error::msg)?;
     progress.clear();
     let mut verdicts = judge(&requirements, &played.outcomes, &expected);
     if is_part {
         // The other cases may have seen something of them.
         verdicts.unseen.clear();
     }
-    let report = Report::new(tested(run, &agent, &played), &measure, &verdicts, &played);
+    let tested = tested(run, &agent, &played);
+    let report = Report::new(tested, &measure, &verdicts, &played, &flaky);
     write(run.format, output, &report)?;
     if let Some(why) = &played.stopped {
         say(why);
