@@ -49,7 +49,7 @@ const FIRST: u32 = 2;
 /// What an agent says before the cases.
 pub(crate) struct Preflight {
     pub(crate) facts: Facts,
-    /// How long the agent took from its start to its first line.
+    /// How long the agent took from a start to its first line.
     pub(crate) start: Duration,
     /// It answers in no version: then nothing can be asked of it.
     pub(crate) mute: Option<Mute>,
@@ -86,7 +86,7 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Prefli
     if !first.is_answered {
         hurried.patience = hurried.patience.min(SECOND);
     }
-    let (_, second) = play_and_keep(&parse(ASKED_V2)?, agent, &hurried, &nothing).await;
+    let (again, second) = play_and_keep(&parse(ASKED_V2)?, agent, &hurried, &nothing).await;
     let var = |name: &str| first.vars.get(name).cloned().unwrap_or_default();
     let facts = Facts {
         initialize: var("initialize"),
@@ -101,11 +101,7 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Prefli
         tools: tools(agent),
         offers_no_tools: offers_no_tools(&first),
     };
-    let start = outcome
-        .transcript
-        .iter()
-        .find(|entry| entry.kind == Kind::Came)
-        .map_or(Duration::ZERO, |entry| entry.at);
+    let start = first_line(&outcome).max(first_line(&again));
     let is_mute = !first.is_answered && !second.is_answered;
     let why = is_mute.then(|| why(agent, &outcome));
     Ok(Preflight {
@@ -113,6 +109,13 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Prefli
         start,
         mute: why.map(|why| Mute { outcome, why }),
     })
+}
+
+/// When the first line came, counted from the start; zero if none did.
+fn first_line(outcome: &Outcome) -> Duration {
+    let mut entries = outcome.transcript.iter();
+    let first = entries.find(|entry| entry.kind == Kind::Came);
+    first.map_or(Duration::ZERO, |entry| entry.at)
 }
 
 /// The prompt was answered, and the model was asked for it, but never with tools.

@@ -110,7 +110,7 @@ fn who_refuses_or_answers_the_second_version_only_is_played() {
     }
 }
 
-/// The verdict of INIT-1 with one second of patience, and what is flaky, of an agent whose starts take these seconds:
+/// The verdict of INIT-1 with two seconds of patience, and what is flaky, of an agent whose starts take these seconds:
 /// the two of the preflight, and all others.
 fn slow(first: f32, others: f32) -> (Vec<String>, Value) {
     let (folder, path) = folder();
@@ -118,11 +118,11 @@ fn slow(first: f32, others: f32) -> (Vec<String>, Value) {
         "# It begins.\nstart\ncall initialize {\"protocolVersion\": 1} -> any @ INIT-1\nexit 0\n";
     fs::write(folder.path().join("begins.case"), case).expect("a case");
     let script = format!(
-        "cd '{path}'; if mkdir 1 || mkdir 2; then sleep {first}; else exec sleep {others}; fi 2>&-\n\
+        "cd '{path}'; if mkdir 1 || mkdir 2; then sleep {first}; else sleep {others}; fi 2>&-\n\
         while read -r a; do echo '{{\"jsonrpc\":\"2.0\",\"id\":101,\"result\":{{\"protocolVersion\":1}}}}'; done"
     );
     let command = format!("sh {path}/agent.sh");
-    let more = ["--patience", "1", "--agent", &command, "begins.case"];
+    let more = ["--patience", "2", "--agent", &command, "begins.case"];
     let (_, report, stderr) = ran(folder.path(), &script, &more);
     assert!(!stderr.contains("does not answer"), "{stderr}");
     (known(&report, &["INIT-1"]).0, report["flaky"].clone())
@@ -131,7 +131,7 @@ fn slow(first: f32, others: f32) -> (Vec<String>, Value) {
 #[test]
 fn a_slow_agent_is_waited_for_by_what_its_first_start_took() {
     let none = Value::Array(Vec::new());
-    assert_eq!(slow(1.6, 1.6), (vec!["pass".to_owned()], none));
+    assert_eq!(slow(2.5, 2.5), (vec!["pass".to_owned()], none));
 }
 
 #[test]
