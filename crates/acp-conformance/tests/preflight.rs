@@ -5,7 +5,7 @@ use acp_conformance::{
     Agent, Case, Facts, Options, Ruling, outcome::Outcome, play_all, profile::Profile,
 };
 use serde_json::Value;
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path, process::Command, time::Duration};
 
 /// Run an agent that is this script in a file `agent.sh` here. Code, the report, stderr.
 fn ran(folder: &Path, script: &str, more: &[&str]) -> (Option<i32>, Value, String) {
@@ -132,6 +132,24 @@ fn slow(first: f32, others: f32) -> (Vec<String>, Value) {
 fn a_slow_agent_is_waited_for_by_what_its_first_start_took() {
     let none = Value::Array(Vec::new());
     assert_eq!(slow(2.5, 2.5), (vec!["pass".to_owned()], none));
+}
+
+#[test]
+fn patience_is_three_times_what_the_first_start_took() {
+    let patience = |script: &str| {
+        let agent = Agent {
+            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            ..Agent::default()
+        };
+        let options = Options {
+            patience: Duration::from_secs(2),
+            ..Options::default()
+        };
+        let played = play_all(&[], &agent, &options, None, &|_| ());
+        played.expect("a runtime").patience
+    };
+    assert_eq!(patience("exit"), Duration::from_secs(2));
+    assert!(patience("sleep 1; echo '{}'") >= Duration::from_secs(3));
 }
 
 #[test]
