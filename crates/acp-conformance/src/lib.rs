@@ -25,6 +25,7 @@ mod peer;
 pub mod play;
 mod preflight;
 pub mod profile;
+pub mod replay;
 pub mod report;
 pub mod requirements;
 pub mod scoreboard;

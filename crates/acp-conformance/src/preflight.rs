@@ -43,9 +43,14 @@ exit any
 /// So long an agent is waited for that has said nothing already. Who answers only the second version is not slow.
 const SECOND: Duration = Duration::from_secs(5);
 
+/// The first start of an agent is given so many times the patience: it may have to unpack or compile itself.
+const FIRST: u32 = 2;
+
 /// What an agent says before the cases.
 pub(crate) struct Preflight {
     pub(crate) facts: Facts,
+    /// How long the agent took from a start to its first line.
+    pub(crate) start: Duration,
     /// It answers in no version: then nothing can be asked of it.
     pub(crate) mute: Option<Mute>,
 }
@@ -66,6 +71,11 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Prefli
     let parse =
         |text: &str| Case::parse("preflight", text).map_err(|error: CaseError| error.to_string());
     let nothing = Facts::default();
+    // How slow its start is is not known yet.
+    let options = &Options {
+        patience: options.patience * FIRST,
+        ..options.clone()
+    };
     let prompted = with_model(agent).map_or("", |_| PROMPTED);
     let asked = parse(&[ASKED, prompted, END].concat())?;
     let (outcome, first) = play_and_keep(&asked, agent, options, &nothing).await;
@@ -76,7 +86,7 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Prefli
     if !first.is_answered {
         hurried.patience = hurried.patience.min(SECOND);
     }
-    let (_, second) = play_and_keep(&parse(ASKED_V2)?, agent, &hurried, &nothing).await;
+    let (again, second) = play_and_keep(&parse(ASKED_V2)?, agent, &hurried, &nothing).await;
     let var = |name: &str| first.vars.get(name).cloned().unwrap_or_default();
     let facts = Facts {
         initialize: var("initialize"),
@@ -91,12 +101,21 @@ pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Prefli
         tools: tools(agent),
         offers_no_tools: offers_no_tools(&first),
     };
+    let start = first_line(&outcome).max(first_line(&again));
     let is_mute = !first.is_answered && !second.is_answered;
     let why = is_mute.then(|| why(agent, &outcome));
     Ok(Preflight {
         facts,
+        start,
         mute: why.map(|why| Mute { outcome, why }),
     })
+}
+
+/// When the first line came, counted from the start; zero if none did.
+fn first_line(outcome: &Outcome) -> Duration {
+    let mut entries = outcome.transcript.iter();
+    let first = entries.find(|entry| entry.kind == Kind::Came);
+    first.map_or(Duration::ZERO, |entry| entry.at)
 }
 
 /// The prompt was answered, and the model was asked for it, but never with tools.

@@ -18,6 +18,7 @@ pub use pretty::{Colours, pretty};
 use crate::{
     Outcome, Played,
     outcome::{Finding, Kind},
+    replay::Flaky,
     requirements::Level,
     verdict::{Measure, Verdict, Verdicts},
 };
@@ -47,10 +48,26 @@ pub struct Report {
     pub rules: Vec<JudgedRule>,
     /// The cases, in the order of their names.
     pub cases: Vec<PlayedCase>,
+    /// What failed in one play of a case and not in the last.
+    pub flaky: Vec<FlakyRule>,
     /// Rules that were expected to be broken and are not.
     pub unexpected_passes: Vec<String>,
     /// Rules that were expected to be broken and of which nothing was seen.
     pub unseen: Vec<String>,
+}
+
+/// A rule that failed in one play of a case and not in the last.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FlakyRule {
+    /// The rule.
+    pub rule: String,
+    /// The case.
+    pub case: String,
+    /// What was wrong, with the line of the case.
+    pub why: String,
+    /// It counts against the agent although it failed once only: what is dangerous does.
+    pub is_counted: bool,
 }
 
 /// The agent that was tested.
@@ -189,6 +206,19 @@ impl By {
     }
 }
 
+impl FlakyRule {
+    /// `None` for a rule that is left out of the run.
+    fn new(flaky: &Flaky, measure: &Measure<'_>) -> Option<Self> {
+        let rule = measure.requirements.rule(&flaky.rule)?;
+        Some(Self {
+            rule: flaky.rule.clone(),
+            case: flaky.case.clone(),
+            why: flaky.why.clone(),
+            is_counted: rule.danger && !measure.expected.contains(&rule.id),
+        })
+    }
+}
+
 impl Tested {
     /// Its name and version.
     fn title(&self) -> String {
@@ -208,6 +238,7 @@ impl Report {
         measure: &Measure<'_>,
         verdicts: &Verdicts<'_>,
         played: &Played,
+        flaky: &[Flaky],
     ) -> Self {
         let rules: Vec<JudgedRule> = verdicts
             .rules
@@ -239,6 +270,10 @@ impl Report {
             slowdown: played.slowdown,
             strict: measure.strict,
             counts: counts(&rules),
+            flaky: flaky
+                .iter()
+                .filter_map(|flaky| FlakyRule::new(flaky, measure))
+                .collect(),
             rules,
             cases,
             unexpected_passes: verdicts.unexpected_passes.clone(),

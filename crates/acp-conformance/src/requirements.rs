@@ -29,6 +29,8 @@ pub struct Rule {
     pub source: String,
     /// The requirements of the official test kit that come down to it.
     pub kit: Vec<String>,
+    /// Breaking it may cost the user files or trust: it fails a run whatever its level.
+    pub danger: bool,
     /// Why nobody can see from outside whether it is kept.
     pub untestable: Option<String>,
 }
@@ -116,6 +118,8 @@ struct Entry {
     source: String,
     #[serde(default)]
     kit: Vec<String>,
+    #[serde(default)]
+    danger: bool,
     untestable: Option<String>,
 }
 
@@ -147,6 +151,7 @@ impl Requirements {
                 says: entry.says,
                 source: entry.source,
                 kit: entry.kit,
+                danger: entry.danger,
                 untestable: entry.untestable,
             })
         });
@@ -181,10 +186,10 @@ mod tests {
     #[test]
     fn the_table_that_comes_along_is_read_in_its_order() {
         let known = Requirements::known().unwrap();
-        assert_eq!(known.rules.len(), 219);
-        assert!(include_str!("../README.md").contains("Each of 219 rules "));
+        assert_eq!(known.rules.len(), 224);
+        assert!(include_str!("../README.md").contains("Each of 224 rules "));
         assert_eq!(known.rules[0].id, "TR-1");
-        assert_eq!(known.rules[218].id, "V2-22");
+        assert_eq!(known.rules[223].id, "V2-22");
         assert_eq!(
             known.rule("TR-3").map(|rule| rule.level),
             Some(Level::MustNot)
@@ -192,6 +197,16 @@ mod tests {
         assert_eq!(known.rule("NO-1"), None);
         assert_eq!(known.rule("tr-3"), None);
         assert_eq!(known.named("tr-3"), known.rule("TR-3"));
+    }
+
+    #[test]
+    fn what_is_dangerous_is_marked_in_the_table() {
+        let known = Requirements::known().unwrap();
+        let dangerous = known.rules.iter().filter(|rule| rule.danger);
+        let dangerous: Vec<&str> = dangerous.map(|rule| rule.id.as_str()).collect();
+        assert_eq!(dangerous, ["CLOSE-3", "PERM-1", "PERM-3"]);
+        // Two answers to one request count by its level.
+        assert_eq!(known.rule("RPC-12").unwrap().level, Level::Must);
     }
 
     #[test]

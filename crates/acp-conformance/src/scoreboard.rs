@@ -10,10 +10,11 @@ pub use places::Places;
 pub use standing::{Found, Standing, Why};
 
 use crate::{
-    Agent, Case, Options, Outcome, Played, Ruling, folder,
+    Agent, Case, Options, Outcome, Played, folder,
     near::unknown,
     play_all,
     profile::Profile,
+    replay::replay,
     requirements::{Requirements, Rule},
 };
 use clap::{Args, builder::RangedU64ValueParser};
@@ -178,7 +179,9 @@ impl Scoreboard {
                 stopped: Some(why), ..
             }) => Standing::unable(profile, why),
             Ok(mut played) => {
-                let once = again(&mut played, cases, &agent, &options, &over)?;
+                let flaky = replay(&mut played, cases, &agent, &options, &over)?;
+                let once = flaky.iter().map(ToString::to_string);
+                let once: Vec<String> = once.collect();
                 Standing::of(profile, &played, &once, requirements, &places)
             }
             Err(fault) => Standing::unable(profile, places.hidden(&fault)),
@@ -207,56 +210,6 @@ impl Scoreboard {
     }
 }
 
-/// Play what failed once more, alone and with more patience: a busy machine is not the agent's fault; and once more
-/// if a rule fails then that held at first. The last play counts. What failed in another only is returned.
-fn again(
-    played: &mut Played,
-    cases: &[Case],
-    agent: &Agent,
-    options: &Options,
-    over: &(dyn Fn(&Outcome) + Sync),
-) -> Result<Vec<String>, String> {
-    let options = Options {
-        patience: options.patience * 2,
-        jobs: 1,
-        ..options.clone()
-    };
-    let mut once = Vec::new();
-    for (case, outcome) in cases.iter().zip(&mut played.outcomes) {
-        for _ in 0..2 {
-            if outcome.is_passed() {
-                break;
-            }
-            let facts = Some(played.facts.clone());
-            let case = std::slice::from_ref(case);
-            let again = play_all(case, agent, &options, facts, over)?;
-            played.took += again.took;
-            let Some(next) = again.outcomes.into_iter().next() else {
-                break;
-            };
-            let before = std::mem::replace(outcome, next);
-            let lost = before.findings().filter(|(rule, _)| !fails(outcome, rule));
-            once.extend(lost.map(|(rule, why)| format!("{rule}: {}, {why}", before.case)));
-            if !outcome.findings().any(|(rule, _)| held(&before, rule)) {
-                break;
-            }
-        }
-    }
-    Ok(once)
-}
-
-fn fails(outcome: &Outcome, rule: &str) -> bool {
-    outcome.findings().any(|(failed, _)| failed == rule)
-}
-
-fn held(outcome: &Outcome, rule: &str) -> bool {
-    let mut checks = outcome.checks.iter().filter(|check| check.rule == rule);
-    !fails(outcome, rule) && checks.any(|check| check.result == Ruling::Passed)
-}
-
 fn at(path: &Path, error: &dyn std::fmt::Display) -> String {
     format!("{}: {error}", path.display())
 }
-
-#[cfg(test)]
-mod tests;

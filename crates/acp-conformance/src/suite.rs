@@ -21,9 +21,14 @@ pub struct Played {
     /// How many times longer than written the bounds of the cases were, on average, because other programs kept the
     /// machine busy; 1 on a quiet machine.
     pub slowdown: f64,
+    /// How long a step waited: longer than was asked for where the agent starts slowly.
+    pub patience: Duration,
     /// Why the run ended before the cases, in words over several lines: the agent does not answer `initialize`.
     pub stopped: Option<String>,
 }
+
+/// So many times as long as its first start an agent may take for each other one.
+const STARTS: u32 = 3;
 
 /// Play cases against an agent, `options.jobs` at once. `facts`: what is known of the agent already, else it
 /// is asked first. If it does not answer then, only cases that do not begin so are played. `over` is told of each case
@@ -40,13 +45,18 @@ pub fn play_all(
 ) -> Result<Played, String> {
     let begun = Instant::now();
     let begun_on_clock = options.pace().now();
-    let (facts, mute) = match facts {
-        Some(facts) => (facts, None),
+    let (facts, mute, options) = match facts {
+        Some(facts) => (facts, None, options.clone()),
         None => {
             let preflight = runtime()?.block_on(preflight(agent, options))?;
-            (preflight.facts, preflight.mute)
+            let options = Options {
+                patience: options.patience.max(preflight.start * STARTS),
+                ..options.clone()
+            };
+            (preflight.facts, preflight.mute, options)
         }
     };
+    let options = &options;
     let begins = |case: &&Case| {
         case.lines
             .iter()
@@ -92,6 +102,7 @@ pub fn play_all(
         outcomes,
         took,
         slowdown: slowdown(took, options.pace().now().saturating_sub(begun_on_clock)),
+        patience: options.patience,
         stopped,
     })
 }

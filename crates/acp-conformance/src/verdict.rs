@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is broken, and is a MUST, a MUST NOT or a fact.
+    /// It is broken, and is a MUST, a MUST NOT, a fact, or dangerous.
     Fail,
     /// It is broken, and is a SHOULD, a SHOULD NOT, or what clients insist on.
     Warn,
@@ -67,9 +67,19 @@ impl Verdict {
         matches!(self, Self::Fail | Self::Warn | Self::NotReached)
     }
 
+    /// What comes of this rule when it is broken: what is dangerous fails at any level.
+    #[must_use]
+    pub const fn of_broken(rule: &Rule) -> Self {
+        if rule.danger {
+            Self::Fail
+        } else {
+            Self::of_level(rule.level)
+        }
+    }
+
     /// What comes of a rule of this level when it is broken.
     #[must_use]
-    pub const fn of_broken(level: Level) -> Self {
+    pub const fn of_level(level: Level) -> Self {
         match level {
             Level::Must | Level::MustNot | Level::Fact => Self::Fail,
             Level::Should | Level::ShouldNot | Level::Interop => Self::Warn,
@@ -80,7 +90,7 @@ impl Verdict {
     /// How much it weighs: what is not reached weighs as much as if it were broken.
     const fn weight(self, level: Level) -> Self {
         match self {
-            Self::NotReached => Self::of_broken(level),
+            Self::NotReached => Self::of_level(level),
             weight => weight,
         }
     }
@@ -123,7 +133,7 @@ impl Measure<'_> {
                 continue;
             };
             let verdict = match check.result {
-                Ruling::Failed(_) => Verdict::of_broken(rule.level),
+                Ruling::Failed(_) => Verdict::of_broken(rule),
                 Ruling::NotReached(_) => Verdict::NotReached,
                 Ruling::Passed | Ruling::NotApplicable(_) => continue,
             };
@@ -214,7 +224,7 @@ fn one<'a>(rule: &'a Rule, outcomes: &'a [Outcome], expected: &BTreeSet<String>)
         }
     }
     let (verdict, reason) = if !findings.is_empty() {
-        (Verdict::of_broken(rule.level), None)
+        (Verdict::of_broken(rule), None)
     } else if let Some(before) = unreached {
         // Where it was first seen says enough.
         findings.push(before);
@@ -281,6 +291,8 @@ mod tests {
             rule("A-2", "interop", ""),
             rule("A-3", "MAY", ""),
             rule("A-4", "fact", "untestable = \"inside\""),
+            rule("A-5", "MAY", "danger = true"),
+            rule("A-6", "interop", "danger = true"),
         ];
         Requirements::parse(&format!("revision = \"r\"\n{}", rules.concat())).unwrap()
     }
@@ -331,6 +343,9 @@ mod tests {
         assert_eq!(verdict("A-2", failed()), Verdict::Warn);
         assert_eq!(verdict("A-3", failed()), Verdict::Noted);
         assert_eq!(verdict("A-4", failed()), Verdict::Fail);
+        // What is dangerous fails at any level.
+        assert_eq!(verdict("A-5", failed()), Verdict::Fail);
+        assert_eq!(verdict("A-6", failed()), Verdict::Fail);
     }
 
     #[test]
@@ -397,6 +412,13 @@ mod tests {
         assert_eq!(of("A-1"), (Verdict::Fail, Verdict::Fail));
         assert_eq!(of("A-2"), (Verdict::Warn, Verdict::Fail));
         assert_eq!(of("A-3"), (Verdict::Pass, Verdict::Pass));
+        assert_eq!(of("A-5"), (Verdict::Fail, Verdict::Fail));
+        assert_eq!(of("A-6"), (Verdict::Fail, Verdict::Fail));
+        // What was not reached was not seen to be dangerous.
+        assert_eq!(
+            case(vec![("A-6", unreached())], false, false),
+            Verdict::Warn
+        );
         // It is known to be broken.
         assert_eq!(of("A-4"), (Verdict::Warn, Verdict::Warn));
         // It is left out of the run.

@@ -40,6 +40,59 @@ fn an_agent_that_does_not_start_is_named_and_no_line_of_a_case() {
     assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(2), "", why));
 }
 
+/// An agent that leaves a case with status 1 the first time that it is played, and this case for a rule.
+fn flaky(rule: &str, more: &[&str]) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let case = format!("# It ends.\nstart CASE=1\nexit 0 @ {rule}\n");
+    let ends = folder.path().join("ends.case");
+    fs::write(&ends, case).expect("a case");
+    let seen = folder.path().join("seen");
+    let script = format!("test -z \"$CASE\" || ! mkdir '{}' 2>&-", path(&seen));
+    let agent = ["--", "sh", "-c", &script];
+    let (code, stdout, _) = ran(&[&["run", path(&ends)], more, &agent].concat());
+    (code, stdout)
+}
+
+#[test]
+fn a_failure_that_does_not_come_again_is_flaky() {
+    let (code, stdout) = flaky("RPC-9", &[]);
+    assert_eq!(code, Some(0), "{stdout}");
+    assert!(
+        stdout.contains("flaky  RPC-9 in ends, line 3: "),
+        "{stdout}"
+    );
+    assert!(stdout.contains("; 1 flaky"), "{stdout}");
+}
+
+#[test]
+fn a_flaky_failure_is_in_the_report() {
+    let (_, stdout) = flaky("PERM-1", &["--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&stdout).expect("a report");
+    let flaky = &report["flaky"][0];
+    assert_eq!(
+        (&flaky["rule"], &flaky["case"], &flaky["isCounted"]),
+        (&"PERM-1".into(), &"ends".into(), &true.into())
+    );
+}
+
+#[test]
+fn a_known_failure_that_is_flaky_is_no_unexpected_pass() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let known = folder.path().join("known");
+    fs::write(&known, "RPC-9\n").expect("a list");
+    let (code, stdout) = flaky("RPC-9", &["--expected-failures", path(&known)]);
+    assert_eq!(code, Some(0), "{stdout}");
+    assert!(stdout.contains("; 1 flaky"), "{stdout}");
+}
+
+#[test]
+fn a_dangerous_failure_counts_once_seen() {
+    let (code, stdout) = flaky("PERM-1", &[]);
+    assert_eq!(code, Some(1), "{stdout}");
+    let ending = "exit 1: 1 dangerous failure that is flaky";
+    assert!(stdout.contains(ending), "{stdout}");
+}
+
 #[test]
 fn a_case_that_is_not_there_is_named_and_no_line_of_it() {
     let (code, _, stderr) = ran(&["run", "--agent", MUTE, "/no/such.case"]);

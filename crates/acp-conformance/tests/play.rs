@@ -1,7 +1,7 @@
 //! The player against agents that are a line of shell: it must catch what they do wrong.
 
 use acp_conformance::{
-    Agent, Case, Facts, Finding, Options, Outcome, Ruling, outcome::Kind, play_all,
+    Agent, Case, Check, Facts, Finding, Options, Outcome, Ruling, outcome::Kind, play_all,
 };
 use std::time::Duration;
 
@@ -53,6 +53,27 @@ fn what_is_sent_and_what_comes_back_is_compared() {
     assert_eq!(
         failed(ECHO, wrong),
         one("A-1", 4, "/id: expected 2, found 1")
+    );
+}
+
+#[test]
+fn a_null_result_of_load_fails_load_4_alone() {
+    let script = r#"
+        while read -r line; do
+            id=${line#*\"id\":}; id=${id%%[,\}]*}
+            echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":null}"
+        done"#;
+    let case = "start\n\
+        call session/load {\"sessionId\": \"s\", \"cwd\": \"/\", \"mcpServers\": []} as load\n\
+        answered {} for load @ LOAD-1\nexit any @ TR-6";
+    let outcome = outcome(script, case);
+    let failed: Vec<_> = outcome.findings().map(|(rule, _)| rule).collect();
+    assert_eq!(failed, ["LOAD-4"]);
+    let is_unreached = |check: &Check| matches!(check.result, Ruling::NotReached(_));
+    assert!(
+        !outcome.checks.iter().any(is_unreached),
+        "{:?}",
+        outcome.checks
     );
 }
 

@@ -5,7 +5,7 @@ use acp_conformance::{
     Agent, Case, Facts, Options, Ruling, outcome::Outcome, play_all, profile::Profile,
 };
 use serde_json::Value;
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path, process::Command, time::Duration};
 
 /// Run an agent that is this script in a file `agent.sh` here. Code, the report, stderr.
 fn ran(folder: &Path, script: &str, more: &[&str]) -> (Option<i32>, Value, String) {
@@ -63,12 +63,13 @@ fn an_agent_that_ends_at_once_is_told_of_and_the_run_ends() {
 #[test]
 fn what_came_instead_of_an_answer_is_told() {
     let (folder, path) = folder();
+    // The first start is given twice the patience.
     let script = "read a; echo 'cannot' >&2; echo '{\"jsonrpc\":\"2.0\",\"id\":\"101\",\"result\":{}}'; cat >/dev/null";
     let command = format!("sh {path}/agent.sh");
     let more = ["--patience", "1", "--agent", &command];
     let (code, report, stderr) = ran(folder.path(), script, &more);
     let expected = format!(
-        "acp-conformance: the agent does not answer `initialize`: nothing fitting came in 1000 ms; an answer with the \
+        "acp-conformance: the agent does not answer `initialize`: nothing fitting came in 2000 ms; an answer with the \
         id \"101\" came, a string, and not the number 101\n  \
         its command: sh {path}/agent.sh\n  \
         the last that it said: {{\"jsonrpc\":\"2.0\",\"id\":\"101\",\"result\":{{}}}}\n  \
@@ -107,6 +108,54 @@ fn who_refuses_or_answers_the_second_version_only_is_played() {
         let found = known(&report, &["INIT-1"]);
         assert_eq!(found, (vec![verdict.to_owned()], vec!["begins".to_owned()]));
     }
+}
+
+/// The verdict of INIT-1 with two seconds of patience, and what is flaky, of an agent whose starts take these seconds:
+/// the two of the preflight, and all others.
+fn slow(first: f32, others: f32) -> (Vec<String>, Value) {
+    let (folder, path) = folder();
+    let case =
+        "# It begins.\nstart\ncall initialize {\"protocolVersion\": 1} -> any @ INIT-1\nexit 0\n";
+    fs::write(folder.path().join("begins.case"), case).expect("a case");
+    let script = format!(
+        "cd '{path}'; if mkdir 1 || mkdir 2; then sleep {first}; else sleep {others}; fi 2>&-\n\
+        while read -r a; do echo '{{\"jsonrpc\":\"2.0\",\"id\":101,\"result\":{{\"protocolVersion\":1}}}}'; done"
+    );
+    let command = format!("sh {path}/agent.sh");
+    let more = ["--patience", "2", "--agent", &command, "begins.case"];
+    let (_, report, stderr) = ran(folder.path(), &script, &more);
+    assert!(!stderr.contains("does not answer"), "{stderr}");
+    (known(&report, &["INIT-1"]).0, report["flaky"].clone())
+}
+
+#[test]
+fn a_slow_agent_is_waited_for_by_what_its_first_start_took() {
+    let none = Value::Array(Vec::new());
+    assert_eq!(slow(2.5, 2.5), (vec!["pass".to_owned()], none));
+}
+
+#[test]
+fn patience_is_three_times_what_the_first_start_took() {
+    let patience = |script: &str| {
+        let agent = Agent {
+            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            ..Agent::default()
+        };
+        let options = Options {
+            patience: Duration::from_secs(2),
+            ..Options::default()
+        };
+        let played = play_all(&[], &agent, &options, None, &|_| ());
+        played.expect("a runtime").patience
+    };
+    assert_eq!(patience("exit"), Duration::from_secs(2));
+    assert!(patience("sleep 1; echo '{}'") >= Duration::from_secs(3));
+}
+
+#[test]
+fn an_agent_that_starts_slowly_only_later_fails_both_times() {
+    let none = Value::Array(Vec::new());
+    assert_eq!(slow(0.0, 1000.0), (vec!["fail".to_owned()], none));
 }
 
 /// Speaks just enough of the protocol, and asks the model at each prompt: `ask TOOLS TEXT`.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("own_field_in_result", own_field_in_result),
+    Fault::lines("former_draft_field", former_draft_field),
     Fault::lines("own_field_in_update", own_field_in_update),
     Fault::lines("strange_meta_refused", strange_meta_refused),
     Fault::lines(
@@ -24,6 +25,15 @@ pub(super) const FAULTS: &[Fault] = &[
 fn own_field_in_result(m: &mut Passing<'_>) {
     if m.grants("session/new") && m.wire.version == 1 {
         m.set("/result/colour", "red");
+    }
+}
+
+fn former_draft_field(m: &mut Passing<'_>) {
+    if m.grants("session/new") && m.wire.version == 1 {
+        m.set(
+            "/result/models",
+            json!({"availableModels": [], "currentModelId": "x"}),
+        );
     }
 }
 

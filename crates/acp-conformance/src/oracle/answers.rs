@@ -1,4 +1,4 @@
-//! Answers: one for each request, under its id, and none for anything else (RPC-2, RPC-5, RPC-12, RPC-16,
+//! Answers: one for each request, under its id, and none for anything else (RPC-2, RPC-23, RPC-5, RPC-12, RPC-16,
 //! PROMPT-4, TR-7, V2-3).
 
 use super::{Ending, Found};
@@ -126,7 +126,7 @@ impl Answers {
             asked.is_answered = true;
             if !asked.is_odd {
                 let why = format!("the request has the id {}, its answer {id}", asked.id);
-                found.broken("RPC-2", why);
+                found.broken(rule_of_changed(&asked.id, id), why);
             }
             return None;
         }
@@ -190,6 +190,17 @@ fn scalars(params: &Value) -> Value {
     scalars
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
+}
+
+/// The rule that an id breaks which came back changed: lost digits of a number beyond 2^53 are a rule of their own.
+fn rule_of_changed(asked: &Value, answered: &Value) -> &'static str {
+    const EXACT: u64 = 1 << 53;
+    let is_beyond = asked.as_i64().is_some_and(|id| id.unsigned_abs() > EXACT);
+    if is_beyond && answered.is_number() {
+        "RPC-23"
+    } else {
+        "RPC-2"
+    }
 }
 
 /// Whether one id was made of the other: 7 and "7", or a number that lost its last digits.

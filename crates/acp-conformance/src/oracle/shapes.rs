@@ -125,9 +125,27 @@ fn right(shape: &Shape<'_>, found: &mut Found) {
     }
 }
 
+/// Members of former drafts that agents still send: the definition, and the path in it.
+const FORMER: [(&str, &str); 4] = [
+    ("NewSessionResponse", "/models"),
+    ("LoadSessionResponse", "/models"),
+    ("ResumeSessionResponse", "/models"),
+    ("ForkSessionResponse", "/models"),
+];
+
 /// Members that no schema knows.
 fn unknown(official: &Official, name: &str, shape: &Shape<'_>, found: &mut Found) {
-    let unknown = official.unknown(name, shape.value);
+    let (former, unknown): (Vec<_>, Vec<_>) = official
+        .unknown(name, shape.value)
+        .into_iter()
+        .partition(|path| FORMER.contains(&(name, path.as_str())));
+    match former.first() {
+        Some(path) => {
+            let why = format!("{name} has no member {path} any more: it is one of a former draft");
+            found.broken("EXT-7", why);
+        }
+        None => found.seen("EXT-7"),
+    }
     let Some(path) = unknown.first() else {
         return found.seen("EXT-1");
     };

@@ -14,6 +14,7 @@ impl Report {
     pub fn is_kept(&self) -> bool {
         self.unexpected_passes.is_empty()
             && !self.rules.iter().any(|rule| rule.is_counted)
+            && !self.flaky.iter().any(|flaky| flaky.is_counted)
             && self.ended_early().next().is_none()
     }
 
@@ -47,6 +48,13 @@ impl Report {
             (broken, ["rule broken", "rules broken"]),
             (unreached, if broken > 0 { short } else { whole }),
             (
+                self.flaky.iter().filter(|flaky| flaky.is_counted).count(),
+                [
+                    "dangerous failure that is flaky",
+                    "dangerous failures that are flaky",
+                ],
+            ),
+            (
                 self.ended_early().count(),
                 ["case ended early", "cases ended early"],
             ),
@@ -68,6 +76,7 @@ impl Report {
         };
         let expected = rules(&|rule| rule.verdict.is_bad() && rule.is_expected);
         let lenient = rules(&|rule| self.would_count(rule));
+        let flaky = self.flaky.iter().filter(|flaky| !flaky.is_counted).count();
         let more = if code == 0 { "" } else { "more " };
         let beside = [
             (
@@ -75,10 +84,17 @@ impl Report {
                 format!("; {lenient} {more}would count with --strict"),
             ),
             (expected, format!("; {expected} known to be broken")),
+            (flaky, format!("; {flaky} flaky")),
         ];
         let beside = beside.into_iter().filter(|(number, _)| *number > 0);
         let beside: String = beside.map(|(_, text)| text).collect();
         format!("exit {code}: {why}{beside}")
+    }
+
+    /// What is to be said of each failure that did not come again.
+    pub(super) fn flaky_remarks(&self) -> impl Iterator<Item = String> {
+        let flaky = self.flaky.iter();
+        flaky.map(|one| format!("flaky  {} in {}, {}", one.rule, one.case, one.why))
     }
 
     /// How much longer the bounds were than they are written, if that matters.
@@ -93,8 +109,8 @@ impl Report {
     }
 
     fn would_count(&self, rule: &JudgedRule) -> bool {
-        let weight = Verdict::of_broken(rule.level);
-        let is_lenient = !self.strict && weight == Verdict::Warn;
+        let weight = Verdict::of_level(rule.level);
+        let is_lenient = !self.strict && !rule.is_counted && weight == Verdict::Warn;
         is_lenient && rule.verdict.is_bad() && !rule.is_expected
     }
 

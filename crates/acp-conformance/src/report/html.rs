@@ -84,7 +84,7 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
             "<p class=\"fail\">The case {case} is at fault itself: {fault}</p>"
         )?;
     }
-    for remark in report.unseen_remarks() {
+    for remark in report.flaky_remarks().chain(report.unseen_remarks()) {
         writeln!(text, "<p class=\"warn\">{}</p>", escape(&remark))?;
     }
     write_table(text, report)?;

@@ -86,7 +86,7 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
     for id in &report.unexpected_passes {
         writeln!(text, "\n{id} was expected to be broken, and is not.")?;
     }
-    for remark in report.unseen_remarks() {
+    for remark in report.flaky_remarks().chain(report.unseen_remarks()) {
         writeln!(text, "\n{}", plain(&remark))?;
     }
     Ok(())

@@ -84,6 +84,9 @@ fn write(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
     for id in &report.unexpected_passes {
         writeln!(text, "{id} was expected to be broken, and is not")?;
     }
+    for remark in report.flaky_remarks() {
+        writeln!(text, "{}", line(&remark))?;
+    }
     for remark in report.unseen_remarks() {
         writeln!(text, "{}", line(&remark))?;
     }

@@ -95,6 +95,7 @@ fn report_on(rules: &str, outcome: Outcome, expected: &[&str], strict: bool) -> 
         outcomes: outcomes.to_vec(),
         took: Duration::from_millis(1500),
         slowdown: 1.0,
+        patience: Duration::from_secs(20),
     };
     let agent = Tested {
         name: "An <agent>".to_owned(),
@@ -107,7 +108,7 @@ fn report_on(rules: &str, outcome: Outcome, expected: &[&str], strict: bool) -> 
         expected: &expected,
         strict,
     };
-    Report::new(agent, &measure, &verdicts, &played)
+    Report::new(agent, &measure, &verdicts, &played, &[])
 }
 
 /// A table of rules of these levels, each of which says what it is called.

@@ -216,6 +216,7 @@ mod tests {
             outcomes: vec![outcome],
             took: Duration::from_secs(4),
             slowdown: 1.0,
+            patience: Duration::from_secs(20),
         };
         let requirements = Requirements::known().unwrap();
         let once = ["TR-1: leaving in /installed/x".to_owned()];

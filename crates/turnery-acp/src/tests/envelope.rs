@@ -165,7 +165,7 @@ proptest! {
         let _ = classify(&line);
     }
 
-    // proves: RPC-2
+    // proves: RPC-2, RPC-23
     #[test]
     fn any_int64_id_is_kept(id in any::<i64>()) {
         let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);

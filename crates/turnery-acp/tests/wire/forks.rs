@@ -30,6 +30,25 @@ fn a_fork_is_advertised() {
     assert_eq!(sessions["fork"], json!({}));
 }
 
+/// A former draft had `models` in what opens a session, which is an option of the session now.
+// proves: EXT-7
+#[test]
+fn opening_a_session_answers_no_models_of_a_former_draft() {
+    let world = World::silent();
+    let mut client = world.client(json!({}));
+    let new = client.call("session/new", world.new_session());
+    let id = result_of(&new)["sessionId"].as_str().expect("an id");
+    let mut answers = vec![new.clone()];
+    for method in ["session/load", "session/resume", "session/fork"] {
+        answers.push(client.call(method, at(&world, id)));
+    }
+    for answer in &answers {
+        let result = result_of(answer).as_object().expect("an object");
+        assert!(result.contains_key("configOptions"), "{answer}");
+        assert!(!result.contains_key("models"), "{answer}");
+    }
+}
+
 /// The copy shows what the source showed, under ids of its own, and neither sees what the other does next.
 #[test]
 fn a_fork_has_the_history_and_a_life_of_its_own() {

@@ -31,7 +31,7 @@ fn sessions_have_ids_of_their_own() {
 }
 
 /// SESS-2, SESS-4, DIR-1, MCP-4, MCP-5, RPC-10, RPC-19: refused, and no session is made.
-// proves: SESS-2, SESS-4, DIR-1, DIR-3, RPC-19
+// proves: SESS-2, SESS-4, SESS-10, DIR-1, DIR-3, RPC-19
 #[test]
 fn parameters_that_do_not_fit_make_no_session() {
     let world = World::silent();
@@ -66,7 +66,7 @@ fn parameters_that_do_not_fit_make_no_session() {
 }
 
 /// RPC-19, SESS-4: what may be odd.
-// proves: SESS-4, RPC-19
+// proves: SESS-10, RPC-19
 #[test]
 fn parameters_that_are_merely_odd_are_taken() {
     let world = World::silent();

@@ -18,8 +18,8 @@ fn statuses(updates: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// PERM-1, PERM-3, PERM-4, PERM-5: what each reply does to the file, the call and the prompt.
-// proves: ACP-22, ACP-23, ACP-31, ACP-32, ACP-33, ACP-34, ACP-37, ACP-50, R2, UP-38, PERM-1, PERM-3, PERM-4, TOOL-3, G-12
+/// PERM-1, PERM-3, PERM-4, PERM-5, PERM-7, PERM-8: what each reply does to the file, the call and the prompt.
+// proves: ACP-22, ACP-23, ACP-31, ACP-32, ACP-33, ACP-34, ACP-37, ACP-50, R2, UP-38, PERM-1, PERM-3, PERM-4, PERM-7, PERM-8, TOOL-3, G-12
 #[test]
 fn nothing_runs_before_a_yes() {
     let selected = |id: &str| json!({"outcome": {"outcome": "selected", "optionId": id}});

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Facts;
+use std::path::Path;
 
 /// Answers its first two requests with a code each; the first time it is started, the second, and ever after.
 fn agent(folder: &Path, codes: [[i32; 2]; 3]) -> Agent {
@@ -34,7 +35,8 @@ fn played(codes: [[i32; 2]; 3]) -> (Vec<String>, Vec<String>) {
     };
     let facts = Some(Facts::default());
     let mut played = play_all(&cases, &agent, &options, facts, &|_| ()).expect("played");
-    let once = again(&mut played, &cases, &agent, &options, &|_| ()).expect("played again");
+    let once = replay(&mut played, &cases, &agent, &options, &|_| ()).expect("played again");
+    let once = once.iter().map(ToString::to_string).collect();
     let failed = played.outcomes[0].findings();
     let failed = failed.map(|(rule, _)| rule.to_owned()).collect();
     (failed, once)
