@@ -3,10 +3,13 @@
 
 use super::{
     carriers,
+    expand::Scope,
     word::{self, Word},
 };
+use crate::Workspace;
 use std::{
     ops::ControlFlow,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
@@ -44,6 +47,8 @@ pub(crate) struct Command {
     pub(crate) args: Vec<Word>,
     /// It runs what other text says, so its own words do not tell what it does.
     pub(crate) opaque: bool,
+    /// For `xargs`: the commands before it in a pipeline. Otherwise empty.
+    pub(crate) input: Vec<Command>,
 }
 
 impl Command {
@@ -57,13 +62,20 @@ impl Command {
 impl Line {
     /// Take a command line apart. The parser is made here, so that nobody pays for it who runs no commands.
     pub(crate) fn parse(source: &str) -> Self {
-        Self::parse_within(source, PARSING_TIME)
+        Self::parse_within(source, PARSING_TIME, None)
+    }
+
+    /// Like `parse`, for a line that runs confined from `cwd` if it only reads: also understands comments, several
+    /// lines, conditions, variables of loops and patterns that stand for files.
+    pub(crate) fn parse_confined(source: &str, cwd: &Path, workspace: &Workspace) -> Self {
+        Self::parse_within(source, PARSING_TIME, Some(&mut Scope::new(cwd, workspace)))
     }
 
     /// Like `parse`, with the time that the grammar may take.
-    fn parse_within(source: &str, time: Duration) -> Self {
+    fn parse_within(source: &str, time: Duration, mut scope: Option<&mut Scope<'_>>) -> Self {
+        let is_bad = |c: char| is_hidden(c) && !(c == '\n' && scope.is_some());
         let mut line = Self {
-            doubtful: source.len() > LONGEST || source.chars().any(is_hidden) || ends_open(source),
+            doubtful: source.len() > LONGEST || source.chars().any(is_bad) || ends_open(source),
             ..Self::default()
         };
         if source.len() > LONGEST {
@@ -82,22 +94,30 @@ impl Line {
         let root = tree.root_node();
         line.doubtful |= root.has_error() || has_arithmetic(root, source);
         let mut covered = 0;
-        line.walk(root, source, Place::default(), &mut covered);
-        line.doubtful |= !is_blank(source, covered, source.len());
+        line.walk(root, source, Place::default(), &mut covered, &mut scope);
+        line.doubtful |= !is_gap(source, covered, source.len(), scope.is_some());
         line.doubtful |= line.commands.iter().any(|command| command.name.is_empty());
         line
     }
 
     /// Visit a node and all below it. `covered` is how far leaves have been seen: text between
     /// leaves that is not blank means that the parser skipped something.
-    fn walk(&mut self, node: Node<'_>, source: &str, place: Place, covered: &mut usize) {
+    fn walk(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        place: Place,
+        covered: &mut usize,
+        scope: &mut Option<&mut Scope<'_>>,
+    ) {
         if place.depth > DEEPEST {
             self.doubtful = true;
             *covered = node.end_byte();
             return;
         }
         if node.child_count() == 0 {
-            self.doubtful |= node.is_missing() || !is_blank(source, *covered, node.start_byte());
+            let is_next = is_gap(source, *covered, node.start_byte(), scope.is_some());
+            self.doubtful |= node.is_missing() || !is_next;
             *covered = node.end_byte();
         }
         let mut within = place.below();
@@ -105,7 +125,17 @@ impl Line {
             "program" | "list" | "redirected_statement" | "subshell" => {
                 within.straight = place.straight
             }
-            "command" => self.command(node, source, place),
+            "command" => self.command(node, source, place, scope),
+            "comment" if scope.is_some() => self.doubtful |= !is_comment(node, source),
+            "test_command" if scope.is_some() => {
+                self.doubtful |= !is_gap(source, *covered, node.start_byte(), true);
+                *covered = node.end_byte();
+                return self.condition(node, source, scope);
+            }
+            "pipeline" if scope.is_some() => {
+                return self.pipeline(node, source, within, covered, scope);
+            }
+            "function_definition" if scope.is_some() => self.doubtful = true,
             "file_redirect" => self.redirect(node, source),
             "command_substitution" => {
                 // Inside backticks a backslash is read twice by the shell and once by the parser.
@@ -120,6 +150,9 @@ impl Line {
                 let text = source.get(node.byte_range()).unwrap_or_default();
                 self.doubtful |= !text.starts_with("for");
                 let mut cursor = node.walk();
+                if scope.is_some() {
+                    return self.confined_loop(node, source, within, covered, scope);
+                }
                 for value in node.children_by_field_name("value", &mut cursor) {
                     self.doubtful |= word::value(value, source).is_err();
                 }
@@ -164,11 +197,126 @@ impl Line {
         }
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
-            self.walk(child, source, within, covered);
+            self.walk(child, source, within, covered, scope);
         }
     }
 
-    fn command(&mut self, node: Node<'_>, source: &str, place: Place) {
+    /// A loop, taken apart into its turns.
+    fn confined_loop(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        place: Place,
+        covered: &mut usize,
+        scope: &mut Option<&mut Scope<'_>>,
+    ) {
+        let name = node.child_by_field_name("variable");
+        let name = name.and_then(|name| source.get(name.byte_range()));
+        self.doubtful |= has_line_breaks(node, source, true);
+        let bases = self.bases(scope);
+        let mut values = Vec::new();
+        let mut cursor = node.walk();
+        for value in node.children_by_field_name("value", &mut cursor) {
+            match scope.as_deref_mut().map(|scope| scope.words(value, source, &bases)) {
+                Some(Ok(words)) => values.extend(words),
+                Some(Err(word::Unclear)) | None => self.doubtful = true,
+            }
+        }
+        let entered = scope.as_deref_mut().zip(name).map(|(scope, name)| scope.enter_loop(name));
+        if !matches!(entered, Some(Ok(()))) || values.is_empty() {
+            self.doubtful = true;
+            *covered = node.end_byte();
+            return;
+        }
+        let mut cursor = node.walk();
+        for child in node.children(&mut cursor) {
+            if child.kind() != "do_group" {
+                self.walk(child, source, place, covered, scope);
+                continue;
+            }
+            let begin = *covered;
+            for value in &values {
+                *covered = begin;
+                if !Scope::has_room(self.commands.len()) {
+                    self.doubtful = true;
+                    break;
+                }
+                if let Some(scope) = scope.as_deref_mut() {
+                    scope.set_loop_value(value.clone());
+                }
+                self.walk(child, source, place, covered, scope);
+            }
+        }
+        if let Some(scope) = scope.as_deref_mut() {
+            scope.leave_loop();
+        }
+    }
+
+    /// The parts of a pipeline; `xargs` is told which commands come before it.
+    fn pipeline(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        place: Place,
+        covered: &mut usize,
+        scope: &mut Option<&mut Scope<'_>>,
+    ) {
+        let mut before: Option<Vec<Command>> = Some(Vec::new());
+        let mut cursor = node.walk();
+        for child in node.children(&mut cursor) {
+            let first = self.commands.len();
+            self.walk(child, source, place, covered, scope);
+            match self.commands.get_mut(first..) {
+                Some([]) | None if !child.is_named() => {}
+                Some([command]) if child.kind() == "command" => {
+                    if command.name == "xargs" {
+                        command.input = before.clone().unwrap_or_default();
+                    }
+                    if let Some(before) = &mut before {
+                        before.push(command.clone());
+                    }
+                }
+                _ => before = None,
+            }
+        }
+    }
+
+    fn condition(&mut self, node: Node<'_>, source: &str, scope: &mut Option<&mut Scope<'_>>) {
+        let text = source.get(node.byte_range()).unwrap_or_default();
+        let inside = |open: &str, close: &str| text.strip_prefix(open)?.strip_suffix(close);
+        let (name, inside) = match inside("[[", "]]") {
+            Some(inside) => ("[[", Some(inside)),
+            None => ("[", inside("[", "]")),
+        };
+        let blank = [' ', '\t'];
+        let words = inside
+            .filter(|text| text.starts_with(blank) && text.ends_with(blank))
+            .zip(scope.as_deref_mut())
+            .and_then(|(text, scope)| scope.condition(text).ok());
+        let Some(args) = words else {
+            self.doubtful = true;
+            return;
+        };
+        self.commands.push(Command {
+            name: name.to_owned(),
+            args,
+            opaque: false,
+            input: Vec::new(),
+        });
+    }
+
+    /// Folders that the commands may run in that come next in a line that runs confined.
+    fn bases(&self, scope: &Option<&mut Scope<'_>>) -> Vec<PathBuf> {
+        scope.as_deref().map_or_else(Vec::new, |scope| bases(self, scope.cwd, scope.workspace))
+    }
+
+    fn command(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        place: Place,
+        scope: &mut Option<&mut Scope<'_>>,
+    ) {
         let name = node
             .child_by_field_name("name")
             .and_then(|name| name.named_child(0))
@@ -179,8 +327,15 @@ impl Line {
         let mut args = Vec::new();
         let mut cursor = node.walk();
         for arg in node.children_by_field_name("argument", &mut cursor) {
-            match word::value(arg, source) {
-                Ok(word) => args.push(word),
+            let words = match scope.as_deref_mut() {
+                Some(scope) => {
+                    let bases = bases(self, scope.cwd, scope.workspace);
+                    scope.words(arg, source, &bases)
+                }
+                None => word::value(arg, source).map(|word| vec![word]),
+            };
+            match words {
+                Ok(words) => args.extend(words),
                 Err(word::Unclear) => {
                     self.doubtful = true;
                     args.push(Word::Dynamic);
@@ -199,10 +354,15 @@ impl Line {
                 _ => self.doubtful = true,
             }
         }
+        self.doubtful |= scope.is_some() && has_line_breaks(node, source, false);
+        self.doubtful |= scope.is_some() && !Scope::has_room(self.commands.len());
+        // These are judged by their words, which are known to run nothing or are refused.
+        let is_judged = scope.is_some() && matches!(name, "awk" | "find" | "git" | "xargs");
         self.commands.push(Command {
-            opaque: carriers::is_opaque(name, &args),
+            opaque: !is_judged && carriers::is_opaque(name, &args),
             name: name.to_owned(),
             args,
+            input: Vec::new(),
         });
     }
 
@@ -332,6 +492,75 @@ fn is_blank(source: &str, from: usize, to: usize) -> bool {
             .is_some_and(|gap| gap.chars().all(|c| c == ' ' || c == '\t'))
 }
 
+/// Whether there is nothing between two leaves; in a line that runs confined line breaks count as nothing, also those
+/// after a backslash.
+fn is_gap(source: &str, from: usize, to: usize, is_confined: bool) -> bool {
+    if !is_confined || from >= to {
+        return is_blank(source, from, to);
+    }
+    let Some(gap) = source.get(from..to) else {
+        return false;
+    };
+    let is_joined = gap.contains("\\\n") && !gap.contains([' ', '\t']);
+    !is_joined && gap.replace("\\\n", "").chars().all(|c| matches!(c, ' ' | '\t' | '\n'))
+}
+
+/// Whether a node holds a line break outside strings, where bash may begin a new command. `is_loop`: only what comes
+/// before the body counts.
+fn has_line_breaks(node: Node<'_>, source: &str, is_loop: bool) -> bool {
+    let mut code = source.as_bytes().to_vec();
+    let mut open = vec![node];
+    let mut end = node.end_byte();
+    while let Some(node) = open.pop() {
+        match node.kind() {
+            "raw_string" | "string" | "command_substitution" | "process_substitution" => {
+                if let Some(code) = code.get_mut(node.byte_range()) {
+                    code.fill(b' ');
+                }
+            }
+            "do_group" if is_loop => end = end.min(node.start_byte().saturating_sub(1)),
+            _ => {
+                let mut cursor = node.walk();
+                open.extend(node.children(&mut cursor));
+            }
+        }
+    }
+    let code = code.get(node.start_byte()..end).unwrap_or_default();
+    let code = String::from_utf8_lossy(code).replace("\\\n", " ");
+    code.contains('\n')
+}
+
+/// Whether bash too takes the node for a comment, which ends where the line does.
+fn is_comment(node: Node<'_>, source: &str) -> bool {
+    let before = source.get(..node.start_byte()).unwrap_or("x");
+    let text = source.get(node.byte_range()).unwrap_or_default();
+    let is_word_start = match before.strip_suffix([' ', '\t', '\n', ';']) {
+        Some(before) => !before.ends_with('\\'),
+        None => before.is_empty(),
+    };
+    let after = source.get(node.end_byte()..).unwrap_or("x");
+    is_word_start && !text.contains('\n') && !text.ends_with('\\') && (after.is_empty() || after.starts_with('\n'))
+}
+
+/// Where the commands of a line may run: in each folder that it changes to, or where they began if
+/// the change fails. `cd a/..` leads back by the names, which is what a shell goes by, and perhaps
+/// elsewhere by the links, which is what the system goes by.
+pub(super) fn bases(line: &Line, cwd: &Path, workspace: &Workspace) -> Vec<PathBuf> {
+    let mut bases = vec![cwd.to_owned()];
+    for folder in &line.folders {
+        for at in 0..bases.len() {
+            let by_links = bases[at].join(folder);
+            let by_names = workspace.absolute(&by_links);
+            for base in [by_names, by_links] {
+                if !bases.contains(&base) {
+                    bases.push(base);
+                }
+            }
+        }
+    }
+    bases
+}
+
 /// A line that would swallow what is written after it.
 fn ends_open(source: &str) -> bool {
     source.trim_end_matches([' ', '\t']).ends_with('\\') || source.ends_with('\\')
@@ -385,8 +614,8 @@ mod tests {
     #[test]
     fn a_line_that_parses_too_long_is_doubtful() {
         let source = "ls a b c; ".repeat(800);
-        assert!(!Line::parse_within(&source, Duration::from_secs(60)).doubtful);
-        assert!(Line::parse_within(&source, Duration::ZERO).doubtful);
+        assert!(!Line::parse_within(&source, Duration::from_secs(60), None).doubtful);
+        assert!(Line::parse_within(&source, Duration::ZERO, None).doubtful);
     }
 
     #[test]

@@ -13,6 +13,53 @@ pub(crate) struct Program {
     pub(crate) long: &'static [&'static str],
     /// What its other arguments are.
     pub(crate) operands: Operands,
+    /// Further options of commands that run confined.
+    pub(crate) also: Options,
+    /// Whether only commands that run confined are known to be harmless.
+    pub(crate) only_confined: bool,
+}
+
+/// Options, as in [`Program`].
+#[derive(Clone, Copy)]
+pub(crate) struct Options {
+    pub(crate) flags: &'static str,
+    pub(crate) valued: &'static str,
+    pub(crate) long: &'static [&'static str],
+}
+
+impl Options {
+    pub(crate) const NONE: Self = Self {
+        flags: "",
+        valued: "",
+        long: &[],
+    };
+}
+
+impl Program {
+    /// With these options too when the command runs confined.
+    const fn also(self, flags: &'static str, valued: &'static str, long: &'static [&'static str]) -> Self {
+        let also = Options {
+            flags,
+            valued,
+            long,
+        };
+        Self { also, ..self }
+    }
+}
+
+/// A program that is known only when it runs confined.
+const fn confined(
+    words: &'static [&'static str],
+    flags: &'static str,
+    valued: &'static str,
+    long: &'static [&'static str],
+    operands: Operands,
+) -> Program {
+    let program = program(words, flags, valued, long, operands);
+    Program {
+        only_confined: true,
+        ..program
+    }
 }
 
 /// What the arguments that are no options stand for.
@@ -38,6 +85,22 @@ pub(crate) enum Operands {
     PrintLines,
     /// Folders, then tests of `find`.
     FindTests,
+    /// A program of awk, then paths.
+    Awk,
+    /// What `test` and `[` look at.
+    Condition,
+    /// `+FORMAT`, if anything.
+    Date,
+    /// A filter of jq, then paths.
+    Filter,
+    /// An archive, then names of what is in it.
+    Archive,
+    /// A command that is given names.
+    Xargs,
+    /// A number.
+    Number,
+    /// Paths, of which none is a file with further arguments (`@args`).
+    Strings,
 }
 
 const fn program(
@@ -53,6 +116,8 @@ const fn program(
         valued,
         long,
         operands,
+        also: Options::NONE,
+        only_confined: false,
     }
 }
 
@@ -206,7 +271,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             "--size",
         ],
         Operands::Paths,
-    ),
+    ).also("LRZ1lhtF", "", &["--time-style=", "--sort="]),
     program(
         &["cat"],
         "AbEensTtuv",
@@ -227,7 +292,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         "nc",
         &["--lines=", "--bytes=", "--quiet"],
         Operands::Paths,
-    ),
+    ).also("z", "", &[]),
     program(
         &["wc"],
         "clLmw",
@@ -235,7 +300,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         &["--bytes", "--chars", "--lines", "--words"],
         Operands::Paths,
     ),
-    program(&["stat"], "t", "", &[], Operands::Paths),
+    program(&["stat"], "t", "", &[], Operands::Paths).also("", "c", &["--format="]),
     program(
         &["file"],
         "bi",
@@ -256,7 +321,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         "LIP",
         &["--dirsfirst", "--gitignore", "--noreport"],
         Operands::Paths,
-    ),
+    ).also("", "", &["--du", "--prune"]),
     program(&["realpath"], "emsz", "", &[], Operands::Paths),
     program(&["readlink"], "efmn", "", &[], Operands::Paths),
     program(&["nl"], "", "bnw", &[], Operands::Paths),
@@ -302,7 +367,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         "ABCem",
         GREP_LONG,
         Operands::PatternThenPaths,
-    ),
+    ).also("RTZ", "", &["--dereference-recursive", "--extended-regexp", "--no-messages", "--null", "--perl-regexp"]),
     program(
         &["egrep"],
         "acHhiIlnoqrsvwx",
@@ -323,7 +388,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         "ABCegmtT",
         RG_LONG,
         Operands::PatternThenPaths,
-    ),
+    ).also("0LI", "", &["--null", "--no-filename", "--trim", "--column"]),
     program(&["echo"], "", "", &[], Operands::Words),
     program(&["printf"], "", "", &[], Operands::Format),
     program(&["basename"], "", "", &[], Operands::Text),
@@ -344,7 +409,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         "uR",
         "",
         &["--utc", "--iso-8601=", "--rfc-3339="],
-        Operands::None,
+        Operands::Date,
     ),
     program(&["cargo"], "V", "", &["--version"], Operands::None),
     program(&["rustc"], "V", "", &["--version"], Operands::None),
@@ -423,8 +488,8 @@ pub(crate) const PROGRAMS: &[Program] = &[
             "--verbose",
         ],
         Operands::None,
-    ),
-    program(&["git", "tag"], "l", "", &["--list"], Operands::None),
+    ).also("", "", &["--sort=", "--format="]),
+    program(&["git", "tag"], "l", "", &["--list"], Operands::None).also("n", "", &["--sort=", "--contains=", "--merged"]),
     program(&["git", "remote"], "v", "", &["--verbose"], Operands::None),
     program(
         &["git", "stash", "list"],
@@ -432,7 +497,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         "",
         &["--oneline"],
         Operands::None,
-    ),
+    ).also("p", "", &["--stat"]),
     program(
         &["git", "rev-parse"],
         "",
@@ -446,7 +511,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             "--git-dir",
         ],
         Operands::Revisions,
-    ),
+    ).also("", "", &["--show-prefix", "--git-common-dir", "--all"]),
     program(
         &["git", "rev-list"],
         "",
@@ -474,7 +539,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             "--stage",
         ],
         Operands::Revisions,
-    ),
+    ).also("", "", &["--ignored", "--full-name"]),
     program(
         &["git", "ls-tree"],
         "dlrtz",
@@ -495,7 +560,99 @@ pub(crate) const PROGRAMS: &[Program] = &[
         "",
         &["--all"],
         Operands::Revisions,
+    ).also("", "", &["--no-merges", "--since="]),
+    confined(&["["], "", "", &[], Operands::Condition),
+    confined(&["[["], "", "", &[], Operands::Condition),
+    confined(&["test"], "", "", &[], Operands::Condition),
+    confined(&["xargs"], "", "", &[], Operands::Xargs),
+    confined(&["awk"], "", "", &[], Operands::Awk),
+    confined(
+        &["jq"],
+        "cCeMnrsSj",
+        "",
+        &["--compact-output", "--raw-output", "--slurp", "--sort-keys", "--tab"],
+        Operands::Filter,
     ),
+    confined(&["tac"], "", "", &[], Operands::Paths),
+    confined(&["rev"], "", "", &[], Operands::Paths),
+    // xxd writes to its second file, and takes each word as one option.
+    confined(&["xxd"], "p", "ls", &[], Operands::OnePath),
+    confined(&["hexdump"], "Cv", "ns", &[], Operands::Paths),
+    confined(&["od"], "cvx", "AjNt", &[], Operands::Paths),
+    confined(&["strings"], "", "n", &[], Operands::Strings),
+    confined(&["comm"], "123", "", &[], Operands::Paths),
+    confined(&["paste"], "s", "d", &[], Operands::Paths),
+    confined(&["fold"], "s", "w", &[], Operands::Paths),
+    confined(&["tar", "tf"], "", "", &[], Operands::Archive),
+    confined(&["tar", "-tf"], "", "", &[], Operands::Archive),
+    confined(&["tar", "tvf"], "", "", &[], Operands::Archive),
+    confined(&["tar", "-tvf"], "", "", &[], Operands::Archive),
+    confined(&["tar", "tzf"], "", "", &[], Operands::Archive),
+    confined(&["tar", "-tzf"], "", "", &[], Operands::Archive),
+    confined(&["tar", "tzvf"], "", "", &[], Operands::Archive),
+    confined(&["tar", "-tzvf"], "", "", &[], Operands::Archive),
+    confined(&["unzip", "-l"], "", "", &[], Operands::Archive),
+    confined(&["df"], "ahikmT", "", &[], Operands::Paths),
+    confined(&["free"], "bghkm", "", &[], Operands::None),
+    confined(&["uptime"], "p", "", &[], Operands::None),
+    confined(&["hostname"], "", "", &[], Operands::None),
+    confined(&["ps", "aux"], "", "", &[], Operands::None),
+    confined(&["ps", "-ef"], "", "", &[], Operands::None),
+    confined(&["ulimit", "-a"], "", "", &[], Operands::None),
+    confined(&["sleep"], "", "", &[], Operands::Text),
+    confined(&["npm", "--version"], "", "", &[], Operands::None),
+    confined(&["make", "--version"], "", "", &[], Operands::None),
+    confined(&["npm", "ls"], "a", "", &["--all", "--depth=", "--json"], Operands::Text),
+    confined(
+        &["cargo", "tree"],
+        "de",
+        "i",
+        &["--depth=", "--duplicates", "--invert=", "--locked", "--offline", "--edges=", "--prefix="],
+        Operands::None,
+    ),
+    confined(&["cargo", "tree", "--depth"], "de", "", &["--locked", "--offline"], Operands::Number),
+    confined(
+        &["cargo", "metadata"],
+        "",
+        "",
+        &["--format-version=", "--locked", "--no-deps", "--offline"],
+        Operands::None,
+    ),
+    confined(
+        &["cargo", "metadata", "--no-deps", "--format-version"],
+        "",
+        "",
+        &["--locked", "--offline"],
+        Operands::Number,
+    ),
+    confined(
+        &["cargo", "metadata", "--format-version"],
+        "",
+        "",
+        &["--locked", "--no-deps", "--offline"],
+        Operands::Number,
+    ),
+    confined(&["pip", "list"], "", "", &["--format=", "--not-required", "--user"], Operands::None),
+    confined(&["pip", "show"], "", "", &[], Operands::Text),
+    confined(&["go", "version"], "", "", &[], Operands::None),
+    confined(&["git", "branch", "--list"], "arv", "", &["--sort="], Operands::Text),
+    confined(&["git", "tag", "-l"], "n", "", &["--sort="], Operands::Text),
+    confined(&["git", "tag", "--list"], "n", "", &["--sort="], Operands::Text),
+    confined(&["git", "config", "--get"], "", "", &[], Operands::Text),
+    confined(&["git", "remote", "get-url"], "", "", &["--all"], Operands::Text),
+    confined(&["git", "reflog"], "0123456789", "n", &["--all"], Operands::None),
+    confined(&["git", "reflog", "show"], "0123456789", "n", &["--all"], Operands::Revisions),
+    confined(&["git", "cat-file"], "ept", "", &[], Operands::Revisions),
+    confined(&["git", "cat-file", "-s"], "", "", &[], Operands::Revisions),
+    confined(
+        &["git", "grep"],
+        "EFGHIPceilLnoqvw",
+        "ABCe",
+        &["--cached", "--count", "--files-with-matches", "--ignore-case", "--line-number", "--name-only"],
+        Operands::Revisions,
+    ),
+    confined(&["git", "check-ignore"], "v", "", &[], Operands::Paths),
+    confined(&["git", "worktree", "list"], "", "", &["--porcelain"], Operands::None),
 ];
 
 /// Tests of `find` without a value.
@@ -536,3 +693,6 @@ pub(crate) const FIND_VALUED: &[&str] = &[
     "-size",
     "-type",
 ];
+
+/// Tests of `find` without a value that only commands use which run confined.
+pub(crate) const FIND_CONFINED: &[&str] = &["-ls", "-writable"];
