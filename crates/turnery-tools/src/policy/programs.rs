@@ -271,7 +271,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             "--size",
         ],
         Operands::Paths,
-    ).also("LRZ1lhtF", "", &["--time-style=", "--sort="]),
+    ).also("Z", "", &["--time-style=", "--sort="]),
     program(
         &["cat"],
         "AbEensTtuv",
@@ -388,7 +388,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         "ABCegmtT",
         RG_LONG,
         Operands::PatternThenPaths,
-    ).also("0LI", "", &["--null", "--no-filename", "--trim", "--column"]),
+    ).also("0I", "", &["--null", "--no-filename", "--trim", "--column"]),
     program(&["echo"], "", "", &[], Operands::Words),
     program(&["printf"], "", "", &[], Operands::Format),
     program(&["basename"], "", "", &[], Operands::Text),
