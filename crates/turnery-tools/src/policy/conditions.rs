@@ -3,9 +3,7 @@
 use super::{line::Command, word::Word};
 
 /// Looks at a file.
-const OF_FILE: &[&str] = &[
-    "-d", "-e", "-f", "-h", "-L", "-r", "-s", "-w", "-x",
-];
+const OF_FILE: &[&str] = &["-d", "-e", "-f", "-h", "-L", "-r", "-s", "-w", "-x"];
 
 /// The files that the condition looks at; `None` if it may do anything else. Numbers are compared only if both are
 /// written as such: bash runs the commands in what `[[ x -eq 1 ]]` holds.
@@ -25,7 +23,8 @@ pub(crate) fn looked_at(command: &Command) -> Option<Vec<&str>> {
             [Word::Literal(test), _] if matches!(test.as_str(), "-n" | "-z") => {}
             [one, Word::Literal(compares), other] => match compares.as_str() {
                 "=" | "==" | "!=" if is_operand(one) && is_operand(other) => {}
-                "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" if is_number(one) && is_number(other) => {}
+                "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"
+                    if is_number(one) && is_number(other) => {}
                 _ => return None,
             },
             _ => return None,

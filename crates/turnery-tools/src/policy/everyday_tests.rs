@@ -56,13 +56,28 @@ fn bench() -> Bench {
         std::fs::create_dir_all(root.join(part)).unwrap();
     }
     for file in [
-        "README.md", "CHANGELOG.md", "Cargo.toml", "Cargo.lock", "package.json", "build.rs", "src/lib.rs",
-        "src/main.rs", "tests/it.rs", "a.tar", "a.tar.gz", "a.zip", "go.mod",
+        "README.md",
+        "CHANGELOG.md",
+        "Cargo.toml",
+        "Cargo.lock",
+        "package.json",
+        "build.rs",
+        "src/lib.rs",
+        "src/main.rs",
+        "tests/it.rs",
+        "a.tar",
+        "a.tar.gz",
+        "a.zip",
+        "go.mod",
     ] {
         std::fs::write(root.join(file), "x\n").unwrap();
     }
     std::fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
-    std::fs::write(root.join(".git/config"), "[core]\n\trepositoryformatversion = 0\n").unwrap();
+    std::fs::write(
+        root.join(".git/config"),
+        "[core]\n\trepositoryformatversion = 0\n",
+    )
+    .unwrap();
     Bench {
         workspace: Workspace::local(root).unwrap(),
         _folder: folder,
@@ -97,7 +112,12 @@ fn nine_of_ten_everyday_lines_go_unasked_when_confined() {
         .iter()
         .filter(|line| !is_allowed(&bench, &policy, line))
         .collect();
-    assert!(asked.len() * 10 <= lines.len(), "{} of {}: {asked:#?}", asked.len(), lines.len());
+    assert!(
+        asked.len() * 10 <= lines.len(),
+        "{} of {}: {asked:#?}",
+        asked.len(),
+        lines.len()
+    );
 }
 
 #[test]
@@ -107,7 +127,10 @@ fn everyday_lines_that_the_issue_names_go_unasked() {
     for mode in [Mode::Ask, Mode::Plan] {
         let policy = Policy::new(mode, Vec::new(), Vec::new()).confined(true);
         for line in NAMED {
-            assert!(lines.iter().any(|listed| listed == line), "{line} is not listed");
+            assert!(
+                lines.iter().any(|listed| listed == line),
+                "{line} is not listed"
+            );
             assert!(is_allowed(&bench, &policy, line), "{mode:?} {line}");
         }
     }
@@ -117,7 +140,11 @@ fn everyday_lines_that_the_issue_names_go_unasked() {
 fn only_reads_is_what_the_confined_policy_allows() {
     let bench = bench();
     let confined = Policy::default().confined(true);
-    for line in lines().iter().map(String::as_str).chain(["rm x", "cat > x", "cargo test", ""]) {
+    for line in lines()
+        .iter()
+        .map(String::as_str)
+        .chain(["rm x", "cat > x", "cargo test", ""])
+    {
         let cwd = bench.workspace.cwd();
         assert_eq!(
             only_reads(line, cwd, &bench.workspace),
@@ -125,5 +152,9 @@ fn only_reads_is_what_the_confined_policy_allows() {
             "{line}"
         );
     }
-    assert!(!only_reads("cargo test", bench.workspace.cwd(), &bench.workspace));
+    assert!(!only_reads(
+        "cargo test",
+        bench.workspace.cwd(),
+        &bench.workspace
+    ));
 }

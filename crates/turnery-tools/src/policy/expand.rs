@@ -13,7 +13,8 @@ use tree_sitter::Node;
 const MOST_COMMANDS: usize = 400;
 /// Variables that hold no secret.
 const SHOWN: &[&str] = &[
-    "EDITOR", "HOME", "HOSTNAME", "LANG", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER",
+    "EDITOR", "HOME", "HOSTNAME", "LANG", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL", "TERM",
+    "TMPDIR", "USER",
 ];
 
 /// Where a line runs, and the loops that surround a word.
@@ -208,7 +209,10 @@ impl<'a> Scope<'a> {
             Some(rest) => rest.strip_suffix('}').ok_or(Unclear)?,
             None => name,
         };
-        if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '?') {
+        if !name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '?')
+        {
             return Err(Unclear);
         }
         Ok(match self.value(name) {
@@ -243,7 +247,10 @@ impl<'a> Scope<'a> {
         let mut rest = text.trim_matches([' ', '\t']);
         while let Some(first) = rest.chars().next() {
             let end = match first {
-                '\'' | '"' => rest.get(1..).and_then(|rest| rest.find(first)).map(|at| at + 2),
+                '\'' | '"' => rest
+                    .get(1..)
+                    .and_then(|rest| rest.find(first))
+                    .map(|at| at + 2),
                 _ => Some(rest.find([' ', '\t']).unwrap_or(rest.len())),
             };
             let (word, after) = rest.split_at_checked(end.ok_or(Unclear)?).ok_or(Unclear)?;
@@ -258,7 +265,10 @@ impl<'a> Scope<'a> {
 
     fn condition_word(&self, word: &str) -> Result<Word, Unclear> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./=!:@%+,-&|[]".contains(c);
-        let inside = |quote: char| word.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+        let inside = |quote: char| {
+            word.strip_prefix(quote)
+                .and_then(|rest| rest.strip_suffix(quote))
+        };
         if let Some(inside) = inside('\'') {
             return Ok(Word::Literal(inside.to_owned()));
         }
@@ -268,8 +278,14 @@ impl<'a> Scope<'a> {
         };
         if text.starts_with('$') {
             return match self.variable(text, is_quoted)? {
-                Part::Text { text, is_name: false } => Ok(Word::Literal(text)),
-                Part::Text { text, is_name: true } => Ok(Word::Name(text)),
+                Part::Text {
+                    text,
+                    is_name: false,
+                } => Ok(Word::Literal(text)),
+                Part::Text {
+                    text,
+                    is_name: true,
+                } => Ok(Word::Name(text)),
                 // Unquoted, it may be several words.
                 Part::Shown | Part::Dynamic if is_quoted => Ok(Word::Shown),
                 Part::Shown | Part::Dynamic | Part::Pattern(_) => Err(Unclear),
@@ -285,5 +301,8 @@ impl<'a> Scope<'a> {
 
 /// Whether the value stays as it is without quotes.
 fn is_one_word(value: &str) -> bool {
-    !value.is_empty() && value.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:,+@%".contains(c))
+    !value.is_empty()
+        && value
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-./:,+@%".contains(c))
 }

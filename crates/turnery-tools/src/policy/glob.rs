@@ -52,7 +52,9 @@ pub(crate) fn expand(
             .filter(|part| !matches!(*part, "" | "." | ".."))
             .all(is_certain);
         let path = folder.join(name);
-        let is_inside = path.to_str().is_some_and(|path| workspace.resolve(path).is_ok());
+        let is_inside = path
+            .to_str()
+            .is_some_and(|path| workspace.resolve(path).is_ok());
         if !has_certain_parts || !is_inside {
             return Err(Unclear);
         }
@@ -77,7 +79,9 @@ fn matches(
     if part.starts_with('.') {
         return Err(Unclear);
     }
-    let depends_on_locale = tokens.iter().any(|token| !matches!(token, Token::Byte(_) | Token::Any));
+    let depends_on_locale = tokens
+        .iter()
+        .any(|token| !matches!(token, Token::Byte(_) | Token::Any));
     let mut found = Vec::new();
     for folder in folders {
         let Ok(entries) = std::fs::read_dir(base.join(folder)) else {

@@ -59,18 +59,27 @@ pub(crate) fn reads(
         .filter(|program| words.starts_with(program.words))
         .max_by_key(|program| program.words.len())?;
     let args = &words[program.words.len()..];
-    let prints = matches!(program.operands, Operands::Words | Operands::Format | Operands::Condition);
+    let prints = matches!(
+        program.operands,
+        Operands::Words | Operands::Format | Operands::Condition
+    );
     if !prints && args.contains(&SHOWN) {
         return None;
     }
     if let Operands::Xargs = program.operands {
         return xargs::reads(command, bases, workspace);
     }
-    if is_confined && command.name == "find" && let Some(at) = args.iter().position(|arg| *arg == "-exec") {
+    if is_confined
+        && command.name == "find"
+        && let Some(at) = args.iter().position(|arg| *arg == "-exec")
+    {
         return find_exec(args, at, bases, workspace);
     }
     let sed_files = || scripts::sed_files(command);
-    if let Some(files) = (is_confined && command.name == "sed").then(sed_files).flatten() {
+    if let Some(files) = (is_confined && command.name == "sed")
+        .then(sed_files)
+        .flatten()
+    {
         return Some(Reads {
             paths: resolved(&files, bases, workspace)?,
             widely: false,
@@ -226,12 +235,7 @@ fn follows_links(command: &Command) -> bool {
 }
 
 /// What `find … -exec` reads, if the command that it runs is given names after its other words and only reads.
-fn find_exec(
-    args: &[&str],
-    at: usize,
-    bases: &[PathBuf],
-    workspace: &Workspace,
-) -> Option<Reads> {
+fn find_exec(args: &[&str], at: usize, bases: &[PathBuf], workspace: &Workspace) -> Option<Reads> {
     let (tests, exec) = args.split_at_checked(at)?;
     let [_, inner @ .., "{}", end] = exec else {
         return None;
@@ -284,16 +288,17 @@ fn operands<'a>(program: &Program, args: &[&'a str], is_confined: bool) -> Optio
             break;
         }
         if arg.starts_with("--") {
-            let known = program
-                .long
-                .iter()
-                .chain(also.long)
-                .any(|long| match long.strip_suffix('=') {
-                    Some(name) => arg
-                        .strip_prefix(name)
-                        .is_some_and(|rest| rest.starts_with('=')),
-                    None => *long == arg,
-                });
+            let known =
+                program
+                    .long
+                    .iter()
+                    .chain(also.long)
+                    .any(|long| match long.strip_suffix('=') {
+                        Some(name) => arg
+                            .strip_prefix(name)
+                            .is_some_and(|rest| rest.starts_with('=')),
+                        None => *long == arg,
+                    });
             if !known {
                 return None;
             }
@@ -417,19 +422,25 @@ fn is_led_astray(command: &Command, bases: &[PathBuf], workspace: &Workspace) ->
         "cargo" if !is_version(command) => {
             let fixes_lock = |word: &Word| matches!(word.literal(), Some("--locked" | "--offline"));
             let has_lock = has_any(&["Cargo.lock"]) || command.args.iter().any(fixes_lock);
-            !has_lock || has_any(CARGO_CONFIG) || has_any(RUST_TOOLCHAIN) || has_any(VERSION_MANAGERS)
+            !has_lock
+                || has_any(CARGO_CONFIG)
+                || has_any(RUST_TOOLCHAIN)
+                || has_any(VERSION_MANAGERS)
         }
         "cargo" | "rustc" | "rustup" => has_any(RUST_TOOLCHAIN) || has_any(VERSION_MANAGERS),
         "npm" => has_any(&[".npmrc"]) || has_any(VERSION_MANAGERS),
-        "awk" | "fd" | "file" | "gcc" | "go" | "jq" | "make" | "node" | "pip" | "python" | "python3"
-        | "rg" | "tree" => has_any(VERSION_MANAGERS),
+        "awk" | "fd" | "file" | "gcc" | "go" | "jq" | "make" | "node" | "pip" | "python"
+        | "python3" | "rg" | "tree" => has_any(VERSION_MANAGERS),
         _ => false,
     }
 }
 
 /// Whether cargo is only asked for its version, or for nothing.
 fn is_version(command: &Command) -> bool {
-    !matches!(command.args.first().and_then(Word::literal), Some("tree" | "metadata"))
+    !matches!(
+        command.args.first().and_then(Word::literal),
+        Some("tree" | "metadata")
+    )
 }
 
 /// Files that name the compiler that cargo asks for its version.

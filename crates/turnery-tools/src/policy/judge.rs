@@ -148,7 +148,13 @@ impl Policy {
         let (line, found) = self.confined.then(confined).flatten().unwrap_or_else(|| {
             let mut line = Line::parse(command);
             line.doubtful |= lookups(&line) > MOST_LOOKUPS;
-            let found = Found::new(&line, cwd, workspace, with_names, harmless::Table::Everywhere);
+            let found = Found::new(
+                &line,
+                cwd,
+                workspace,
+                with_names,
+                harmless::Table::Everywhere,
+            );
             (line, found)
         });
         if let Some(judgement) = self.run_denied(tool, &line, &found, workspace) {

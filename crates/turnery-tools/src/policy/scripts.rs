@@ -31,7 +31,8 @@ pub(crate) fn sed_files(command: &Command) -> Option<Vec<&str>> {
         (true, None) => return None,
         (false, _) => operands,
     };
-    let is_harmless = |script: &&Word| matches!(script, Word::Literal(text) if sed_only_prints(text));
+    let is_harmless =
+        |script: &&Word| matches!(script, Word::Literal(text) if sed_only_prints(text));
     scripts.iter().all(is_harmless).then_some(())?;
     files.into_iter().map(Word::literal).collect()
 }
@@ -134,7 +135,15 @@ fn sed_delimited(text: &str, delimiter: char) -> Option<(&str, &str)> {
 /// Whether each `[` has its `]`, with letters, digits, classes and the like between.
 fn has_plain_brackets(text: &str) -> bool {
     let mut text = text.to_owned();
-    for class in ["[:space:]", "[:alnum:]", "[:alpha:]", "[:digit:]", "[:upper:]", "[:lower:]", "[:blank:]"] {
+    for class in [
+        "[:space:]",
+        "[:alnum:]",
+        "[:alpha:]",
+        "[:digit:]",
+        "[:upper:]",
+        "[:lower:]",
+        "[:blank:]",
+    ] {
         text = text.replace(class, "c");
     }
     let mut rest = text.as_str();
@@ -170,7 +179,8 @@ pub(crate) fn awk_files(command: &Command) -> Option<Vec<&str>> {
             Word::Literal(option) if option == "-v" => {
                 let value = args.next()?.literal()?;
                 let (name, _) = value.split_once('=')?;
-                let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+                let is_name =
+                    !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
                 is_name.then_some(())?;
             }
             Word::Literal(option) if option.starts_with("-F") => {}
@@ -191,8 +201,20 @@ pub(crate) fn awk_files(command: &Command) -> Option<Vec<&str>> {
 /// taken apart: what could be either is refused.
 fn awk_only_prints(program: &str) -> bool {
     const REFUSED: &[&str] = &[
-        "system", "getline", "close", "fflush", "ENVIRON", "PROCINFO", "ARGV", "ARGC", "SYMTAB", "FUNCTAB", "gettext",
-        "textdomain", "@", "#",
+        "system",
+        "getline",
+        "close",
+        "fflush",
+        "ENVIRON",
+        "PROCINFO",
+        "ARGV",
+        "ARGC",
+        "SYMTAB",
+        "FUNCTAB",
+        "gettext",
+        "textdomain",
+        "@",
+        "#",
     ];
     let pipes = program.replace("||", "  ");
     if pipes.contains('|') || REFUSED.iter().any(|word| program.contains(word)) {
@@ -224,7 +246,17 @@ pub(crate) fn jq_only_filters(filter: &Word) -> bool {
     let Word::Literal(filter) = filter else {
         return false;
     };
-    !["env", "ENV", "import", "include", "modulemeta", "get_search_list", "input_filename", "debug", "stderr"]
-        .iter()
-        .any(|word| filter.contains(word))
+    ![
+        "env",
+        "ENV",
+        "import",
+        "include",
+        "modulemeta",
+        "get_search_list",
+        "input_filename",
+        "debug",
+        "stderr",
+    ]
+    .iter()
+    .any(|word| filter.contains(word))
 }

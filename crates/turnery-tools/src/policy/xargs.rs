@@ -83,7 +83,8 @@ fn source(input: &[Command], by_nul: bool) -> Option<Source<'_>> {
     let words = first.literal()?;
     let has_short = |letter: char| {
         let mut options = words.iter().take_while(|word| **word != "--");
-        options.any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
+        options
+            .any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
     };
     let has = |wanted: &str| words.contains(&wanted);
     let is_filter = |command: &Command| is_filter(command).is_some();
@@ -134,7 +135,9 @@ fn may_be_taken_apart(folders: &[PathBuf]) -> bool {
         let name = path.file_name().and_then(|name| name.to_str());
         !name.is_some_and(|name| {
             !name.starts_with('-')
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.+,@=%".contains(c))
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "_-.+,@=%".contains(c))
         })
     };
     let mut left = walk::MOST_ENTRIES;
