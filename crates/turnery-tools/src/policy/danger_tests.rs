@@ -10,7 +10,14 @@ fn dangerous_lines_are_never_allowed() {
     for part in ["src", "secrets"] {
         std::fs::create_dir(root.join(part)).unwrap();
     }
-    for file in ["README.md", "Makefile", "src/lib.rs", "secrets/key"] {
+    for file in [
+        "README.md",
+        "Makefile",
+        "src/lib.rs",
+        "secrets/key",
+        "package.json",
+        "a.tar",
+    ] {
         std::fs::write(root.join(file), "x\n").unwrap();
     }
     // The second link is found by programs that walk `src`.
@@ -26,15 +33,20 @@ fn dangerous_lines_are_never_allowed() {
         .collect();
     assert!(lines.len() >= 200, "{}", lines.len());
     let mut allowed = Vec::new();
-    for mode in [Mode::Ask, Mode::Plan] {
-        let policy = Policy::new(mode, Vec::new(), Vec::new());
+    for (mode, confined) in [
+        (Mode::Ask, false),
+        (Mode::Plan, false),
+        (Mode::Ask, true),
+        (Mode::Plan, true),
+    ] {
+        let policy = Policy::new(mode, Vec::new(), Vec::new()).confined(confined);
         for (effect, line) in &lines {
             let access = Access::Run {
                 command: line.clone(),
                 cwd: workspace.cwd().to_owned(),
             };
             if policy.judge("shell", &access, &workspace) == Judgement::Allow {
-                allowed.push((mode, effect, line));
+                allowed.push((mode, confined, effect, line));
             }
         }
     }

@@ -1,10 +1,12 @@
 //! Harmless: whether a command only reads, and only inside the roots. The table is in `programs`.
 
 use super::{
-    git,
+    conditions, git,
     line::Command,
-    programs::{FIND_ALONE, FIND_VALUED, Operands, PROGRAMS, Program},
-    walk,
+    programs::{FIND_ALONE, FIND_CONFINED, FIND_VALUED, Operands, Options, PROGRAMS, Program},
+    scripts, walk,
+    word::Word,
+    xargs,
 };
 use crate::Workspace;
 use std::path::{Path, PathBuf};
@@ -18,9 +20,30 @@ pub(crate) struct Reads {
     pub(crate) widely: bool,
 }
 
+/// Which programs and options of the table hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Table {
+    /// Those that are harmless wherever they run.
+    Everywhere,
+    /// All, for commands that run where they cannot write and reach neither the network nor other files.
+    Confined,
+}
+
+/// Stands for a word that is only printed.
+const SHOWN: &str = "\0";
+
 /// What the command reads, if it only reads and stays inside the roots, started from any of `bases`.
-pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> Option<Reads> {
-    let words = command.literal()?;
+pub(crate) fn reads(
+    command: &Command,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+    table: Table,
+) -> Option<Reads> {
+    let is_confined = table == Table::Confined;
+    if is_confined && let Some((command, bases)) = inner_git(command, bases, workspace) {
+        return reads(&command, &bases, workspace, table);
+    }
+    let words = words(command)?;
     if command.opaque {
         return None;
     }
@@ -32,11 +55,41 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
     }
     let program = PROGRAMS
         .iter()
+        .filter(|program| is_confined || !program.only_confined)
         .filter(|program| words.starts_with(program.words))
         .max_by_key(|program| program.words.len())?;
     let args = &words[program.words.len()..];
+    let prints = matches!(
+        program.operands,
+        Operands::Words | Operands::Format | Operands::Condition
+    );
+    if !prints && args.contains(&SHOWN) {
+        return None;
+    }
+    if let Operands::Xargs = program.operands {
+        return xargs::reads(command, bases, workspace);
+    }
+    if is_confined
+        && command.name == "find"
+        && let Some(at) = args.iter().position(|arg| *arg == "-exec")
+    {
+        return find_exec(args, at, bases, workspace);
+    }
+    let sed_files = || scripts::sed_files(command);
+    if let Some(files) = (is_confined && command.name == "sed")
+        .then(sed_files)
+        .flatten()
+    {
+        return Some(Reads {
+            paths: resolved(&files, bases, workspace)?,
+            widely: false,
+        });
+    }
     let operands = match program.operands {
-        Operands::FindTests => find_folders(args)?,
+        Operands::Awk => scripts::awk_files(command)?,
+        Operands::Condition => conditions::looked_at(command)?,
+        Operands::FindTests => find_folders(args, is_confined)?,
+        Operands::Xargs => return None,
         Operands::Words => Vec::new(),
         Operands::Format if prints_only(args) => Vec::new(),
         Operands::Format => return None,
@@ -46,12 +99,42 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
         | Operands::Paths
         | Operands::PatternThenPaths
         | Operands::Revisions
-        | Operands::PrintLines => operands(program, args)?,
+        | Operands::Date
+        | Operands::Filter
+        | Operands::Archive
+        | Operands::Number
+        | Operands::Strings
+        | Operands::PrintLines => operands(program, args, is_confined)?,
     };
     let paths: &[&str] = match program.operands {
         Operands::None if operands.is_empty() => &[],
         Operands::None => return None,
-        Operands::Text | Operands::Words | Operands::Format => &[],
+        Operands::Text | Operands::Words | Operands::Format | Operands::Xargs => &[],
+        Operands::Date if operands.is_empty() => &[],
+        Operands::Date => match operands.as_slice() {
+            [format] if is_confined && format.starts_with('+') => &[],
+            _ => return None,
+        },
+        Operands::Filter => match operands.split_first() {
+            Some((filter, paths)) => {
+                let mut args = command.args.iter();
+                let filter = args.find(|arg| arg.literal() == Some(filter))?;
+                scripts::jq_only_filters(filter).then_some(paths)?
+            }
+            None => return None,
+        },
+        // Before a colon would be the host to fetch the archive from.
+        Operands::Archive => match operands.split_first() {
+            Some((archive, _)) if !archive.contains(':') => operands.get(..1)?,
+            _ => return None,
+        },
+        Operands::Awk | Operands::Condition => &operands,
+        Operands::Number => match operands.as_slice() {
+            [number] if number.chars().all(|c| c.is_ascii_digit()) => &[],
+            _ => return None,
+        },
+        Operands::Strings if operands.iter().any(|word| word.starts_with('@')) => return None,
+        Operands::Strings => &operands,
         Operands::OnePath if operands.len() > 1 => return None,
         Operands::OnePath | Operands::Paths | Operands::Revisions | Operands::FindTests => {
             &operands
@@ -65,6 +148,10 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
     if is_led_astray(command, bases, workspace) {
         return None;
     }
+    // Reaches the whole repository.
+    if is_confined && is_git && operands.iter().any(|word| word.starts_with(':')) {
+        return None;
+    }
     let widely = match program.operands {
         Operands::PatternThenPaths | Operands::Revisions => true,
         Operands::Paths => command.name == "diff",
@@ -74,17 +161,95 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
         | Operands::Format
         | Operands::OnePath
         | Operands::PrintLines
+        | Operands::Awk
+        | Operands::Condition
+        | Operands::Date
+        | Operands::Filter
+        | Operands::Archive
+        | Operands::Xargs
+        | Operands::Number
+        | Operands::Strings
         | Operands::FindTests => false,
     };
     let paths = resolved(paths, bases, workspace)?;
     if command.name == "diff" && links_lead_outside(&paths, workspace) {
         return None;
     }
+    if is_confined && follows_links(command) {
+        let searched = if paths.is_empty() { bases } else { &paths };
+        if links_lead_outside(searched, workspace) {
+            return None;
+        }
+    }
     Some(Reads { paths, widely })
 }
 
+/// The words of the command, with a stand-in for those that are only printed.
+fn words(command: &Command) -> Option<Vec<&str>> {
+    let args = command.args.iter().map(|word| match word {
+        Word::Shown => Some(SHOWN),
+        word => word.literal(),
+    });
+    std::iter::once(Some(&*command.name)).chain(args).collect()
+}
+
+/// A git command without the options before its subcommand, and where it works; `None` if it has none of those that
+/// are known to run nothing.
+fn inner_git(
+    command: &Command,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+) -> Option<(Command, Vec<PathBuf>)> {
+    let mut bases = bases.to_vec();
+    let mut args = command.args.as_slice();
+    if command.name != "git" {
+        return None;
+    }
+    loop {
+        args = match args {
+            [Word::Literal(option), rest @ ..]
+                if matches!(option.as_str(), "--no-pager" | "-P" | "--no-optional-locks") =>
+            {
+                rest
+            }
+            [Word::Literal(option), Word::Literal(folder), rest @ ..] if option == "-C" => {
+                bases = resolved(&[folder.as_str()], &bases, workspace)?;
+                rest
+            }
+            _ => break,
+        };
+    }
+    let inner = Command {
+        args: args.to_vec(),
+        ..command.clone()
+    };
+    (args.len() < command.args.len()).then_some((inner, bases))
+}
+
+/// Whether a search reads what links lead to.
+fn follows_links(command: &Command) -> bool {
+    let mut args = command.args.iter().filter_map(Word::literal);
+    matches!(command.name.as_str(), "grep" | "egrep" | "fgrep")
+        && args.any(|arg| arg == "--dereference-recursive" || is_short(arg) && arg.contains('R'))
+}
+
+/// What `find … -exec` reads, if the command that it runs is given names after its other words and only reads.
+fn find_exec(args: &[&str], at: usize, bases: &[PathBuf], workspace: &Workspace) -> Option<Reads> {
+    let (tests, exec) = args.split_at_checked(at)?;
+    let [_, inner @ .., "{}", end] = exec else {
+        return None;
+    };
+    let (name, words) = inner.split_first()?;
+    let is_plain = matches!(*end, "+" | ";") && !inner.iter().any(|word| word.contains("{}"));
+    let folders = find_folders(tests, true).filter(|_| is_plain)?;
+    let mut folders = resolved(&folders, bases, workspace)?;
+    folders.extend_from_slice(bases);
+    let words = words.iter().map(|word| Word::Literal((*word).to_owned()));
+    xargs::reads_of_named(name, words.collect(), &folders, (bases, workspace))
+}
+
 /// Whether a link below one of these folders leads outside the roots, as far as can be seen. `diff` follows them.
-fn links_lead_outside(paths: &[PathBuf], workspace: &Workspace) -> bool {
+pub(crate) fn links_lead_outside(paths: &[PathBuf], workspace: &Workspace) -> bool {
     let is_outside = |path: &Path| !workspace.roots().iter().any(|root| path.starts_with(root));
     let mut left = walk::MOST_ENTRIES;
     paths
@@ -109,7 +274,11 @@ pub(crate) fn resolved(
 }
 
 /// The arguments that are no options; nothing when an option is not known.
-fn operands<'a>(program: &Program, args: &[&'a str]) -> Option<Vec<&'a str>> {
+fn operands<'a>(program: &Program, args: &[&'a str], is_confined: bool) -> Option<Vec<&'a str>> {
+    let also = match is_confined {
+        true => program.also,
+        false => Options::NONE,
+    };
     let mut operands = Vec::new();
     let mut args = args.iter();
     while let Some(&arg) = args.next() {
@@ -118,15 +287,17 @@ fn operands<'a>(program: &Program, args: &[&'a str]) -> Option<Vec<&'a str>> {
             break;
         }
         if arg.starts_with("--") {
-            let known = program
-                .long
-                .iter()
-                .any(|long| match long.strip_suffix('=') {
-                    Some(name) => arg
-                        .strip_prefix(name)
-                        .is_some_and(|rest| rest.starts_with('=')),
-                    None => *long == arg,
-                });
+            let known =
+                program
+                    .long
+                    .iter()
+                    .chain(also.long)
+                    .any(|long| match long.strip_suffix('=') {
+                        Some(name) => arg
+                            .strip_prefix(name)
+                            .is_some_and(|rest| rest.starts_with('=')),
+                        None => *long == arg,
+                    });
             if !known {
                 return None;
             }
@@ -137,10 +308,10 @@ fn operands<'a>(program: &Program, args: &[&'a str]) -> Option<Vec<&'a str>> {
             }
             let mut rest = letters.chars();
             while let Some(letter) = rest.next() {
-                if program.flags.contains(letter) {
+                if program.flags.contains(letter) || also.flags.contains(letter) {
                     continue;
                 }
-                if !program.valued.contains(letter) {
+                if !program.valued.contains(letter) && !also.valued.contains(letter) {
                     return None;
                 }
                 // Context lines, renames and copies take their value in the same word or not at all.
@@ -196,7 +367,8 @@ fn prints_lines(script: &str) -> bool {
 
 /// Whether `printf` only prints: `-v` and `%n` set variables.
 fn prints_only(args: &[&str]) -> bool {
-    let Some(format) = args.first().filter(|first| !first.starts_with('-')) else {
+    let is_format = |first: &&&str| !first.starts_with('-') && **first != SHOWN;
+    let Some(format) = args.first().filter(is_format) else {
         return false;
     };
     format.split('%').skip(1).all(|conversion| {
@@ -205,17 +377,21 @@ fn prints_only(args: &[&str]) -> bool {
     })
 }
 
-fn find_folders<'a>(args: &[&'a str]) -> Option<Vec<&'a str>> {
+fn find_folders<'a>(args: &[&'a str], is_confined: bool) -> Option<Vec<&'a str>> {
     let is_test = |arg: &&str| arg.starts_with('-') || matches!(*arg, "!" | "(" | ")");
-    let folders: Vec<&str> = args
+    let mut folders: Vec<&str> = args
         .iter()
         .copied()
         .take_while(|arg| !is_test(arg))
         .collect();
     let mut tests = args[folders.len()..].iter();
     while let Some(test) = tests.next() {
-        if FIND_VALUED.contains(test) {
+        if is_confined && *test == "-newer" {
+            folders.push(tests.next().filter(|path| !path.starts_with('-'))?);
+        } else if is_confined && *test == "-printf" || FIND_VALUED.contains(test) {
             tests.next()?;
+        } else if is_confined && FIND_CONFINED.contains(test) {
+            // Has no value.
         } else if !FIND_ALONE.contains(test) {
             return None;
         }
@@ -231,11 +407,32 @@ fn is_led_astray(command: &Command, bases: &[PathBuf], workspace: &Workspace) ->
     let has_any = |names: &[&str]| above(&|folder| names.iter().any(|name| exists(folder, name)));
     match command.name.as_str() {
         "git" => !git::runs_nothing(command, bases, workspace, git::Hooks::Disabled),
+        "cargo" if !is_version(command) => {
+            let fixes_lock = |word: &Word| matches!(word.literal(), Some("--locked" | "--offline"));
+            let has_lock = has_any(&["Cargo.lock"]) || command.args.iter().any(fixes_lock);
+            !has_lock
+                || has_any(CARGO_CONFIG)
+                || has_any(RUST_TOOLCHAIN)
+                || has_any(VERSION_MANAGERS)
+        }
         "cargo" | "rustc" | "rustup" => has_any(RUST_TOOLCHAIN) || has_any(VERSION_MANAGERS),
-        "file" | "gcc" | "node" | "python" | "python3" | "rg" | "tree" => has_any(VERSION_MANAGERS),
+        "npm" => has_any(&[".npmrc"]) || has_any(VERSION_MANAGERS),
+        "awk" | "fd" | "file" | "gcc" | "go" | "jq" | "make" | "node" | "pip" | "python"
+        | "python3" | "rg" | "tree" => has_any(VERSION_MANAGERS),
         _ => false,
     }
 }
+
+/// Whether cargo is only asked for its version, or for nothing.
+fn is_version(command: &Command) -> bool {
+    !matches!(
+        command.args.first().and_then(Word::literal),
+        Some("tree" | "metadata")
+    )
+}
+
+/// Files that name the compiler that cargo asks for its version.
+const CARGO_CONFIG: &[&str] = &[".cargo/config", ".cargo/config.toml"];
 
 /// Files with which rustup picks a toolchain, which may be a folder of the project.
 const RUST_TOOLCHAIN: &[&str] = &["rust-toolchain", "rust-toolchain.toml"];

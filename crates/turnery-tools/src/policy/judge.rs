@@ -3,7 +3,7 @@
 use super::{
     Mode, Rule, carriers, git, guarded, harmless,
     hidden::denial,
-    line::{Command, Line},
+    line::{Command, Line, bases},
     proposal,
     rule::{EDIT, Fit, Pattern, READ, SHELL},
 };
@@ -157,11 +157,21 @@ impl Policy {
     }
 
     fn judge_run(&self, tool: &str, command: &str, cwd: &Path, workspace: &Workspace) -> Judgement {
-        let mut line = Line::parse(command);
-        line.doubtful |= lookups(&line) > MOST_LOOKUPS;
         let about_files = |rule: &Rule| matches!(rule.pattern, Some(Pattern::Files { .. }));
         let with_names = self.mode == Mode::Auto || self.deny.iter().any(about_files);
-        let found = Found::new(&line, cwd, workspace, with_names);
+        let confined = || read_confined(command, cwd, workspace, with_names);
+        let (line, found) = self.confined.then(confined).flatten().unwrap_or_else(|| {
+            let mut line = Line::parse(command);
+            line.doubtful |= lookups(&line) > MOST_LOOKUPS;
+            let found = Found::new(
+                &line,
+                cwd,
+                workspace,
+                with_names,
+                harmless::Table::Everywhere,
+            );
+            (line, found)
+        });
         if let Some(judgement) = self.run_denied(tool, &line, &found, workspace) {
             return judgement;
         }
@@ -372,9 +382,36 @@ fn denied_by(rule: &Rule) -> Judgement {
 /// Whether a command line runs in an environment in which git runs nothing that a repository names. It is right for
 /// what only reads: other commands may have to run the repository's hooks and filters.
 pub(crate) fn is_hardened(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
+    let has_git = |line: &Line| line.commands.iter().any(git::is_git);
+    if let Some((line, _)) = read_confined(command, cwd, workspace, false) {
+        return has_git(&line);
+    }
     let line = Line::parse(command);
-    line.commands.iter().any(git::is_git)
-        && Found::new(&line, cwd, workspace, false).only_reads(&line)
+    has_git(&line)
+        && Found::new(&line, cwd, workspace, false, harmless::Table::Everywhere).only_reads(&line)
+}
+
+/// Whether the confined policy allows the command line by itself, as one that only reads.
+#[must_use]
+pub fn only_reads(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
+    let policy = Policy::default().confined(true);
+    policy.judge_run(SHELL, command, cwd, workspace) == Judgement::Allow
+}
+
+/// A line that only reads as the confined policy understands it. What is allowed by a rule or a person, and so runs
+/// less confined, is never read in this way.
+fn read_confined(
+    command: &str,
+    cwd: &Path,
+    workspace: &Workspace,
+    with_names: bool,
+) -> Option<(Line, Found)> {
+    let line = Line::parse_confined(command, cwd, workspace);
+    if line.doubtful || !line.writes.is_empty() || lookups(&line) > MOST_LOOKUPS {
+        return None;
+    }
+    let found = Found::new(&line, cwd, workspace, with_names, harmless::Table::Confined);
+    found.only_reads(&line).then_some((line, found))
 }
 
 /// What a line touches, as far as can be seen.
@@ -395,7 +432,13 @@ struct Found {
 
 impl Found {
     /// `with_names`: whether a rule asks which paths the words name.
-    fn new(line: &Line, cwd: &Path, workspace: &Workspace, with_names: bool) -> Self {
+    fn new(
+        line: &Line,
+        cwd: &Path,
+        workspace: &Workspace,
+        with_names: bool,
+        table: harmless::Table,
+    ) -> Self {
         let bases = match lookups(line) > MOST_LOOKUPS {
             true => vec![cwd.to_owned()],
             false => bases(line, cwd, workspace),
@@ -407,7 +450,7 @@ impl Found {
         let reads: Vec<Option<harmless::Reads>> = line
             .commands
             .iter()
-            .map(|command| harmless::reads(command, &bases, workspace))
+            .map(|command| harmless::reads(command, &bases, workspace, table))
             .collect();
         let (writes, inputs, folders) = (
             texts(&line.writes),
@@ -484,25 +527,6 @@ fn lookups(line: &Line) -> usize {
     let files = line.writes.len() + line.reads.len();
     // Each change of folder leaves the folders before it and adds two for each.
     (0..line.folders.len()).fold(words + files, |lookups, _| lookups.saturating_mul(3))
-}
-
-/// Where the commands of a line may run: in each folder that it changes to, or where they began if
-/// the change fails. `cd a/..` leads back by the names, which is what a shell goes by, and perhaps
-/// elsewhere by the links, which is what the system goes by.
-fn bases(line: &Line, cwd: &Path, workspace: &Workspace) -> Vec<PathBuf> {
-    let mut bases = vec![cwd.to_owned()];
-    for folder in &line.folders {
-        for at in 0..bases.len() {
-            let by_links = bases[at].join(folder);
-            let by_names = workspace.absolute(&by_links);
-            for base in [by_names, by_links] {
-                if !bases.contains(&base) {
-                    bases.push(base);
-                }
-            }
-        }
-    }
-    bases
 }
 
 fn is_inside(folder: &Path, workspace: &Workspace) -> bool {

@@ -1,12 +1,18 @@
 //! Line: a shell command line taken apart: every single command in it, wherever it hides, the files
 //! that redirections touch, and whether anything in it was not understood.
 
+mod confined;
+
 use super::{
     carriers,
+    expand::Scope,
     word::{self, Word},
 };
+use crate::Workspace;
+use confined::{has_line_breaks, is_comment, is_gap};
 use std::{
     ops::ControlFlow,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
@@ -44,6 +50,8 @@ pub(crate) struct Command {
     pub(crate) args: Vec<Word>,
     /// It runs what other text says, so its own words do not tell what it does.
     pub(crate) opaque: bool,
+    /// For `xargs`: the commands before it in a pipeline. Otherwise empty.
+    pub(crate) input: Vec<Command>,
 }
 
 impl Command {
@@ -57,13 +65,20 @@ impl Command {
 impl Line {
     /// Take a command line apart. The parser is made here, so that nobody pays for it who runs no commands.
     pub(crate) fn parse(source: &str) -> Self {
-        Self::parse_within(source, PARSING_TIME)
+        Self::parse_within(source, PARSING_TIME, None)
+    }
+
+    /// Like `parse`, for a line that runs confined from `cwd` if it only reads: also understands comments, several
+    /// lines, conditions, variables of loops and patterns that stand for files.
+    pub(crate) fn parse_confined(source: &str, cwd: &Path, workspace: &Workspace) -> Self {
+        Self::parse_within(source, PARSING_TIME, Some(&mut Scope::new(cwd, workspace)))
     }
 
     /// Like `parse`, with the time that the grammar may take.
-    fn parse_within(source: &str, time: Duration) -> Self {
+    fn parse_within(source: &str, time: Duration, mut scope: Option<&mut Scope<'_>>) -> Self {
+        let is_bad = |c: char| is_hidden(c) && !(c == '\n' && scope.is_some());
         let mut line = Self {
-            doubtful: source.len() > LONGEST || source.chars().any(is_hidden) || ends_open(source),
+            doubtful: source.len() > LONGEST || source.chars().any(is_bad) || ends_open(source),
             ..Self::default()
         };
         if source.len() > LONGEST {
@@ -82,22 +97,30 @@ impl Line {
         let root = tree.root_node();
         line.doubtful |= root.has_error() || has_arithmetic(root, source);
         let mut covered = 0;
-        line.walk(root, source, Place::default(), &mut covered);
-        line.doubtful |= !is_blank(source, covered, source.len());
+        line.walk(root, source, Place::default(), &mut covered, &mut scope);
+        line.doubtful |= !is_gap(source, covered, source.len(), scope.is_some());
         line.doubtful |= line.commands.iter().any(|command| command.name.is_empty());
         line
     }
 
     /// Visit a node and all below it. `covered` is how far leaves have been seen: text between
     /// leaves that is not blank means that the parser skipped something.
-    fn walk(&mut self, node: Node<'_>, source: &str, place: Place, covered: &mut usize) {
+    fn walk(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        place: Place,
+        covered: &mut usize,
+        scope: &mut Option<&mut Scope<'_>>,
+    ) {
         if place.depth > DEEPEST {
             self.doubtful = true;
             *covered = node.end_byte();
             return;
         }
         if node.child_count() == 0 {
-            self.doubtful |= node.is_missing() || !is_blank(source, *covered, node.start_byte());
+            let is_next = is_gap(source, *covered, node.start_byte(), scope.is_some());
+            self.doubtful |= node.is_missing() || !is_next;
             *covered = node.end_byte();
         }
         let mut within = place.below();
@@ -105,7 +128,17 @@ impl Line {
             "program" | "list" | "redirected_statement" | "subshell" => {
                 within.straight = place.straight
             }
-            "command" => self.command(node, source, place),
+            "command" => self.command(node, source, place, scope),
+            "comment" if scope.is_some() => self.doubtful |= !is_comment(node, source),
+            "test_command" if scope.is_some() => {
+                self.doubtful |= !is_gap(source, *covered, node.start_byte(), true);
+                *covered = node.end_byte();
+                return self.condition(node, source, scope);
+            }
+            "pipeline" if scope.is_some() => {
+                return self.pipeline(node, source, within, covered, scope);
+            }
+            "function_definition" if scope.is_some() => self.doubtful = true,
             "file_redirect" => self.redirect(node, source),
             "command_substitution" => {
                 // Inside backticks a backslash is read twice by the shell and once by the parser.
@@ -120,6 +153,9 @@ impl Line {
                 let text = source.get(node.byte_range()).unwrap_or_default();
                 self.doubtful |= !text.starts_with("for");
                 let mut cursor = node.walk();
+                if scope.is_some() {
+                    return self.confined_loop(node, source, within, covered, scope);
+                }
                 for value in node.children_by_field_name("value", &mut cursor) {
                     self.doubtful |= word::value(value, source).is_err();
                 }
@@ -164,11 +200,17 @@ impl Line {
         }
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
-            self.walk(child, source, within, covered);
+            self.walk(child, source, within, covered, scope);
         }
     }
 
-    fn command(&mut self, node: Node<'_>, source: &str, place: Place) {
+    fn command(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        place: Place,
+        scope: &mut Option<&mut Scope<'_>>,
+    ) {
         let name = node
             .child_by_field_name("name")
             .and_then(|name| name.named_child(0))
@@ -179,8 +221,15 @@ impl Line {
         let mut args = Vec::new();
         let mut cursor = node.walk();
         for arg in node.children_by_field_name("argument", &mut cursor) {
-            match word::value(arg, source) {
-                Ok(word) => args.push(word),
+            let words = match scope.as_deref_mut() {
+                Some(scope) => {
+                    let bases = bases(self, scope.cwd, scope.workspace);
+                    scope.words(arg, source, &bases)
+                }
+                None => word::value(arg, source).map(|word| vec![word]),
+            };
+            match words {
+                Ok(words) => args.extend(words),
                 Err(word::Unclear) => {
                     self.doubtful = true;
                     args.push(Word::Dynamic);
@@ -199,10 +248,15 @@ impl Line {
                 _ => self.doubtful = true,
             }
         }
+        self.doubtful |= scope.is_some() && has_line_breaks(node, source, false);
+        self.doubtful |= scope.is_some() && !Scope::has_room(self.commands.len());
+        // These are judged by their words, which are known to run nothing or are refused.
+        let is_judged = scope.is_some() && matches!(name, "awk" | "find" | "git" | "xargs");
         self.commands.push(Command {
-            opaque: carriers::is_opaque(name, &args),
+            opaque: !is_judged && carriers::is_opaque(name, &args),
             name: name.to_owned(),
             args,
+            input: Vec::new(),
         });
     }
 
@@ -332,6 +386,25 @@ fn is_blank(source: &str, from: usize, to: usize) -> bool {
             .is_some_and(|gap| gap.chars().all(|c| c == ' ' || c == '\t'))
 }
 
+/// Where the commands of a line may run: in each folder that it changes to, or where they began if
+/// the change fails. `cd a/..` leads back by the names, which is what a shell goes by, and perhaps
+/// elsewhere by the links, which is what the system goes by.
+pub(super) fn bases(line: &Line, cwd: &Path, workspace: &Workspace) -> Vec<PathBuf> {
+    let mut bases = vec![cwd.to_owned()];
+    for folder in &line.folders {
+        for at in 0..bases.len() {
+            let by_links = bases[at].join(folder);
+            let by_names = workspace.absolute(&by_links);
+            for base in [by_names, by_links] {
+                if !bases.contains(&base) {
+                    bases.push(base);
+                }
+            }
+        }
+    }
+    bases
+}
+
 /// A line that would swallow what is written after it.
 fn ends_open(source: &str) -> bool {
     source.trim_end_matches([' ', '\t']).ends_with('\\') || source.ends_with('\\')
@@ -385,8 +458,8 @@ mod tests {
     #[test]
     fn a_line_that_parses_too_long_is_doubtful() {
         let source = "ls a b c; ".repeat(800);
-        assert!(!Line::parse_within(&source, Duration::from_secs(60)).doubtful);
-        assert!(Line::parse_within(&source, Duration::ZERO).doubtful);
+        assert!(!Line::parse_within(&source, Duration::from_secs(60), None).doubtful);
+        assert!(Line::parse_within(&source, Duration::ZERO, None).doubtful);
     }
 
     #[test]

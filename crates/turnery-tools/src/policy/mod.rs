@@ -5,8 +5,11 @@
 //! parsing it; a line that is not understood is never allowed by a rule for single commands.
 
 mod carriers;
+mod conditions;
+mod expand;
 mod file_rules;
 pub(crate) mod git;
+mod glob;
 mod guarded;
 mod harmless;
 mod hidden;
@@ -18,15 +21,19 @@ mod offered;
 mod programs;
 mod proposal;
 mod rule;
+mod scripts;
 mod server;
 mod walk;
 mod word;
+mod xargs;
 
 pub(crate) use judge::is_hardened;
 pub(crate) use line::is_hidden;
 
 #[cfg(test)]
 mod danger_tests;
+#[cfg(test)]
+mod everyday_tests;
 #[cfg(test)]
 mod guarded_tests;
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! Programs that only read, each with the options that are known to neither write nor run anything.
 //! What is not listed here is not harmless: adding an option means having read its manual.
 
+mod table;
+
+pub(crate) use table::{FIND_ALONE, FIND_CONFINED, FIND_VALUED, PROGRAMS};
+
 /// A program, or one of its subcommands.
 pub(crate) struct Program {
     /// Its name, and the subcommand if it has some.
@@ -13,6 +17,58 @@ pub(crate) struct Program {
     pub(crate) long: &'static [&'static str],
     /// What its other arguments are.
     pub(crate) operands: Operands,
+    /// Further options of commands that run confined.
+    pub(crate) also: Options,
+    /// Whether only commands that run confined are known to be harmless.
+    pub(crate) only_confined: bool,
+}
+
+/// Options, as in [`Program`].
+#[derive(Clone, Copy)]
+pub(crate) struct Options {
+    pub(crate) flags: &'static str,
+    pub(crate) valued: &'static str,
+    pub(crate) long: &'static [&'static str],
+}
+
+impl Options {
+    pub(crate) const NONE: Self = Self {
+        flags: "",
+        valued: "",
+        long: &[],
+    };
+}
+
+impl Program {
+    /// With these options too when the command runs confined.
+    const fn also(
+        self,
+        flags: &'static str,
+        valued: &'static str,
+        long: &'static [&'static str],
+    ) -> Self {
+        let also = Options {
+            flags,
+            valued,
+            long,
+        };
+        Self { also, ..self }
+    }
+}
+
+/// A program that is known only when it runs confined.
+const fn confined(
+    words: &'static [&'static str],
+    flags: &'static str,
+    valued: &'static str,
+    long: &'static [&'static str],
+    operands: Operands,
+) -> Program {
+    let program = program(words, flags, valued, long, operands);
+    Program {
+        only_confined: true,
+        ..program
+    }
 }
 
 /// What the arguments that are no options stand for.
@@ -38,6 +94,22 @@ pub(crate) enum Operands {
     PrintLines,
     /// Folders, then tests of `find`.
     FindTests,
+    /// A program of awk, then paths.
+    Awk,
+    /// What `test` and `[` look at.
+    Condition,
+    /// `+FORMAT`, if anything.
+    Date,
+    /// A filter of jq, then paths.
+    Filter,
+    /// An archive, then names of what is in it.
+    Archive,
+    /// A command that is given names.
+    Xargs,
+    /// A number.
+    Number,
+    /// Paths, of which none is a file with further arguments (`@args`).
+    Strings,
 }
 
 const fn program(
@@ -53,486 +125,7 @@ const fn program(
         valued,
         long,
         operands,
+        also: Options::NONE,
+        only_confined: false,
     }
 }
-
-const GREP_LONG: &[&str] = &[
-    "--color=",
-    "--colour=",
-    "--count",
-    "--exclude=",
-    "--exclude-dir=",
-    "--files-with-matches",
-    "--fixed-strings",
-    "--ignore-case",
-    "--include=",
-    "--invert-match",
-    "--line-number",
-    "--max-count=",
-    "--no-filename",
-    "--only-matching",
-    "--quiet",
-    "--recursive",
-    "--regexp=",
-    "--with-filename",
-    "--word-regexp",
-];
-
-const RG_LONG: &[&str] = &[
-    "--color=",
-    "--count",
-    "--count-matches",
-    "--files",
-    "--files-with-matches",
-    "--files-without-match",
-    "--fixed-strings",
-    "--glob=",
-    "--heading",
-    "--hidden",
-    "--ignore-case",
-    "--invert-match",
-    "--json",
-    "--line-number",
-    "--max-count=",
-    "--max-depth=",
-    "--multiline",
-    "--no-heading",
-    "--no-ignore",
-    "--no-line-number",
-    "--only-matching",
-    "--quiet",
-    "--regexp=",
-    "--smart-case",
-    "--sort=",
-    "--stats",
-    "--type=",
-    "--type-not=",
-    "--version",
-    "--with-filename",
-    "--word-regexp",
-];
-
-const DIFF_LONG: &[&str] = &[
-    "--cached",
-    "--color=",
-    "--compact-summary",
-    "--diff-filter=",
-    "--exit-code",
-    "--find-renames",
-    "--histogram",
-    "--ignore-all-space",
-    "--ignore-blank-lines",
-    "--ignore-space-change",
-    "--merge-base",
-    "--minimal",
-    "--name-only",
-    "--name-status",
-    "--no-color",
-    "--no-ext-diff",
-    "--no-patch",
-    "--no-renames",
-    "--no-textconv",
-    "--numstat",
-    "--patch",
-    "--patience",
-    "--quiet",
-    "--raw",
-    "--shortstat",
-    "--staged",
-    "--stat",
-    "--stat=",
-    "--summary",
-    "--unified=",
-    "--word-diff",
-    "--word-diff=",
-];
-
-const LOG_LONG: &[&str] = &[
-    "--abbrev-commit",
-    "--after=",
-    "--all",
-    "--author=",
-    "--before=",
-    "--branches",
-    "--color=",
-    "--date=",
-    "--decorate",
-    "--decorate=",
-    "--first-parent",
-    "--follow",
-    "--format=",
-    "--graph",
-    "--grep=",
-    "--max-count=",
-    "--merges",
-    "--name-only",
-    "--name-status",
-    "--no-color",
-    "--no-decorate",
-    "--no-ext-diff",
-    "--no-merges",
-    "--no-patch",
-    "--no-textconv",
-    "--numstat",
-    "--oneline",
-    "--patch",
-    "--pretty",
-    "--pretty=",
-    "--reverse",
-    "--shortstat",
-    "--since=",
-    "--stat",
-    "--stat=",
-    "--summary",
-    "--tags",
-    "--until=",
-];
-
-/// All of them.
-pub(crate) const PROGRAMS: &[Program] = &[
-    program(
-        &["ls"],
-        "1AFGSaCdghiklmnopqrstUuxX",
-        "I",
-        &[
-            "--all",
-            "--almost-all",
-            "--color=",
-            "--directory",
-            "--group-directories-first",
-            "--human-readable",
-            "--recursive",
-            "--reverse",
-            "--size",
-        ],
-        Operands::Paths,
-    ),
-    program(
-        &["cat"],
-        "AbEensTtuv",
-        "",
-        &["--number", "--show-all"],
-        Operands::Paths,
-    ),
-    program(
-        &["head"],
-        "qv",
-        "nc",
-        &["--lines=", "--bytes=", "--quiet"],
-        Operands::Paths,
-    ),
-    program(
-        &["tail"],
-        "qv",
-        "nc",
-        &["--lines=", "--bytes=", "--quiet"],
-        Operands::Paths,
-    ),
-    program(
-        &["wc"],
-        "clLmw",
-        "",
-        &["--bytes", "--chars", "--lines", "--words"],
-        Operands::Paths,
-    ),
-    program(&["stat"], "t", "", &[], Operands::Paths),
-    program(
-        &["file"],
-        "bi",
-        "",
-        &["--brief", "--mime", "--mime-type"],
-        Operands::Paths,
-    ),
-    program(
-        &["du"],
-        "abchkms",
-        "d",
-        &["--max-depth=", "--human-readable", "--summarize"],
-        Operands::Paths,
-    ),
-    program(
-        &["tree"],
-        "aCDdFghinpstu",
-        "LIP",
-        &["--dirsfirst", "--gitignore", "--noreport"],
-        Operands::Paths,
-    ),
-    program(&["realpath"], "emsz", "", &[], Operands::Paths),
-    program(&["readlink"], "efmn", "", &[], Operands::Paths),
-    program(&["nl"], "", "bnw", &[], Operands::Paths),
-    program(&["cmp"], "bls", "", &[], Operands::Paths),
-    program(
-        &["diff"],
-        "bBcEiNqrstuwy",
-        "U",
-        &[
-            "--brief",
-            "--color=",
-            "--ignore-all-space",
-            "--recursive",
-            "--unified=",
-        ],
-        Operands::Paths,
-    ),
-    program(&["md5sum"], "b", "", &[], Operands::Paths),
-    program(&["sha1sum"], "b", "", &[], Operands::Paths),
-    program(&["sha256sum"], "b", "", &[], Operands::Paths),
-    program(
-        &["cut"],
-        "s",
-        "bcdf",
-        &["--complement", "--delimiter=", "--fields="],
-        Operands::Paths,
-    ),
-    program(
-        &["sort"],
-        "bdfghinrsuVz",
-        "kt",
-        &["--key=", "--numeric-sort", "--reverse", "--unique"],
-        Operands::Paths,
-    ),
-    program(&["uniq"], "cdiu", "fsw", &["--count"], Operands::OnePath),
-    program(&["column"], "t", "s", &["--table"], Operands::Paths),
-    program(&["tr"], "cdsC", "", &["--delete"], Operands::Text),
-    program(&["sed"], "nE", "", &["--quiet"], Operands::PrintLines),
-    program(&["find"], "", "", &[], Operands::FindTests),
-    program(
-        &["grep"],
-        "acEFHhiILlnoqPrsvwxz",
-        "ABCem",
-        GREP_LONG,
-        Operands::PatternThenPaths,
-    ),
-    program(
-        &["egrep"],
-        "acHhiIlnoqrsvwx",
-        "ABCem",
-        GREP_LONG,
-        Operands::PatternThenPaths,
-    ),
-    program(
-        &["fgrep"],
-        "acHhiIlnoqrsvwx",
-        "ABCem",
-        GREP_LONG,
-        Operands::PatternThenPaths,
-    ),
-    program(
-        &["rg"],
-        "cFHhilNnoPqSsUuvwx",
-        "ABCegmtT",
-        RG_LONG,
-        Operands::PatternThenPaths,
-    ),
-    program(&["echo"], "", "", &[], Operands::Words),
-    program(&["printf"], "", "", &[], Operands::Format),
-    program(&["basename"], "", "", &[], Operands::Text),
-    program(&["dirname"], "", "", &[], Operands::Text),
-    program(&["which"], "a", "", &[], Operands::Text),
-    program(&["type"], "apPt", "", &[], Operands::Text),
-    program(&["command"], "vV", "", &[], Operands::Text),
-    program(&["seq"], "w", "s", &[], Operands::Text),
-    program(&["pwd"], "LP", "", &[], Operands::None),
-    program(&["true"], "", "", &[], Operands::None),
-    program(&["false"], "", "", &[], Operands::None),
-    program(&["whoami"], "", "", &[], Operands::None),
-    program(&["id"], "Ggnu", "", &[], Operands::None),
-    program(&["uname"], "amnoprsv", "", &[], Operands::None),
-    program(&["nproc"], "", "", &["--all"], Operands::None),
-    program(
-        &["date"],
-        "uR",
-        "",
-        &["--utc", "--iso-8601=", "--rfc-3339="],
-        Operands::None,
-    ),
-    program(&["cargo"], "V", "", &["--version"], Operands::None),
-    program(&["rustc"], "V", "", &["--version"], Operands::None),
-    program(&["rustup"], "V", "", &["--version"], Operands::None),
-    program(&["node"], "v", "", &["--version"], Operands::None),
-    program(&["python"], "V", "", &["--version"], Operands::None),
-    program(&["python3"], "V", "", &["--version"], Operands::None),
-    program(&["gcc"], "", "", &["--version"], Operands::None),
-    program(&["git"], "", "", &["--version"], Operands::None),
-    program(
-        &["git", "status"],
-        "bsuz",
-        "",
-        &[
-            "--branch",
-            "--ignored",
-            "--porcelain",
-            "--porcelain=",
-            "--short",
-            "--untracked-files=",
-        ],
-        Operands::Revisions,
-    ),
-    program(
-        &["git", "diff"],
-        "bpRwz",
-        "UMC",
-        DIFF_LONG,
-        Operands::Revisions,
-    ),
-    program(
-        &["git", "show"],
-        "bpqswz",
-        "UMC",
-        &[
-            "--format=",
-            "--name-only",
-            "--name-status",
-            "--no-patch",
-            "--oneline",
-            "--patch",
-            "--pretty=",
-            "--shortstat",
-            "--stat",
-            "--stat=",
-            "--summary",
-        ],
-        Operands::Revisions,
-    ),
-    program(
-        &["git", "log"],
-        "0123456789pqswz",
-        "nLSGUMC",
-        LOG_LONG,
-        Operands::Revisions,
-    ),
-    program(
-        &["git", "blame"],
-        "ceflnpstw",
-        "L",
-        &["--porcelain"],
-        Operands::Revisions,
-    ),
-    program(
-        &["git", "branch"],
-        "arv",
-        "",
-        &[
-            "--all",
-            "--contains=",
-            "--list",
-            "--merged",
-            "--no-merged",
-            "--remotes",
-            "--show-current",
-            "--verbose",
-        ],
-        Operands::None,
-    ),
-    program(&["git", "tag"], "l", "", &["--list"], Operands::None),
-    program(&["git", "remote"], "v", "", &["--verbose"], Operands::None),
-    program(
-        &["git", "stash", "list"],
-        "",
-        "",
-        &["--oneline"],
-        Operands::None,
-    ),
-    program(
-        &["git", "rev-parse"],
-        "",
-        "",
-        &[
-            "--abbrev-ref",
-            "--short",
-            "--show-toplevel",
-            "--is-inside-work-tree",
-            "--verify",
-            "--git-dir",
-        ],
-        Operands::Revisions,
-    ),
-    program(
-        &["git", "rev-list"],
-        "",
-        "n",
-        &["--all", "--count", "--max-count=", "--no-merges"],
-        Operands::Revisions,
-    ),
-    program(
-        &["git", "merge-base"],
-        "a",
-        "",
-        &["--is-ancestor"],
-        Operands::Revisions,
-    ),
-    program(
-        &["git", "ls-files"],
-        "cdmostz",
-        "x",
-        &[
-            "--cached",
-            "--deleted",
-            "--exclude-standard",
-            "--modified",
-            "--others",
-            "--stage",
-        ],
-        Operands::Revisions,
-    ),
-    program(
-        &["git", "ls-tree"],
-        "dlrtz",
-        "",
-        &["--name-only", "--long"],
-        Operands::Revisions,
-    ),
-    program(
-        &["git", "describe"],
-        "",
-        "",
-        &["--always", "--dirty", "--long", "--tags"],
-        Operands::Revisions,
-    ),
-    program(
-        &["git", "shortlog"],
-        "ens",
-        "",
-        &["--all"],
-        Operands::Revisions,
-    ),
-];
-
-/// Tests of `find` without a value.
-pub(crate) const FIND_ALONE: &[&str] = &[
-    "!",
-    "(",
-    ")",
-    "-a",
-    "-and",
-    "-daystart",
-    "-depth",
-    "-empty",
-    "-executable",
-    "-mount",
-    "-not",
-    "-o",
-    "-or",
-    "-print",
-    "-print0",
-    "-prune",
-    "-readable",
-    "-xdev",
-];
-
-/// Tests of `find` with a value that names no file.
-pub(crate) const FIND_VALUED: &[&str] = &[
-    "-iname",
-    "-ipath",
-    "-iregex",
-    "-maxdepth",
-    "-mindepth",
-    "-mmin",
-    "-mtime",
-    "-name",
-    "-path",
-    "-perm",
-    "-regex",
-    "-size",
-    "-type",
-];

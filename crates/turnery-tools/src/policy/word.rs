@@ -7,6 +7,10 @@ use tree_sitter::Node;
 pub(crate) enum Word {
     /// Exactly this.
     Literal(String),
+    /// The name of a file that a pattern stands for.
+    Name(String),
+    /// Text that is unknown and holds no secret, in a line that only the confined policy understands.
+    Shown,
     /// Known only when it runs: a variable, a pattern, the output of a command.
     Dynamic,
 }
@@ -14,8 +18,8 @@ pub(crate) enum Word {
 impl Word {
     pub(crate) fn literal(&self) -> Option<&str> {
         match self {
-            Self::Literal(text) => Some(text),
-            Self::Dynamic => None,
+            Self::Literal(text) | Self::Name(text) => Some(text),
+            Self::Shown | Self::Dynamic => None,
         }
     }
 }
@@ -47,12 +51,12 @@ pub(crate) fn value(node: Node<'_>, source: &str) -> Result<Word, Unclear> {
             let mut cursor = node.walk();
             for part in node.children(&mut cursor) {
                 match value(part, source)? {
-                    Word::Literal(text) => {
+                    Word::Literal(text) | Word::Name(text) => {
                         if let Some(whole) = &mut whole {
                             whole.push_str(&text);
                         }
                     }
-                    Word::Dynamic => whole = None,
+                    Word::Shown | Word::Dynamic => whole = None,
                 }
             }
             Ok(whole.map_or(Word::Dynamic, Word::Literal))

@@ -1,0 +1,44 @@
+//! Conditions: which words of `test`, `[ … ]` and `[[ … ]]` only look.
+
+use super::{line::Command, word::Word};
+
+/// Looks at a file.
+const OF_FILE: &[&str] = &["-d", "-e", "-f", "-h", "-L", "-r", "-s", "-w", "-x"];
+
+/// The files that the condition looks at; `None` if it may do anything else. Numbers are compared only if both are
+/// written as such: bash runs the commands in what `[[ x -eq 1 ]]` holds.
+pub(crate) fn looked_at(command: &Command) -> Option<Vec<&str>> {
+    let is_double = command.name == "[[";
+    let mut paths = Vec::new();
+    let joins = |word: &Word| is_double && matches!(word.literal(), Some("&&" | "||"));
+    for part in command.args.split(joins) {
+        let part = match part {
+            [Word::Literal(not), rest @ ..] if not == "!" => rest,
+            part => part,
+        };
+        match part {
+            [Word::Literal(test), file] if OF_FILE.contains(&test.as_str()) => {
+                paths.push(file.literal()?);
+            }
+            [Word::Literal(test), _] if matches!(test.as_str(), "-n" | "-z") => {}
+            [one, Word::Literal(compares), other] => match compares.as_str() {
+                "=" | "==" | "!=" if is_operand(one) && is_operand(other) => {}
+                "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"
+                    if is_number(one) && is_number(other) => {}
+                _ => return None,
+            },
+            _ => return None,
+        }
+    }
+    Some(paths)
+}
+
+/// Whether `[` takes the word for what is compared, and not for a part of the condition.
+fn is_operand(word: &Word) -> bool {
+    !matches!(word.literal(), Some("!" | "(" | ")"))
+}
+
+fn is_number(word: &Word) -> bool {
+    matches!(word, Word::Literal(text)
+        if !text.is_empty() && text.len() < 10 && text.chars().all(|c| c.is_ascii_digit()))
+}

@@ -1,0 +1,160 @@
+//! Everyday tests: how many lines of `everyday.txt` go without a question when commands that only read are confined.
+
+use super::{Judgement, Mode, Policy, only_reads};
+use crate::{Access, Workspace};
+
+/// Lines that issue 12 names, or of the kind that it names.
+const NAMED: &[&str] = &[
+    "ls *.rs",
+    "wc -l src/*.rs",
+    "grep -R 'use std' src",
+    "jq -r .name package.json",
+    "date +%F",
+    "[ -f Cargo.toml ] && echo yes",
+    "[[ -f Cargo.toml ]] && cat Cargo.toml",
+    "test -f README.md && head README.md",
+    "awk '{print $1}' README.md",
+    "sed -n '/fn main/,/^}/p' src/main.rs",
+    "find . -name '*.rs' -print0 | xargs -0 wc -l",
+    "find . -name '*.rs' | xargs wc -l",
+    "find . -name '*.rs' -newer Cargo.toml",
+    "find . -type f -printf '%p %s\\n'",
+    "find . -type f -executable",
+    "git --no-pager log --oneline -10",
+    "git -C src log -1",
+    "git grep main",
+    "git reflog",
+    "git config --get user.name",
+    "git branch --list",
+    "git tag -l",
+    "git cat-file -p HEAD",
+    "git ls-files",
+    "npm ls",
+    "cargo tree",
+    "cargo metadata --no-deps --format-version 1",
+    "pip list",
+    "go version",
+    "tac README.md",
+    "xxd README.md | head",
+    "tar tf a.tar",
+    "stat -c %s README.md",
+    "echo \"$HOME\"",
+    "for f in src/lib.rs src/main.rs; do echo \"== $f\"; head -5 \"$f\"; done",
+    "ls # all of it",
+    "ls\npwd",
+];
+
+struct Bench {
+    _folder: tempfile::TempDir,
+    workspace: Workspace,
+}
+
+fn bench() -> Bench {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for part in ["src", "tests", "target", ".git/objects", ".git/refs/heads"] {
+        std::fs::create_dir_all(root.join(part)).unwrap();
+    }
+    for file in [
+        "README.md",
+        "CHANGELOG.md",
+        "Cargo.toml",
+        "Cargo.lock",
+        "package.json",
+        "build.rs",
+        "src/lib.rs",
+        "src/main.rs",
+        "tests/it.rs",
+        "a.tar",
+        "a.tar.gz",
+        "a.zip",
+        "go.mod",
+    ] {
+        std::fs::write(root.join(file), "x\n").unwrap();
+    }
+    std::fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    std::fs::write(
+        root.join(".git/config"),
+        "[core]\n\trepositoryformatversion = 0\n",
+    )
+    .unwrap();
+    Bench {
+        workspace: Workspace::local(root).unwrap(),
+        _folder: folder,
+    }
+}
+
+fn lines() -> Vec<String> {
+    include_str!("everyday.txt")
+        .lines()
+        .filter(|line| !line.is_empty() && (!line.starts_with("# ") || line.contains('⏎')))
+        .filter(|line| !line.starts_with("# Everyday"))
+        .map(|line| line.replace('⏎', "\n"))
+        .collect()
+}
+
+fn is_allowed(bench: &Bench, policy: &Policy, line: &str) -> bool {
+    let cwd = bench.workspace.cwd().to_owned();
+    let access = Access::Run {
+        command: line.to_owned(),
+        cwd,
+    };
+    policy.judge("shell", &access, &bench.workspace) == Judgement::Allow
+}
+
+#[test]
+fn nine_of_ten_everyday_lines_go_unasked_when_confined() {
+    let bench = bench();
+    let policy = Policy::new(Mode::Ask, Vec::new(), Vec::new()).confined(true);
+    let lines = lines();
+    assert!(lines.len() >= 200, "{}", lines.len());
+    let asked: Vec<&String> = lines
+        .iter()
+        .filter(|line| !is_allowed(&bench, &policy, line))
+        .collect();
+    assert!(
+        asked.len() * 10 <= lines.len(),
+        "{} of {}: {asked:#?}",
+        asked.len(),
+        lines.len()
+    );
+}
+
+#[test]
+fn everyday_lines_that_the_issue_names_go_unasked() {
+    let bench = bench();
+    let lines = lines();
+    for mode in [Mode::Ask, Mode::Plan] {
+        let policy = Policy::new(mode, Vec::new(), Vec::new()).confined(true);
+        for line in NAMED {
+            assert!(
+                lines.iter().any(|listed| listed == line),
+                "{line} is not listed"
+            );
+            assert!(is_allowed(&bench, &policy, line), "{mode:?} {line}");
+        }
+    }
+}
+
+#[test]
+fn only_reads_is_what_the_confined_policy_allows() {
+    let bench = bench();
+    let confined = Policy::default().confined(true);
+    for line in lines()
+        .iter()
+        .map(String::as_str)
+        .chain(["rm x", "cat > x", "cargo test", ""])
+    {
+        let cwd = bench.workspace.cwd();
+        assert_eq!(
+            only_reads(line, cwd, &bench.workspace),
+            is_allowed(&bench, &confined, line),
+            "{line}"
+        );
+    }
+    assert!(!only_reads(
+        "cargo test",
+        bench.workspace.cwd(),
+        &bench.workspace
+    ));
+}

@@ -1,0 +1,151 @@
+//! Commands that are given the names of files: by `xargs`, or by `-exec` of find.
+
+use super::{
+    harmless::{self, Reads, Table},
+    line::Command,
+    walk,
+    word::Word,
+};
+use crate::Workspace;
+use std::path::{Path, PathBuf};
+
+/// What `xargs` reads, if its command only reads and the names that it is given are certain to be names.
+pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> Option<Reads> {
+    let words: Option<Vec<&str>> = command.args.iter().map(Word::literal).collect();
+    let mut words = words?.into_iter().peekable();
+    let mut by_nul = false;
+    while let Some(option) = words.next_if(|word| word.starts_with('-')) {
+        match option {
+            "-0" | "--null" => by_nul = true,
+            "-r" | "-t" => {}
+            "-n" | "-P" => {
+                words.next().filter(|count| is_number(count))?;
+            }
+            _ => {
+                let count = option.strip_prefix("-n").or(option.strip_prefix("-P"))?;
+                is_number(count).then_some(())?;
+            }
+        }
+    }
+    let name = words.next().unwrap_or("echo");
+    let args: Vec<&str> = words.collect();
+    let source = source(&command.input, by_nul)?;
+    let ends_options = args.last() == Some(&"--");
+    if by_nul && source.may_begin_with_dash && !ends_options {
+        return None;
+    }
+    let found = harmless::reads(source.command, bases, workspace, Table::Confined)?;
+    let mut folders = found.paths;
+    folders.extend_from_slice(bases);
+    if !by_nul && may_be_taken_apart(&folders) {
+        return None;
+    }
+    let args = args.into_iter().map(|arg| Word::Literal(arg.to_owned()));
+    reads_of_named(name, args.collect(), &folders, (bases, workspace))
+}
+
+/// What a command reads that is given names of files below `folders` after its own arguments, if it only reads.
+pub(crate) fn reads_of_named(
+    name: &str,
+    mut args: Vec<Word>,
+    folders: &[PathBuf],
+    (bases, workspace): (&[PathBuf], &Workspace),
+) -> Option<Reads> {
+    // Two of them: some programs write to the second file that they are given.
+    args.extend(["./name", "./other"].map(|name| Word::Name(name.to_owned())));
+    let command = Command {
+        opaque: super::carriers::is_opaque(name, &args) && name != "awk",
+        name: name.to_owned(),
+        args,
+        input: Vec::new(),
+    };
+    let is_nested = matches!(name, "find" | "git" | "xargs") || name.contains('/');
+    if is_nested || harmless::links_lead_outside(folders, workspace) {
+        return None;
+    }
+    let reads = harmless::reads(&command, bases, workspace, Table::Confined)?;
+    let mut paths = reads.paths;
+    paths.extend_from_slice(folders);
+    Some(Reads {
+        paths,
+        widely: true,
+    })
+}
+
+/// The command of a pipeline whose output are names.
+struct Source<'a> {
+    command: &'a Command,
+    may_begin_with_dash: bool,
+}
+
+fn source(input: &[Command], by_nul: bool) -> Option<Source<'_>> {
+    let (first, filters) = input.split_first()?;
+    let words = first.literal()?;
+    let has_short = |letter: char| {
+        let mut options = words.iter().take_while(|word| **word != "--");
+        options
+            .any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
+    };
+    let has = |wanted: &str| words.contains(&wanted);
+    let is_filter = |command: &Command| is_filter(command).is_some();
+    if by_nul && !filters.is_empty() || !filters.iter().all(is_filter) {
+        return None;
+    }
+    let lists = match first.name.as_str() {
+        "find" => {
+            let prints_else = ["-printf", "-ls", "-exec"].iter().any(|word| has(word));
+            has("-print0") == by_nul && !(by_nul && has("-print")) && !prints_else
+        }
+        "grep" => has_short('l') && !has_short('c') && has_short('Z') == by_nul,
+        "rg" => {
+            let lists = has("--files") || has("-l") || has("--files-with-matches");
+            lists && (has("-0") || has("--null")) == by_nul
+        }
+        "git" => by_nul && words.get(1) == Some(&"ls-files") && has("-z") && !has_short('s'),
+        _ => false,
+    };
+    lists.then_some(Source {
+        command: first,
+        may_begin_with_dash: first.name != "find",
+    })
+}
+
+/// Whether a command passes lines on as they are.
+fn is_filter(command: &Command) -> Option<()> {
+    let words = command.literal()?;
+    let (name, args) = words.split_first()?;
+    let operands = args.iter().filter(|arg| !arg.starts_with('-')).count();
+    let has_only = |letters: &str| {
+        let mut options = args.iter().filter_map(|arg| arg.strip_prefix('-'));
+        options.all(|option| option.chars().all(|c| letters.contains(c)))
+    };
+    match *name {
+        "sort" => has_only("ru") && operands == 0,
+        "head" | "tail" => has_only("0123456789") && operands == 0,
+        "grep" => has_only("EFiv") && operands == 1,
+        _ => false,
+    }
+    .then_some(())
+}
+
+/// Whether a name below the folders holds what `xargs` splits names at, or begins as an option does. Also true when
+/// there are too many to be sure.
+fn may_be_taken_apart(folders: &[PathBuf]) -> bool {
+    let is_unsafe = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        !name.is_some_and(|name| {
+            !name.starts_with('-')
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "_-.+,@=%".contains(c))
+        })
+    };
+    let mut left = walk::MOST_ENTRIES;
+    folders
+        .iter()
+        .any(|path| path.is_dir() && walk::may_contain(path, &mut left, &is_unsafe))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_digit())
+}
