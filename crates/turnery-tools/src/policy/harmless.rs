@@ -149,6 +149,7 @@ pub(crate) fn reads(
         return None;
     }
     // Reaches the whole repository.
+    let is_git = command.name == "git";
     if is_confined && is_git && operands.iter().any(|word| word.starts_with(':')) {
         return None;
     }

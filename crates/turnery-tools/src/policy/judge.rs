@@ -361,14 +361,6 @@ impl Policy {
     }
 }
 
-/// Whether a command line is known to only read, whatever the rules: such a line needs no more.
-#[must_use]
-pub fn only_reads(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
-    let line = Line::parse(command);
-    let found = Found::new(&line, cwd, workspace, false);
-    found.only_reads(&line) && line.writes.is_empty()
-}
-
 fn denies_any(rule: &Rule, paths: &[PathBuf], workspace: &Workspace) -> bool {
     paths
         .iter()
