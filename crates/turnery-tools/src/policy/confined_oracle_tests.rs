@@ -421,7 +421,7 @@ proptest! {
             by_bash.sort();
             expanded.sort();
             match expanded.is_empty() {
-                true => prop_assert_eq!(&by_bash, &[pattern.clone()]),
+                true => prop_assert_eq!(&by_bash, std::slice::from_ref(&pattern)),
                 false => prop_assert_eq!(&by_bash, &expanded, "{} {}", pattern, locale),
             }
             prop_assert!(expanded.iter().all(|name| !name.starts_with('-')));

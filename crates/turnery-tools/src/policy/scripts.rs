@@ -203,7 +203,7 @@ pub(crate) fn awk_files(command: &Command) -> Option<Vec<&str>> {
     // `x=y` sets a variable.
     files.filter(|files| {
         let is_file = |file: &&str| !file.contains('=') && (*file == "-" || !file.starts_with('-'));
-        files.iter().all(|file| is_file(file))
+        files.iter().all(is_file)
     })
 }
 
