@@ -132,6 +132,11 @@ impl<'a> Scope<'a> {
     fn parts(&self, node: Node<'_>, source: &str) -> Result<Vec<Part>, Unclear> {
         let text = source.get(node.byte_range()).ok_or(Unclear)?;
         match node.kind() {
+            // What find replaces; braces with nothing between are plain to bash.
+            _ if text == "{}" => Ok(vec![Part::Text {
+                text: text.to_owned(),
+                is_name: false,
+            }]),
             "word" if glob::is_pattern(text) && !text.contains(['\\', '{', '}', '~']) => {
                 Ok(vec![Part::Pattern(text.to_owned())])
             }

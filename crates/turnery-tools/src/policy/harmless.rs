@@ -55,6 +55,8 @@ pub(crate) fn reads(
     }
     let program = PROGRAMS
         .iter()
+        .copied()
+        .flatten()
         .filter(|program| is_confined || !program.only_confined)
         .filter(|program| words.starts_with(program.words))
         .max_by_key(|program| program.words.len())?;

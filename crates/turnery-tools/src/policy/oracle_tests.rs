@@ -74,7 +74,7 @@ fn leaves_a_mark(root: &Path, line: &str) -> bool {
 }
 
 /// Waits for bash, for at most `BASH_TIME`, and kills what is left of its process group.
-fn reap(mut child: Child, line: &str) {
+pub(super) fn reap(mut child: Child, line: &str) {
     let group = rustix::process::Pid::from_child(&child);
     let kill = move || {
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);

@@ -1,9 +1,13 @@
 //! Programs that only read, each with the options that are known to neither write nor run anything.
 //! What is not listed here is not harmless: adding an option means having read its manual.
 
+mod git;
 mod table;
 
-pub(crate) use table::{FIND_ALONE, FIND_CONFINED, FIND_VALUED, PROGRAMS};
+pub(crate) use table::{FIND_ALONE, FIND_CONFINED, FIND_VALUED};
+
+/// The table.
+pub(crate) const PROGRAMS: [&[Program]; 2] = [table::OTHERS, git::GIT];
 
 /// A program, or one of its subcommands.
 pub(crate) struct Program {

@@ -37,8 +37,18 @@ pub(crate) fn sed_files(command: &Command) -> Option<Vec<&str>> {
     files.into_iter().map(Word::literal).collect()
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Takes the checks of scripts out, to show that the tests against bash find what they are for.
+    pub(super) static IGNORES_SCRIPTS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
 /// Whether sed's commands are all of those that change nothing but what is printed.
 fn sed_only_prints(script: &str) -> bool {
+    #[cfg(test)]
+    if IGNORES_SCRIPTS.get() {
+        return true;
+    }
     let mut rest = script;
     let mut depth = 0_usize;
     loop {
@@ -200,6 +210,10 @@ pub(crate) fn awk_files(command: &Command) -> Option<Vec<&str>> {
 /// Whether a program of awk has nothing by which it writes, runs or reads another file. Comments and quotes are not
 /// taken apart: what could be either is refused.
 fn awk_only_prints(program: &str) -> bool {
+    #[cfg(test)]
+    if IGNORES_SCRIPTS.get() {
+        return true;
+    }
     const REFUSED: &[&str] = &[
         "system",
         "getline",

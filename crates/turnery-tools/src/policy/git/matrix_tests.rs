@@ -144,6 +144,8 @@ impl Bench {
 fn commands() -> Vec<String> {
     let of_table = PROGRAMS
         .iter()
+        .copied()
+        .flatten()
         .filter(|program| program.words.first() == Some(&"git") && program.words.len() > 1)
         .map(|program| program.words.join(" "));
     let more = [
