@@ -95,7 +95,7 @@ impl Gate {
             call_id: call.call_id.clone(),
             found: Box::pin(async move {
                 let judgement = match &prepared.access {
-                    Access::Run { .. } => {
+                    Access::Run { .. } | Access::RunOutside { .. } => {
                         let (policy, access) = (policy.clone(), prepared.access.clone());
                         let name = call.name.clone();
                         let judging =
