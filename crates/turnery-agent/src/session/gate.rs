@@ -106,7 +106,7 @@ impl Gate {
                         Some(policy.judge(&call.name, &prepared.access, &workspace))
                     }
                 };
-                let judgement = judgement.unwrap_or_else(|| policy.unjudged());
+                let judgement = judgement.unwrap_or_else(|| policy.unjudged(&call.name));
                 Found::Judged(Box::new(JudgedCall {
                     call,
                     prepared,

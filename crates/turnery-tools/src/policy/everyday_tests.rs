@@ -3,7 +3,7 @@
 use super::{Judgement, Mode, Policy, only_reads};
 use crate::{Access, Workspace};
 
-/// Lines that issue 12 names, or of the kind that it names.
+/// Lines of which each kind must go unasked, however many others do.
 const NAMED: &[&str] = &[
     "ls *.rs",
     "wc -l src/*.rs",
@@ -121,7 +121,7 @@ fn nine_of_ten_everyday_lines_go_unasked_when_confined() {
 }
 
 #[test]
-fn everyday_lines_that_the_issue_names_go_unasked() {
+fn one_line_of_each_kind_goes_unasked() {
     let bench = bench();
     let lines = lines();
     for mode in [Mode::Ask, Mode::Plan] {
@@ -157,4 +157,36 @@ fn only_reads_is_what_the_confined_policy_allows() {
         bench.workspace.cwd(),
         &bench.workspace
     ));
+}
+
+#[test]
+fn names_that_xargs_takes_apart_make_a_question() {
+    let policy = Policy::default().confined(true);
+    for name in ["a -f b", "a'b", "a\\b", "-f", "a\nb"] {
+        let bench = bench();
+        let line = "find . | xargs wc -l";
+        assert!(is_allowed(&bench, &policy, line));
+        std::fs::write(bench.workspace.cwd().join("src").join(name), "").unwrap();
+        assert!(!is_allowed(&bench, &policy, line), "{name:?}");
+        let exact = "find . -print0 | xargs -0 wc -l";
+        assert!(is_allowed(&bench, &policy, exact), "{name:?}");
+    }
+}
+
+#[test]
+fn rules_hold_for_files_that_patterns_and_loops_stand_for() {
+    let bench = bench();
+    let deny = vec!["read(src/main.rs)".parse().unwrap()];
+    let policy = Policy::new(Mode::Ask, Vec::new(), deny).confined(true);
+    for line in [
+        "cat src/*.rs",
+        "for f in src/*.rs; do cat \"$f\"; done",
+        "for f in lib main; do cat src/$f.rs; done",
+        "find src -name '*.rs' -exec cat {} +",
+        "find src -print0 | xargs -0 cat",
+        "grep -R fn src",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    assert!(is_allowed(&bench, &policy, "cat tests/*.rs"));
 }

@@ -120,9 +120,14 @@ impl Policy {
         }
     }
 
-    /// What holds for a command that could not be judged in time: it is asked about, and not run in plan mode.
+    /// What holds for a command that could not be judged in time: it is asked about, unless a rule
+    /// denies all commands, and not run in plan mode.
     #[must_use]
-    pub fn unjudged(&self) -> Judgement {
+    pub fn unjudged(&self, tool: &str) -> Judgement {
+        let denies_all = |rule: &&Rule| rule.is_about(tool, SHELL) && rule.pattern.is_none();
+        if let Some(rule) = self.deny.iter().find(denies_all) {
+            return denied_by(rule);
+        }
         match self.mode {
             Mode::Plan => Judgement::Deny(
                 "it could not be found out in time what this command does, and plan mode only runs what is known to only read: describe it instead"

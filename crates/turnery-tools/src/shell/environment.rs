@@ -41,8 +41,9 @@ pub(super) const SET: &[(&str, &str)] = &[
     ("TERM", "dumb"),
 ];
 
-/// Removed for every command: it would make `cd` lead elsewhere than the policy saw.
-const REMOVED: &str = "CDPATH";
+/// Removed for every command: with these, bash would read a line otherwise than the policy does. They say where
+/// `cd` leads, and which files a pattern stands for.
+const REMOVED: &[&str] = &["BASHOPTS", "CDPATH", "GLOBIGNORE", "SHELLOPTS"];
 
 /// Environment of this process without hidden variables.
 pub(crate) fn inherited(hidden: &[String]) -> BTreeMap<OsString, OsString> {
@@ -58,7 +59,7 @@ pub(super) fn inherited_with(hidden: &[String], passed: &[String]) -> BTreeMap<O
 
 fn is_removed(name: &OsStr, hidden: &[String], passed: &[String]) -> bool {
     let name = name.to_string_lossy().to_uppercase();
-    if name == REMOVED {
+    if REMOVED.contains(&name.as_str()) {
         return true;
     }
     // What was named by its whole name is hidden even if a table shows it.

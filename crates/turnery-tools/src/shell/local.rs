@@ -11,6 +11,7 @@ use crate::{
     policy::git::environment::harden,
     processes::{ChildStdio, ProcessTree, ProgramSpec},
 };
+use rustix::io::Errno;
 use std::{
     collections::BTreeMap, ffi::OsString, fs::File, io, os::fd::OwnedFd, path::Path, time::Duration,
 };
@@ -188,16 +189,36 @@ async fn start_in(
 }
 
 /// Take what the pipe holds by now: all that the shell wrote is in it. A process that could not be stopped
-/// and still holds the other end is not waited for.
+/// and still holds the other end is not waited for. The kernel is asked, not the runtime, which may not have
+/// heard of the last bytes yet.
 fn drain(output: &pipe::Receiver, chunk: &mut [u8], mut each: impl FnMut(&[u8])) {
     let mut total = 0;
     while total < PIPE {
-        match output.try_read(chunk) {
+        match rustix::io::read(output, &mut *chunk) {
+            Err(Errno::INTR) => {}
             Ok(0) | Err(_) => return,
             Ok(count) => {
                 total += count;
                 each(&chunk[..count]);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[tokio::test]
+    async fn bytes_that_the_runtime_has_not_heard_of_are_drained() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let receiver = pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).unwrap();
+        writer.write_all(b"last words").unwrap();
+        let mut found = Vec::new();
+        drain(&receiver, &mut [0; 4], |bytes| {
+            found.extend_from_slice(bytes)
+        });
+        assert_eq!(found, b"last words");
     }
 }
