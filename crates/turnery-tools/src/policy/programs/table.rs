@@ -62,7 +62,7 @@ const RG_LONG: &[&str] = &[
 pub(super) const OTHERS: &[Program] = &[
     program(
         &["ls"],
-        "1AFGSaCdghiklmnopqrstUuxX",
+        "1AFGRSaCdghiklmnopqrstUuxX",
         "I",
         &[
             "--all",
