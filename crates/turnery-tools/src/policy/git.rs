@@ -17,10 +17,12 @@ mod matrix_ways;
 use super::{carriers, line::Command};
 use crate::Workspace;
 use config::PlainConfig;
+use rustix::fs::Access;
 use std::{
     collections::HashSet,
     fs,
     io::{ErrorKind, Read as _},
+    os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
 };
 
@@ -63,6 +65,11 @@ pub(crate) fn runs_nothing(
         roots: workspace.roots(),
         hooks,
         fetches: hooks == Hooks::Enabled && may_fetch(command),
+        pushes: hooks == Hooks::Enabled
+            && command
+                .args
+                .iter()
+                .any(|arg| arg.literal().is_none_or(|word| word == "push")),
         left: MOST_REPOSITORIES,
     };
     let mut seen = HashSet::new();
@@ -163,6 +170,8 @@ struct Check<'a> {
     hooks: Hooks,
     /// Whether submodules may be fetched.
     fetches: bool,
+    /// Whether the command may push.
+    pushes: bool,
     /// Repositories that may still be looked at.
     left: usize,
 }
@@ -285,6 +294,9 @@ impl Check<'_> {
             && kind(&common_dir.join("objects")) == Kind::Folder
             && kind(&common_dir.join("refs")) == Kind::Folder
             && kind(&common_dir.join("objects/info/alternates")) == Kind::Absent
+            && git_takes_it(git_dir, common_dir)
+            && is_empty(&common_dir.join("remotes"))
+            && is_empty(&common_dir.join("branches"))
             && !holds_links(git_dir)
             && !(is_linked && holds_links(common_dir));
         if !is_whole {
@@ -298,6 +310,17 @@ impl Check<'_> {
         }
         let has_hooks = config.has_hooks || of_work_tree.has_hooks || has_hooks(common_dir);
         if self.hooks == Hooks::Enabled && has_hooks {
+            return None;
+        }
+        // What is left of a rebase holds commands to go on with.
+        let is_at_rest = ["rebase-apply", "rebase-merge", "sequencer"]
+            .iter()
+            .all(|part| kind(&git_dir.join(part)) == Kind::Absent);
+        if self.hooks == Hooks::Enabled && !is_at_rest {
+            return None;
+        }
+        // The hooks of the other repository run too.
+        if self.pushes && config.has_local_remotes {
             return None;
         }
         if self.fetches && (config.has_submodules || of_work_tree.has_submodules) {
@@ -361,17 +384,55 @@ fn is_head(path: &Path) -> bool {
     })
 }
 
-/// Whether a part of the repository that git reads lies elsewhere. Hooks are looked at by themselves.
+/// Whether git may enter the folders, as it must to take them for a repository; else it goes on to the one above.
+fn git_takes_it(git_dir: &Path, common_dir: &Path) -> bool {
+    [
+        git_dir,
+        &common_dir.join("objects"),
+        &common_dir.join("refs"),
+    ]
+    .into_iter()
+    .all(|folder| rustix::fs::access(folder, Access::EXEC_OK).is_ok())
+}
+
+/// Whether the folder is absent or holds nothing. Git still reads remotes from such folders of old.
+fn is_empty(folder: &Path) -> bool {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
+/// Whether a part of the repository that git reads lies elsewhere. What is left out of the walk: hooks, which are
+/// looked at by themselves; the repositories of submodules, which are checked where git enters them; files of `git
+/// lfs`, which its filter reads; and the folders of single objects.
 fn holds_links(git_dir: &Path) -> bool {
     let mut left = MOST_REFS;
-    let shallow = ["", "info", "objects", "objects/info", "objects/pack"];
-    let deep = ["refs", "logs"];
-    shallow
-        .iter()
-        .any(|part| has_link(&git_dir.join(part), false, &mut left))
-        || deep
-            .iter()
-            .any(|part| has_link(&git_dir.join(part), true, &mut left))
+    let Ok(entries) = fs::read_dir(git_dir) else {
+        return true;
+    };
+    for entry in entries {
+        let found = entry.and_then(|entry| Ok((entry.file_type()?, entry)));
+        let Ok((found, entry)) = found else {
+            return true;
+        };
+        let name = entry.file_name();
+        let is_met = match name.to_str() {
+            Some("hooks") => false,
+            // Git's own daemon has its socket here.
+            Some("fsmonitor--daemon.ipc") => !found.is_socket() && !found.is_file(),
+            Some("lfs" | "modules") if found.is_dir() => false,
+            Some("objects") if found.is_dir() => ["", "info", "pack"]
+                .iter()
+                .any(|part| has_link(&entry.path().join(part), false, &mut left)),
+            _ if found.is_dir() => has_link(&entry.path(), true, &mut left),
+            _ => !found.is_file(),
+        };
+        if is_met {
+            return true;
+        }
+    }
+    false
 }
 
 fn has_link(folder: &Path, deep: bool, left: &mut usize) -> bool {
@@ -394,9 +455,6 @@ fn has_link(folder: &Path, deep: bool, left: &mut usize) -> bool {
                 }
             }
             Ok(found) if found.is_file() => {}
-            // Git's own daemon has its socket here.
-            Ok(_) | Err(_) if entry.file_name() == "fsmonitor--daemon.ipc" => {}
-            Ok(_) | Err(_) if entry.file_name() == "hooks" => {}
             Ok(_) | Err(_) => return true,
         }
     }

@@ -150,6 +150,9 @@ pub(crate) fn reads(
     if is_led_astray(command, bases, workspace) {
         return None;
     }
+    if program.words.starts_with(&["git", "config"]) && !operands.iter().all(|key| is_public(key)) {
+        return None;
+    }
     // Reaches the whole repository.
     let is_git = command.name == "git";
     if is_confined && is_git && operands.iter().any(|word| word.starts_with(':')) {
@@ -179,7 +182,8 @@ pub(crate) fn reads(
         return None;
     }
     if is_confined && follows_links(command) {
-        let searched = if paths.is_empty() { bases } else { &paths };
+        let is_whole = paths.is_empty() || command.name == "git";
+        let searched = if is_whole { bases } else { &paths };
         if links_lead_outside(searched, workspace) {
             return None;
         }
@@ -229,9 +233,20 @@ fn inner_git(
     (args.len() < command.args.len()).then_some((inner, bases))
 }
 
+/// Whether a key of git's configuration holds no secret: headers and addresses of the person's may.
+fn is_public(key: &str) -> bool {
+    let sections = [
+        "branch.", "core.", "init.", "pull.", "push.", "remote.", "user.",
+    ];
+    sections.iter().any(|section| key.starts_with(section))
+}
+
 /// Whether a search reads what links lead to.
 fn follows_links(command: &Command) -> bool {
     let mut args = command.args.iter().filter_map(Word::literal);
+    if command.name == "git" {
+        return args.next() == Some("grep");
+    }
     matches!(command.name.as_str(), "grep" | "egrep" | "fgrep")
         && args.any(|arg| arg == "--dereference-recursive" || is_short(arg) && arg.contains('R'))
 }

@@ -18,6 +18,8 @@ pub(super) struct PlainConfig {
     pub(super) has_hooks: bool,
     /// A submodule is configured, whether it is checked out or not.
     pub(super) has_submodules: bool,
+    /// A remote is a repository on this machine.
+    pub(super) has_local_remotes: bool,
     /// Object names have 32 bytes instead of 20.
     pub(super) sha256: bool,
 }
@@ -245,6 +247,13 @@ impl<'a> Section<'a> {
             ("extensions", None, "refstorage") => plain
                 .filter(|value| matches!(*value, "files" | "reftable"))
                 .map(|_| ()),
+            ("remote", Some(_), "url" | "pushurl")
+                if plain
+                    .is_some_and(|url| url.starts_with(['/', '.']) || url.starts_with("file:")) =>
+            {
+                config.has_local_remotes = true;
+                plain.filter(|value| is_plain_url(value)).map(|_| ())
+            }
             ("remote", Some(_), "url" | "pushurl") | ("submodule", Some(_), "url") => {
                 plain.filter(|value| is_plain_url(value)).map(|_| ())
             }
@@ -324,6 +333,7 @@ mod tests {
         assert_eq!(
             parse_plain("[core]\n\tworktree = ../../../x\n[extensions]\n\tobjectFormat = sha256\n"),
             Some(PlainConfig {
+                has_local_remotes: false,
                 worktree: Some("../../../x".to_owned()),
                 has_hooks: false,
                 has_submodules: false,

@@ -9,6 +9,8 @@ use std::{
 
 /// Larger files are not looked into. Unit: bytes.
 const LARGEST: u64 = 128 << 20;
+/// Longer names have this as their length.
+const LONGEST_NAME: u16 = 0xfff;
 
 /// Paths of all gitlinks, from the work tree's top; `None` if the index is not understood (it is split or sparse).
 pub(super) fn gitlinks(index: &Path, sha256: bool) -> Option<Vec<PathBuf>> {
@@ -31,6 +33,8 @@ fn parse(index: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
     }
     let count = rest.number()?;
     let mut found = Vec::new();
+    // Where each entry begins, from the start of the file. Those that may be read first are not compressed.
+    let mut begins: Vec<(usize, bool)> = Vec::new();
     let mut path: Vec<u8> = Vec::new();
     for _ in 0..count {
         let start = rest.0.len();
@@ -38,6 +42,7 @@ fn parse(index: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
         let mode = rest.number()?;
         rest.take(12 + hash)?;
         let flags = rest.take(2)?;
+        let length = usize::from(u16::from_be_bytes(flags.try_into().ok()?) & LONGEST_NAME);
         if flags.first()? & 0x40 != 0 {
             rest.take(2)?;
         }
@@ -47,7 +52,12 @@ fn parse(index: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
         } else {
             path.clear();
         }
+        begins.push((index.len() - start, path.is_empty()));
         path.extend_from_slice(rest.until_nul()?);
+        // Git goes by the length, unless the name is too long for it.
+        if length != path.len().min(usize::from(LONGEST_NAME)) {
+            return None;
+        }
         if version != 4 {
             // Entries are padded with NULs to a multiple of eight bytes; one of them is taken already.
             let length = start.checked_sub(rest.0.len())?;
@@ -59,6 +69,7 @@ fn parse(index: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
             _ => return None,
         }
     }
+    let end = index.len() - rest.0.len();
     while rest.0.len() > hash {
         let name = rest.take(4)?;
         // Extensions in small letters change what the entries mean.
@@ -66,9 +77,33 @@ fn parse(index: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
             return None;
         }
         let size = rest.number()?;
-        rest.take(usize::try_from(size).ok()?)?;
+        let body = rest.take(usize::try_from(size).ok()?)?;
+        // With these, git's threads begin to read in several places at once.
+        let leads_to_what_was_read = match name {
+            b"EOIE" => Bytes(body).number()? as usize == end,
+            b"IEOT" => is_tiled(Bytes(body), &begins)?,
+            _ => true,
+        };
+        if !leads_to_what_was_read {
+            return None;
+        }
     }
     (rest.0.len() == hash).then_some(found)
+}
+
+/// Whether the blocks of the table of offsets are all entries, in order.
+fn is_tiled(mut table: Bytes<'_>, begins: &[(usize, bool)]) -> Option<bool> {
+    table.number()?;
+    let mut next = 0_usize;
+    while !table.0.is_empty() {
+        let offset = usize::try_from(table.number()?).ok()?;
+        let count = usize::try_from(table.number()?).ok()?;
+        if count > 0 && begins.get(next) != Some(&(offset, true)) {
+            return Some(false);
+        }
+        next = next.checked_add(count)?;
+    }
+    Some(next == begins.len())
 }
 
 struct Bytes<'a>(&'a [u8]);
@@ -102,5 +137,56 @@ impl<'a> Bytes<'a> {
             }
             value = value.checked_add(1)?.checked_mul(128)?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An index of version 2 with two files and these extensions.
+    fn index(extensions: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
+        let mut bytes = b"DIRC\0\0\0\x02\0\0\0\x02".to_vec();
+        for name in [b"a", b"b"] {
+            bytes.extend([0; 24]);
+            bytes.extend(0o100_644_u32.to_be_bytes());
+            bytes.extend([0; 32]);
+            bytes.extend([0, 1]);
+            bytes.extend(name);
+            bytes.push(0);
+        }
+        for (name, body) in extensions {
+            bytes.extend(*name);
+            bytes.extend(u32::try_from(body.len()).unwrap().to_be_bytes());
+            bytes.extend(body);
+        }
+        bytes.extend([0; 20]);
+        bytes
+    }
+
+    fn numbers(numbers: &[u32]) -> Vec<u8> {
+        numbers
+            .iter()
+            .flat_map(|number| number.to_be_bytes())
+            .collect()
+    }
+
+    #[test]
+    fn places_to_begin_at_are_those_of_the_entries() {
+        let is_read = |extensions: &[(&[u8; 4], Vec<u8>)]| parse(&index(extensions), 20).is_some();
+        assert!(is_read(&[]));
+        // Entries of 64 bytes begin at 12 and 76 and end at 140.
+        assert!(is_read(&[(b"IEOT", numbers(&[1, 12, 1, 76, 1]))]));
+        assert!(is_read(&[(b"IEOT", numbers(&[1, 12, 2]))]));
+        assert!(is_read(&[(b"EOIE", numbers(&[140, 0, 0, 0, 0, 0]))]));
+        for table in [
+            &[1, 12, 1, 148, 1][..],
+            &[1, 12, 1],
+            &[1, 76, 1, 12, 1],
+            &[1, 12, 3],
+        ] {
+            assert!(!is_read(&[(b"IEOT", numbers(table))]), "{table:?}");
+        }
+        assert!(!is_read(&[(b"EOIE", numbers(&[148, 0, 0, 0, 0, 0]))]));
     }
 }
