@@ -2,7 +2,7 @@
 
 use super::{BROKEN, COLUMNS, passed};
 use crate::{
-    report,
+    report::{self, TOLD_SLOWDOWN},
     requirements::{Level, Requirements, Rule},
     scoreboard::{Checked, Found, Standing, Why},
     verdict::Verdict,
@@ -35,7 +35,14 @@ pub(super) fn section(
     if !standing.says.is_empty() {
         write!(page, " It calls itself {}.", code(&standing.says))?;
     }
-    writeln!(page, " The suite took {} s.\n", standing.took.as_secs())?;
+    let slowdown = standing.slowdown.unwrap_or(1.0);
+    if slowdown >= TOLD_SLOWDOWN {
+        write!(
+            page,
+            " The machine was busy, so bounds of time were {slowdown:.1} times longer than written."
+        )?;
+    }
+    writeln!(page, "\n")?;
     if standing.rules.is_empty() {
         writeln!(page, "It could not be played.")?;
     }
