@@ -35,12 +35,17 @@ pub(super) fn section(
     if !standing.says.is_empty() {
         write!(page, " It calls itself {}.", code(&standing.says))?;
     }
-    let slowdown = standing.slowdown.unwrap_or(1.0);
-    if slowdown >= TOLD_SLOWDOWN {
-        write!(
+    match standing.slowdown {
+        None if standing.rules.is_empty() => {}
+        None => write!(
+            page,
+            " How busy the machine was is not recorded: bounds of time may have been longer than written."
+        )?,
+        Some(slowdown) if slowdown >= TOLD_SLOWDOWN => write!(
             page,
             " The machine was busy, so bounds of time were {slowdown:.1} times longer than written."
-        )?;
+        )?,
+        Some(_) => {}
     }
     writeln!(page, "\n")?;
     if standing.rules.is_empty() {

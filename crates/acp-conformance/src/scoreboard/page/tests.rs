@@ -192,14 +192,21 @@ fn what_many_break_is_said_once_for_all_of_them() {
 
 #[test]
 fn bounds_that_were_stretched_are_told() {
-    let busy = Standing {
-        slowdown: Some(2.46),
-        ..standing()
+    let with = |slowdown| {
+        let standing = Standing {
+            slowdown,
+            ..standing()
+        };
+        page(&rules(), &[standing], &[], &Checked::default(), 9)
     };
-    let page = page(&rules(), &[busy], &[], &Checked::default(), 9);
+    let busy = with(Some(2.46));
     let told =
         "`X 1.0`. The machine was busy, so bounds of time were 2.5 times longer than written.\n\n";
-    assert!(page.contains(told), "{page}");
+    assert!(busy.contains(told), "{busy}");
+    let unknown = with(None);
+    let told = "`X 1.0`. How busy the machine was is not recorded: bounds of time may have been longer than written.\n\n";
+    assert!(unknown.contains(told), "{unknown}");
+    assert!(!with(Some(1.4)).contains("bounds of time"));
 }
 
 #[test]
