@@ -9,6 +9,7 @@ mod markdown;
 mod order;
 mod pretty;
 
+pub(crate) use ending::TOLD_SLOWDOWN;
 pub use html::html;
 pub use junit::junit;
 pub use letters::{line, lines};

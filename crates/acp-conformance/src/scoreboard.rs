@@ -59,6 +59,10 @@ pub struct Scoreboard {
     /// How many cases are played at once.
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: Option<usize>,
+    /// Measure the bounds of the cases on the real clock. Without this, they are longer while the machine is busy, and
+    /// an agent that ends too late is not found.
+    #[arg(long)]
+    real_time: bool,
 }
 
 /// What was checked by hand.
@@ -102,6 +106,7 @@ impl Scoreboard {
         let own = self.own()?;
         fs::create_dir_all(&self.scratch).map_err(|error| at(&self.scratch, &error))?;
         let mut standings = Vec::new();
+        let mut missing = Vec::new();
         for name in Profile::known() {
             let profile = Profile::find(name).map_err(|error| error.to_string())?;
             let folder = self.scratch.join(name);
@@ -118,13 +123,15 @@ impl Scoreboard {
                 let standing: Standing = serde_json::from_str(&text)
                     .map_err(|error| format!("{}; play {name} again", at(&kept, &error)))?;
                 standings.push(standing);
+            } else {
+                missing.push(name);
             }
         }
         if self.install_only {
             return Ok(());
         }
         let checked = self.checked()?;
-        let page = page::page(&requirements, &standings, &checked, cases.len());
+        let page = page::page(&requirements, &standings, &missing, &checked, cases.len());
         fs::write(&self.page, page).map_err(|error| at(&self.page, &error))?;
         say(&format!("{} is written", self.page.display()));
         Ok(())
@@ -162,6 +169,7 @@ impl Scoreboard {
         let options = Options {
             patience: Duration::from_secs(self.patience),
             jobs: self.jobs.unwrap_or(usual.jobs),
+            real_time: self.real_time,
             ..usual
         };
         let over = |outcome: &Outcome| {

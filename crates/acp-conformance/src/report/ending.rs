@@ -5,7 +5,7 @@ use crate::verdict::Verdict;
 use std::collections::BTreeMap;
 
 /// Bounds that are longer than written by less than this are not worth a word.
-const TOLD_SLOWDOWN: f64 = 1.5;
+pub(crate) const TOLD_SLOWDOWN: f64 = 1.5;
 
 impl Report {
     /// Whether the agent keeps the rules: no rule counts against it, no case ended early without a rule to blame, and

@@ -44,15 +44,17 @@ protocol says of tools, files and terminals cannot be asked of them. They are no
 each other.
 ";
 
+/// Renders the page. `missing`: names of known agents without a result.
 pub(super) fn page(
     requirements: &Requirements,
     standings: &[Standing],
+    missing: &[&str],
     checked: &Checked,
     cases: usize,
 ) -> String {
     let mut page = String::new();
     // Writing into a String cannot fail.
-    let _ = write(&mut page, requirements, standings, checked, cases);
+    let _ = write(&mut page, requirements, standings, missing, checked, cases);
     page
 }
 
@@ -60,6 +62,7 @@ fn write(
     page: &mut String,
     requirements: &Requirements,
     standings: &[Standing],
+    missing: &[&str],
     checked: &Checked,
     cases: usize,
 ) -> std::fmt::Result {
@@ -77,6 +80,10 @@ fn write(
         requirements.rules.len(),
         requirements.revision,
     )?;
+    if !missing.is_empty() {
+        let names = missing.join(", ");
+        writeln!(page, "Not played, so not on this page: {names}.\n")?;
+    }
     writeln!(page, "## Agents\n")?;
     table(page, requirements, &agents)?;
     writeln!(page, "\n{HOW_TO_READ}")?;

@@ -41,6 +41,9 @@ pub struct Standing {
     pub once: Vec<String>,
     /// How long it took.
     pub took: Duration,
+    /// Real seconds for each second of the bounds in the first play of all cases, if it was recorded.
+    #[serde(default)]
+    pub slowdown: Option<f64>,
 }
 
 /// What came of a rule.
@@ -84,6 +87,7 @@ impl Standing {
         let words = ["name", "version"].map(|field| info[field].as_str());
         standing.says = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
         standing.took = played.took;
+        standing.slowdown = Some(played.slowdown);
         for outcome in &played.outcomes {
             if let Some(fault) = &outcome.fault {
                 standing
@@ -138,6 +142,7 @@ impl Standing {
             broken: Vec::new(),
             once: Vec::new(),
             took: Duration::ZERO,
+            slowdown: None,
         }
     }
 }
@@ -215,7 +220,7 @@ mod tests {
             },
             outcomes: vec![outcome],
             took: Duration::from_secs(4),
-            slowdown: 1.0,
+            slowdown: 2.5,
             patience: Duration::from_secs(20),
         };
         let requirements = Requirements::known().unwrap();
@@ -225,6 +230,7 @@ mod tests {
         assert_eq!(standing.says, "X 2");
         assert_eq!(standing.packages, ["x@1"]);
         assert_eq!(standing.version(), Some("1"));
+        assert_eq!(standing.slowdown, Some(2.5));
         assert_eq!(standing.once, ["TR-1: leaving in $SCRATCH/x"]);
         assert_eq!(standing.rules["TR-1"].verdict, Verdict::Pass);
         assert_eq!(standing.rules["TR-2"].verdict, Verdict::Fail);

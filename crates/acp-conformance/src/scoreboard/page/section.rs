@@ -2,7 +2,7 @@
 
 use super::{BROKEN, COLUMNS, passed};
 use crate::{
-    report,
+    report::{self, TOLD_SLOWDOWN},
     requirements::{Level, Requirements, Rule},
     scoreboard::{Checked, Found, Standing, Why},
     verdict::Verdict,
@@ -35,7 +35,19 @@ pub(super) fn section(
     if !standing.says.is_empty() {
         write!(page, " It calls itself {}.", code(&standing.says))?;
     }
-    writeln!(page, " The suite took {} s.\n", standing.took.as_secs())?;
+    match standing.slowdown {
+        None if standing.rules.is_empty() => {}
+        None => write!(
+            page,
+            " How busy the machine was is not recorded: bounds of time may have been longer than written."
+        )?,
+        Some(slowdown) if slowdown >= TOLD_SLOWDOWN => write!(
+            page,
+            " The machine was busy, so bounds of time were {slowdown:.1} times longer than written."
+        )?,
+        Some(_) => {}
+    }
+    writeln!(page, "\n")?;
     if standing.rules.is_empty() {
         writeln!(page, "It could not be played.")?;
     }

@@ -54,6 +54,7 @@ fn standing() -> Standing {
         broken: vec!["shell, line 3: nothing came".to_owned()],
         once: vec!["A-2: busy, line 1: late".to_owned()],
         took: Duration::from_secs(12),
+        slowdown: Some(1.4),
     }
 }
 
@@ -94,7 +95,7 @@ fn rules_are_counted_by_level_and_failures_told_in_words() {
             how: "a pipe, and nothing came".to_owned(),
         }],
     };
-    let page = page(&rules(), &[standing()], &checked, 9);
+    let page = page(&rules(), &[standing()], &[], &checked, 9);
     assert!(
         page.contains("Agents: 1. Examples of the official SDKs: 0."),
         "{page}"
@@ -105,7 +106,7 @@ fn rules_are_counted_by_level_and_failures_told_in_words() {
     );
     let row = "| [x](#x) | 1 | 1 of 2 | – | – | – | – | 1 | 1 |\n";
     assert!(page.contains(row), "{page}");
-    let about = "An agent. Installed: `x@1`. It calls itself `X 1.0`. The suite took 12 s.\n";
+    let about = "An agent. Installed: `x@1`. It calls itself `X 1.0`.\n\n";
     assert!(page.contains(about), "{page}");
     let failure = "- **A-1**, MUST: it ends.\n  In [leaving](cases/leaving.case), line 7: `it does 'not' end`; came `{}`\n  *By hand:* a pipe, and nothing came\n";
     assert!(page.contains(failure), "{page}");
@@ -142,7 +143,7 @@ fn who_breaks_least_comes_first_and_examples_stand_apart() {
         other("should", &["A-3"]),
         other("best", &[]),
     ];
-    let page = page(&rules(), &standings, &Checked::default(), 9);
+    let page = page(&rules(), &standings, &[], &Checked::default(), 9);
     assert!(
         page.contains("Agents: 5. Examples of the official SDKs: 1."),
         "{page}"
@@ -177,7 +178,7 @@ fn what_many_break_is_said_once_for_all_of_them() {
         other("two", &both),
         other("three", &["A-2", "A-4"]),
     ];
-    let page = page(&rules(), &standings, &Checked::default(), 9);
+    let page = page(&rules(), &standings, &[], &Checked::default(), 9);
     assert_order(
         &page,
         &[
@@ -187,6 +188,35 @@ fn what_many_break_is_said_once_for_all_of_them() {
         ],
     );
     assert!(!page.contains("| A-2,"), "{page}");
+}
+
+#[test]
+fn bounds_that_were_stretched_are_told() {
+    let with = |slowdown| {
+        let standing = Standing {
+            slowdown,
+            ..standing()
+        };
+        page(&rules(), &[standing], &[], &Checked::default(), 9)
+    };
+    let busy = with(Some(2.46));
+    let told =
+        "`X 1.0`. The machine was busy, so bounds of time were 2.5 times longer than written.\n\n";
+    assert!(busy.contains(told), "{busy}");
+    let unknown = with(None);
+    let told = "`X 1.0`. How busy the machine was is not recorded: bounds of time may have been longer than written.\n\n";
+    assert!(unknown.contains(told), "{unknown}");
+    assert!(!with(Some(1.4)).contains("bounds of time"));
+}
+
+#[test]
+fn agents_without_a_result_are_named() {
+    let of = |missing: &[&str]| page(&rules(), &[standing()], missing, &Checked::default(), 9);
+    assert_order(
+        &of(&["y", "z"]),
+        &["Not played, so not on this page: y, z.\n", "## Agents"],
+    );
+    assert!(!of(&[]).contains("Not played"));
 }
 
 #[test]
