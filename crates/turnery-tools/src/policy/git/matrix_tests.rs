@@ -432,6 +432,9 @@ fn a_fetch_of_submodules_is_asked_about() {
     assert!(bench.takes_mark(), "{output:?}");
 }
 
+/// A command line, and what is laid out before it.
+type Laid = (&'static str, fn(&Bench));
+
 fn link(bench: &Bench, name: &str, target: &str) {
     let path = bench.work.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -486,7 +489,7 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
     ];
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
-    let cases: [(&str, fn(&Bench)); 4] = [
+    let cases: [Laid; 4] = [
         ("git push", |b| {
             config(b, "[remote \"origin\"]\nurl = ./x.git\n")
         }),
