@@ -181,6 +181,10 @@ fn rules(
         requests.push(SeccompRule::new(vec![condition])?);
     }
     rules.insert(libc::SYS_ioctl, requests);
+    // A limit on the processor's time would end another process, as a signal would.
+    let other_process = argument(0, SeccompCmpOp::Ne, 0)?;
+    let limits = vec![SeccompRule::new(vec![other_process])?];
+    rules.insert(libc::SYS_prlimit64, limits);
     Ok(rules)
 }
 

@@ -224,6 +224,10 @@ fn other_processes_are_out_of_reach() {
         let signal = format!("kill -0 {agent}");
         world.refuses(&world.workspace(), &signal, NOT_PERMITTED);
     }
+    // Over its limit of processor time, a process is ended.
+    let limit = format!("prlimit --pid {agent} --core=0:0");
+    world.refuses(&world.workspace(), &limit, NOT_PERMITTED);
+    world.allows(&world.workspace(), "ulimit -c 0");
     world.allows(&world.workspace(), "sleep 60 & kill $! && ! wait $!");
 }
 
