@@ -43,6 +43,8 @@ pub use read_file::ReadFile;
 pub use sandbox::{Confinement, SandboxMode, SandboxSettings, SandboxSupport};
 pub use search::Search;
 pub use shell::Shell;
+pub use similar::ChangeTag;
+pub use text::{Hunk, NO_NEWLINE, unified_diff};
 pub use tool::{Access, Prepared, Progress, Tool, ToolCx};
 pub use toolbox::Toolbox;
 pub use trace_context::TraceContext;

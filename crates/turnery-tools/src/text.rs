@@ -1,6 +1,6 @@
 //! Text for models and people: bounded lines, sizes, and what changed between two texts.
 
-use similar::TextDiff;
+use similar::{ChangeTag, TextDiff};
 use std::{borrow::Cow, fmt::Write as _, time::Duration};
 
 /// What a model is shown of a change.
@@ -38,13 +38,65 @@ pub(crate) fn first_difference(old: &str, new: &str) -> u32 {
     u32::try_from(lines).unwrap_or(u32::MAX).saturating_add(1)
 }
 
+/// Time for a diff; when it is over, the rest is shown as replaced.
+const DIFF_TIME: Duration = Duration::from_secs(1);
+
+/// One place of a unified diff.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Hunk<'a> {
+    /// `@@ -1,3 +1,3 @@`.
+    pub header: String,
+    /// What happens to each line, and the line with the `\n` at its end, which the last one of a text may lack.
+    pub lines: Vec<(ChangeTag, &'a str)>,
+}
+
+/// What follows a line without `\n` at its end, as Git says it.
+pub const NO_NEWLINE: &str = "\\ No newline at end of file\n";
+
+/// A change as a unified diff with `context` lines around each place, in bounded time. Lines end in `\n`, as for Git: a
+/// `\r` is part of its line.
+#[must_use]
+pub fn unified_diff<'a>(old: &'a str, new: &'a str, context: usize) -> Vec<Hunk<'a>> {
+    let old: Vec<&str> = old.split_inclusive('\n').collect();
+    let new: Vec<&str> = new.split_inclusive('\n').collect();
+    let diff = TextDiff::configure()
+        .timeout(DIFF_TIME)
+        .diff_slices(&old, &new);
+    let line = |tag, old_index: Option<usize>, new_index: Option<usize>| {
+        let of_old = old_index.and_then(|index| old.get(index));
+        let line = of_old.or_else(|| new.get(new_index?))?;
+        Some((tag, *line))
+    };
+    let mut hunks = Vec::new();
+    for hunk in diff.unified_diff().context_radius(context).iter_hunks() {
+        let changes = hunk.iter_changes();
+        hunks.push(Hunk {
+            header: hunk.header().to_string(),
+            lines: changes
+                .filter_map(|it| line(it.tag(), it.old_index(), it.new_index()))
+                .collect(),
+        });
+    }
+    hunks
+}
+
+impl std::fmt::Display for Hunk<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(out, "{}", self.header)?;
+        for (tag, line) in &self.lines {
+            write!(out, "{tag}{line}")?;
+            if !line.ends_with('\n') {
+                write!(out, "\n{NO_NEWLINE}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The hunks of a unified diff, cut when there is much.
 pub(crate) fn hunks(old: &str, new: &str) -> String {
-    let diff = TextDiff::configure()
-        .timeout(Duration::from_secs(1))
-        .diff_lines(old, new);
     let mut shown = String::new();
-    for hunk in diff.unified_diff().context_radius(2).iter_hunks() {
+    for hunk in unified_diff(old, new, 2) {
         // Writing to a string cannot fail.
         let _ = write!(shown, "{hunk}");
         if shown.len() > MOST_DIFF {

@@ -11,7 +11,7 @@ use std::{
     io::{self, Write},
     process::ExitCode,
 };
-use turnery_models::{MissingKey, ModelName, ProviderConfig, Providers as _};
+use turnery_models::{MissingKey, ProviderConfig, Providers as _};
 
 /// One row of the list.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -33,9 +33,14 @@ pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode
     let runtime = runtime()?;
     runtime.block_on(parts.reach.discover());
     runtime.shutdown_background();
-    let default = parts.model(folder(None)?)?;
+    let cwd = folder(None)?;
+    let settings = parts.settings(std::slice::from_ref(&cwd))?;
+    let default = match parts.silent_server(&settings, &cwd) {
+        Some(server) => row_name(&server, server.models.first()),
+        None => settings.model.to_string(),
+    };
     let silent = |provider: &ProviderConfig| parts.reach.served().is_silent(provider);
-    let rows = rows(&parts.reach.now(), &default, silent);
+    let rows = rows(&parts.reach.now(), default, silent);
     let mut out = io::stdout().lock();
     match args.json {
         true => {
@@ -47,12 +52,16 @@ pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
+/// A model of a provider; `provider/...` stands for those of one that lists none.
+fn row_name(provider: &ProviderConfig, model: Option<&String>) -> String {
+    format!("{}/{}", provider.name, model.map_or("...", String::as_str))
+}
+
 fn rows(
     all: &[ProviderConfig],
-    default: &ModelName,
+    default: String,
     is_silent: impl Fn(&ProviderConfig) -> bool,
 ) -> Vec<Row> {
-    let default = default.to_string();
     let lacks = |provider: &ProviderConfig| match provider.ready() {
         Err(missing) => Some(needs(missing)),
         Ok(()) if is_silent(provider) => {
@@ -69,14 +78,13 @@ fn rows(
     let mut rows = Vec::new();
     for provider in all {
         let needs = lacks(provider);
-        let named = |model: &str| format!("{}/{model}", provider.name);
         match provider.models.is_empty() {
-            true => rows.push(row(named("..."), needs)),
+            true => rows.push(row(row_name(provider, None), needs)),
             false => rows.extend(
                 provider
                     .models
                     .iter()
-                    .map(|model| row(named(model), needs.clone())),
+                    .map(|model| row(row_name(provider, Some(model)), needs.clone())),
             ),
         }
     }
@@ -136,7 +144,7 @@ mod tests {
             provider("openai", "OPENAI_API_KEY", &["gpt-5"]),
             provider("ollama", "", &[]),
         ];
-        let rows = rows(&all, &"ollama/qwen3".parse().unwrap(), |_| false);
+        let rows = rows(&all, "ollama/qwen3".to_owned(), |_| false);
         let mut out = Vec::new();
         print(&rows, &mut out).unwrap();
         assert!(

@@ -5,7 +5,10 @@ use crate::{
     config::{Choice, ConfigFile, Places, Reach, environment, providers},
     projects::Configured,
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use turnery_agent::{Agent, Projects as _, Settings, SettingsError, SubAgents};
 use turnery_engine::Price;
 use turnery_models::{
@@ -114,21 +117,14 @@ impl Parts {
         said.price_of(model)
     }
 
-    /// The model that a session in `cwd` begins with.
-    pub(crate) fn model(&self, cwd: PathBuf) -> anyhow::Result<ModelName> {
-        Ok(self.settings(&[cwd])?.model)
-    }
-
     /// What holds for a session in `cwd`, if the provider of its model has the key that it needs. Where nothing else
     /// is connected, servers of the user's own are asked for their models.
     pub(crate) async fn usable_settings(&self, cwd: PathBuf) -> anyhow::Result<Settings> {
         let mut settings = self.settings(std::slice::from_ref(&cwd))?;
         if settings.model.provider == "offline" && !self.configured.chooses_model(&cwd) {
             self.reach.discover().await;
-            settings = self.settings(&[cwd])?;
-            let now = self.reach.now();
-            let silent = self.reach.served().silent(&now);
-            if let Some(silent) = silent.filter(|_| settings.model.provider == "offline") {
+            settings = self.settings(std::slice::from_ref(&cwd))?;
+            if let Some(silent) = self.silent_server(&settings, &cwd) {
                 anyhow::bail!(
                     "{} at {} does not answer with a list of models: start it, or choose another \
                      model (`turnery models` lists them)",
@@ -148,6 +144,14 @@ impl Parts {
             );
         }
         Ok(settings)
+    }
+
+    /// The user's own server whose models would be used in `cwd`, if it was asked for them and has none.
+    pub(crate) fn silent_server(&self, settings: &Settings, cwd: &Path) -> Option<ProviderConfig> {
+        if settings.model.provider != "offline" || self.configured.chooses_model(cwd) {
+            return None;
+        }
+        self.reach.served().silent(&self.reach.now()).cloned()
     }
 }
 

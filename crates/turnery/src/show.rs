@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 use turnery_engine::Timestamp;
-use turnery_tools::visible;
+use turnery_tools::{ChangeTag, NO_NEWLINE, unified_diff, visible};
 
 /// Colours, or none of them.
 #[derive(Clone, Copy, Debug)]
@@ -54,27 +54,40 @@ pub(crate) fn line(text: &str, width: usize) -> String {
     cut
 }
 
-/// A change as a unified diff with three lines around each place.
+/// A change as a unified diff with three lines around each place. A `\r` is shown, unless all lines end with one
+/// before and after.
 pub(crate) fn diff(path: &str, old: Option<&str>, new: &str, paint: Paint) -> String {
     let mut text = paint.bold(&match old {
         Some(_) => format!("{path}\n"),
         None => format!("{path} (new file)\n"),
     });
-    let changes = similar::TextDiff::from_lines(old.unwrap_or_default(), new);
-    for hunk in changes.unified_diff().context_radius(3).iter_hunks() {
-        let _ = writeln!(text, "{}", paint.dim(&hunk.header().to_string()));
-        for change in hunk.iter_changes() {
-            let line = visible(change.value().trim_end_matches(['\n', '\r']));
-            let _ = match change.tag() {
-                similar::ChangeTag::Equal => writeln!(text, " {line}"),
-                similar::ChangeTag::Delete => writeln!(text, "{}", paint.red(&format!("-{line}"))),
-                similar::ChangeTag::Insert => {
-                    writeln!(text, "{}", paint.green(&format!("+{line}")))
-                }
+    let ending = match old.is_some_and(has_only_crlf) && has_only_crlf(new) {
+        true => "\r\n",
+        false => "\n",
+    };
+    for hunk in unified_diff(old.unwrap_or_default(), new, 3) {
+        let _ = writeln!(text, "{}", paint.dim(&hunk.header));
+        for (tag, line) in hunk.lines {
+            let shown = visible(line.strip_suffix(ending).unwrap_or(line));
+            let _ = match tag {
+                ChangeTag::Equal => writeln!(text, " {shown}"),
+                ChangeTag::Delete => writeln!(text, "{}", paint.red(&format!("-{shown}"))),
+                ChangeTag::Insert => writeln!(text, "{}", paint.green(&format!("+{shown}"))),
             };
+            if !line.ends_with('\n') {
+                text.push_str(NO_NEWLINE);
+            }
         }
     }
     text
+}
+
+/// Whether all lines end in `\r\n`, and there is one.
+fn has_only_crlf(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .split_inclusive('\n')
+            .all(|line| line.ends_with("\r\n"))
 }
 
 /// A moment, to the minute.
@@ -117,6 +130,23 @@ mod tests {
         assert_eq!(
             diff("b", None, "x\n", Paint(true)),
             "\x1b[1mb (new file)\n\x1b[0m\x1b[2m@@ -0,0 +1 @@\x1b[0m\n\x1b[32m+x\x1b[0m\n"
+        );
+    }
+    /// What a person approves is what is written: an editor that takes a lone `\r` for the end of a line would show
+    /// two.
+    #[test]
+    fn a_diff_shows_how_lines_end() {
+        let shown = diff("a.sh", Some("x\n"), "x\r\n# y\rrm z", Paint(false));
+        let mark = visible("\r");
+        assert_eq!(
+            shown,
+            format!(
+                "a.sh\n@@ -1 +1,2 @@\n-x\n+x{mark}\n+# y{mark}rm z\n\\ No newline at end of file\n"
+            )
+        );
+        assert_eq!(
+            diff("b", Some("x\r\n"), "y\r\n", Paint(false)),
+            "b\n@@ -1 +1 @@\n-x\n+y\n"
         );
     }
 }

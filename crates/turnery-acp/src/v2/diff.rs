@@ -27,12 +27,13 @@ fn patch(path: &Path, old: Option<&str>, new: &str) -> String {
     if old.is_none() {
         text.push_str("new file mode 100644\n");
     }
-    let changes = similar::TextDiff::from_lines(old.unwrap_or_default(), new);
-    let mut hunks = changes.unified_diff();
-    let hunks = hunks.context_radius(CONTEXT).to_string();
+    let hunks = turnery_tools::unified_diff(old.unwrap_or_default(), new, CONTEXT);
     if !hunks.is_empty() {
         let before = if old.is_some() { &name } else { "/dev/null" };
-        let _ = write!(text, "--- {before}\n+++ {name}\n{hunks}");
+        let _ = write!(text, "--- {before}\n+++ {name}\n");
+    }
+    for hunk in hunks {
+        let _ = write!(text, "{hunk}");
     }
     text
 }

@@ -2,7 +2,7 @@
 //! folder above them.
 
 use super::{
-    Policy, Rule,
+    Policy, Rule, git,
     harmless::Reads,
     line::{Command, Line},
     rule::{EDIT, Pattern, READ},
@@ -35,6 +35,11 @@ impl Policy {
         }
         let mut left = walk::MOST_ENTRIES;
         line.commands.iter().zip(reads).any(|(command, reads)| {
+            if git::shows_content(command)
+                && rules.iter().any(|rule| may_show(rule, bases, workspace))
+            {
+                return true;
+            }
             let mut folders = match reads {
                 // Lists names, or reads the files that its words name.
                 Some(reads) if !reads.widely => return false,
@@ -53,6 +58,15 @@ impl Policy {
             })
         })
     }
+}
+
+/// Whether git, started in one of `bases`, may show a file that the rule keeps from being read.
+fn may_show(rule: &Rule, bases: &[PathBuf], workspace: &Workspace) -> bool {
+    let roots = workspace.roots();
+    rule.tool == READ
+        && bases
+            .iter()
+            .any(|base| git::may_track(base, &|path| rule.denies_file(path, roots)))
 }
 
 /// Whether some word is known only when the command runs. `echo` and `printf` touch no files.

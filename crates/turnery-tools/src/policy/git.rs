@@ -13,11 +13,13 @@ mod index;
 mod matrix_tests;
 #[cfg(test)]
 mod matrix_ways;
+mod shown;
 
 use super::{carriers, line::Command};
 use crate::Workspace;
 use config::PlainConfig;
 use rustix::fs::Access;
+pub(crate) use shown::{may_track, shows_content};
 use std::{
     collections::HashSet,
     fs,

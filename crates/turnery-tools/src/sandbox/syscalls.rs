@@ -57,6 +57,7 @@ const WRITES: &[i64] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
     FCHMODAT2,
+    FILE_SETATTR,
     libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_fremovexattr,
@@ -65,6 +66,8 @@ const WRITES: &[i64] = &[
     libc::SYS_lsetxattr,
     libc::SYS_removexattr,
     libc::SYS_setxattr,
+    REMOVEXATTRAT,
+    SETXATTRAT,
     libc::SYS_truncate,
     libc::SYS_utimensat,
 ];
@@ -79,8 +82,11 @@ const OLD_WRITES: &[i64] = &[
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_WRITES: &[i64] = &[];
-/// The same number on all architectures; not in `libc` for all of them.
+/// The same numbers on all architectures; not in `libc` for all of them.
 const FCHMODAT2: i64 = 452;
+const SETXATTRAT: i64 = 463;
+const REMOVEXATTRAT: i64 = 466;
+const FILE_SETATTR: i64 = 469;
 
 /// Flags of `clone` that make a namespace, in which a process has rights that it does not have here.
 const NAMESPACES: [libc::c_int; 7] = [
@@ -94,6 +100,15 @@ const NAMESPACES: [libc::c_int; 7] = [
 ];
 /// Requests of `ioctl` that type into a terminal.
 const TYPING: [u32; 2] = [0x5412, 0x541C];
+/// Requests of `ioctl` that change a file's flags, version or attributes, or seal it (`FS_IOC_SETFLAGS` for 64 and 32
+/// bits, `FS_IOC_SETVERSION`, `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY`): they need no descriptor that writes.
+const CHANGING: [u32; 5] = [
+    0x4008_6602,
+    0x4004_6602,
+    0x4008_7602,
+    0x401C_5820,
+    0x4080_6685,
+];
 
 /// A process may make calls by their numbers for x32 as well: the usual ones with this bit, and some
 /// of its own.
@@ -176,7 +191,11 @@ fn rules(
     }
     rules.insert(libc::SYS_clone, clones);
     let mut requests = Vec::new();
-    for request in TYPING {
+    let changing: &[u32] = match confinement.writes {
+        true => &[],
+        false => &CHANGING,
+    };
+    for &request in TYPING.iter().chain(changing) {
         let condition = argument(1, SeccompCmpOp::Eq, u64::from(request))?;
         requests.push(SeccompRule::new(vec![condition])?);
     }

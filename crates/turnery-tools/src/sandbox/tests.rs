@@ -150,6 +150,11 @@ fn write_inside_is_refused_to_readers_only() {
     }
     world.refuses(&world.read_only(), "chmod +x a.txt", NOT_PERMITTED);
     world.refuses(&world.read_only(), "touch -d @0 a.txt", "");
+    // Not every file system has flags.
+    let flags = "chattr +d a.txt && chattr -d a.txt";
+    if world.run(None, flags).status.success() {
+        world.refuses(&world.read_only(), flags, NOT_PERMITTED);
+    }
     world.allows(&world.workspace(), "chmod +x a.txt; echo x > /dev/null");
 }
 

@@ -111,7 +111,7 @@ fn hint(ask: &Ask) -> String {
             "nobody is there to ask; to allow it, add --allow '{}'",
             rule.to_string().replace('\'', "'\\''")
         ),
-        None => "nobody is there to ask, and no rule can stand for it; --mode auto would allow it"
+        None => "nobody is there to ask, and no rule can allow it; --mode auto asks about less"
             .to_owned(),
     }
 }
@@ -293,7 +293,7 @@ mod tests {
         asked.rule = None;
         assert_eq!(
             hint(&asked),
-            "nobody is there to ask, and no rule can stand for it; --mode auto would allow it"
+            "nobody is there to ask, and no rule can allow it; --mode auto asks about less"
         );
     }
 

@@ -113,6 +113,21 @@ async fn a_server_that_does_not_answer_is_not_ready() {
             .contains(&format!("openai at http://{at}/v1 does not answer")),
         "{said:?}"
     );
+    let listed = run(&home, &["models", "--json"], "OPENAI_BASE_URL", at).await;
+    let listed = listed.json();
+    let rows = listed.as_array().expect("rows");
+    let default: Vec<&Value> = rows.iter().filter(|row| row["default"] == true).collect();
+    let [default] = default.as_slice() else {
+        panic!("one of them is used: {listed}")
+    };
+    assert!(
+        default["name"]
+            .as_str()
+            .expect("a name")
+            .starts_with("openai/"),
+        "what `run` tries: {listed}"
+    );
+    assert_eq!(default["ready"], false, "{listed}");
     // The offline model is still there for whoever asks for it.
     let asked = ["run", "--model", "offline", "hello"];
     assert_eq!(

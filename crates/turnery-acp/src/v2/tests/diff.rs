@@ -32,6 +32,13 @@ fn a_changed_file_is_a_patch_with_absolute_paths() {
         text.ends_with("@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+y\n"),
         "{text}"
     );
+    // Git counts lines by `\n` alone.
+    let end = diff("/w/a", Some("a\rb\nc\r"), "a\rx\nc\r");
+    let text = end["patch"]["text"].as_str().unwrap();
+    assert!(
+        text.ends_with("@@ -1,2 +1,2 @@\n-a\rb\n+a\rx\n c\r\n\\ No newline at end of file\n"),
+        "{text:?}"
+    );
 }
 
 // proves: V2-14

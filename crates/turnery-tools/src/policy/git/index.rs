@@ -1,4 +1,4 @@
-//! Reads which submodules a repository's index holds.
+//! Reads which files and submodules a repository's index holds.
 
 use std::{
     fs,
@@ -9,20 +9,32 @@ use std::{
 
 /// Larger files are not looked into. Unit: bytes.
 const LARGEST: u64 = 128 << 20;
+/// What the index takes for a submodule.
+const GITLINK: u32 = 0o160_000;
 /// Longer names have this as their length.
 const LONGEST_NAME: u16 = 0xfff;
 
 /// Paths of all gitlinks, from the work tree's top; `None` if the index is not understood (it is split or sparse).
 pub(super) fn gitlinks(index: &Path, sha256: bool) -> Option<Vec<PathBuf>> {
+    paths(index, sha256, |mode| mode == GITLINK)
+}
+
+/// The same for everything that is tracked.
+pub(super) fn tracked(index: &Path, sha256: bool) -> Option<Vec<PathBuf>> {
+    paths(index, sha256, |_| true)
+}
+
+fn paths(index: &Path, sha256: bool, is_wanted: fn(u32) -> bool) -> Option<Vec<PathBuf>> {
     match index.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Some(Vec::new()),
         Ok(found) if found.is_file() && found.len() <= LARGEST => {}
         Ok(_) | Err(_) => return None,
     }
-    parse(&fs::read(index).ok()?, if sha256 { 32 } else { 20 })
+    let hash = if sha256 { 32 } else { 20 };
+    parse(&fs::read(index).ok()?, hash, is_wanted)
 }
 
-fn parse(index: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
+fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<PathBuf>> {
     let mut rest = Bytes(index);
     if rest.take(4)? != b"DIRC" {
         return None;
@@ -63,10 +75,11 @@ fn parse(index: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
             let length = start.checked_sub(rest.0.len())?;
             rest.take(length.next_multiple_of(8) - length)?;
         }
-        match mode {
-            0o160_000 => found.push(PathBuf::from(std::ffi::OsStr::from_bytes(&path))),
-            0o100_644 | 0o100_755 | 0o120_000 => {}
-            _ => return None,
+        if !matches!(mode, GITLINK | 0o100_644 | 0o100_755 | 0o120_000) {
+            return None;
+        }
+        if is_wanted(mode) {
+            found.push(PathBuf::from(std::ffi::OsStr::from_bytes(&path)));
         }
     }
     let end = index.len() - rest.0.len();
@@ -173,7 +186,8 @@ mod tests {
 
     #[test]
     fn places_to_begin_at_are_those_of_the_entries() {
-        let is_read = |extensions: &[(&[u8; 4], Vec<u8>)]| parse(&index(extensions), 20).is_some();
+        let is_read =
+            |extensions: &[(&[u8; 4], Vec<u8>)]| parse(&index(extensions), 20, |_| true).is_some();
         assert!(is_read(&[]));
         // Entries of 64 bytes begin at 12 and 76 and end at 140.
         assert!(is_read(&[(b"IEOT", numbers(&[1, 12, 1, 76, 1]))]));

@@ -28,7 +28,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let work = root.join("work");
@@ -131,7 +131,7 @@ impl Bench {
         Workspace::local(self.work.clone()).unwrap()
     }
 
-    fn judge(&self, policy: &Policy, cwd: &Path, line: &str) -> Judgement {
+    pub(super) fn judge(&self, policy: &Policy, cwd: &Path, line: &str) -> Judgement {
         let access = Access::Run {
             command: line.to_owned(),
             cwd: cwd.to_owned(),

@@ -1,0 +1,202 @@
+//! Which git commands show what files hold, and which files those may be.
+
+use super::{Command, Kind, index, kind, read_pointer};
+use std::path::{Path, PathBuf};
+
+/// Whether the command may show the content of files that its words do not name.
+pub(crate) fn shows_content(command: &Command) -> bool {
+    if command.name != "git" {
+        return false;
+    }
+    let mut args = command.args.iter().map(|arg| arg.literal());
+    let mut has = |may_show: fn(&str) -> bool| args.any(|arg| arg.is_none_or(may_show));
+    match command.args.first().and_then(|arg| arg.literal()) {
+        Some("log" | "reflog" | "shortlog") => has(|arg| arg.starts_with('-') && !is_of_log(arg)),
+        Some("add" | "checkout" | "commit" | "reset" | "restore" | "stash") => has(|arg| {
+            let is_short = arg.starts_with('-') && !arg.starts_with("--");
+            is_short && arg.contains(['e', 'i', 'p', 'v'])
+                || arg == "show"
+                || ["--e", "--i", "--p", "--v"]
+                    .iter()
+                    .any(|option| arg.starts_with(option))
+        }),
+        Some(
+            "--version" | "branch" | "check-ignore" | "cherry-pick" | "clean" | "clone" | "config"
+            | "count-objects" | "describe" | "fetch" | "for-each-ref" | "gc" | "help" | "init"
+            | "ls-files" | "ls-remote" | "ls-tree" | "merge" | "merge-base" | "mv" | "name-rev"
+            | "prune" | "pull" | "push" | "rebase" | "remote" | "revert" | "rev-list" | "rev-parse"
+            | "rm" | "status" | "switch" | "symbolic-ref" | "tag" | "worktree",
+        ) => has(|arg| matches!(arg, "-v" | "-vv" | "--patch") || arg.starts_with("--show-c")),
+        _ => true,
+    }
+}
+
+/// Options of `git log` that show no patch.
+fn is_of_log(arg: &str) -> bool {
+    let name = arg.split_once('=').map_or(arg, |(name, _)| name);
+    let is_number = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    let counts = |short: &str| arg.strip_prefix(short).is_some_and(is_number);
+    counts("-")
+        || counts("-n")
+        || matches!(
+            name,
+            "--" | "-i"
+                | "--abbrev-commit"
+                | "--after"
+                | "--all"
+                | "--author"
+                | "--before"
+                | "--branches"
+                | "--committer"
+                | "--date"
+                | "--decorate"
+                | "--first-parent"
+                | "--follow"
+                | "--format"
+                | "--graph"
+                | "--grep"
+                | "--max-count"
+                | "--merges"
+                | "--name-only"
+                | "--name-status"
+                | "--no-color"
+                | "--no-decorate"
+                | "--no-merges"
+                | "--no-patch"
+                | "--numstat"
+                | "--oneline"
+                | "--pretty"
+                | "--reverse"
+                | "--shortstat"
+                | "--since"
+                | "--stat"
+                | "--summary"
+                | "--tags"
+                | "--until"
+        )
+}
+
+/// Whether the repository that git finds in `folder` tracks a file that fulfils `is_met` now. Also true when that is
+/// uncertain. What only earlier commits hold is not looked at.
+pub(crate) fn may_track(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
+    let Some(work_tree) = folder
+        .ancestors()
+        .find(|above| kind(&above.join(".git")) != Kind::Absent)
+    else {
+        return false;
+    };
+    let dot_git = work_tree.join(".git");
+    let git_dir = match kind(&dot_git) {
+        Kind::Folder => Some(dot_git),
+        Kind::File => read_pointer(&dot_git)
+            .and_then(|text| Some(work_tree.join(text.strip_prefix("gitdir: ")?))),
+        Kind::Absent | Kind::Other => None,
+    };
+    let tracked: Option<Vec<PathBuf>> = git_dir.and_then(|git_dir| {
+        let index = git_dir.join("index");
+        // The length of a hash is in a configuration that need not be read for this: the other one does not fit.
+        index::tracked(&index, false).or_else(|| index::tracked(&index, true))
+    });
+    tracked.is_none_or(|paths| paths.iter().any(|path| is_met(&work_tree.join(path))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{Judgement, Mode, Policy};
+    use super::super::matrix_tests::Bench;
+    use std::fs;
+
+    /// A repository in which a file with `SECRET` is tracked, changed and staged, stashed, and in two commits.
+    fn with_a_secret() -> Bench {
+        let bench = Bench::new();
+        let write = |text: &str| fs::write(bench.work.join(".env"), text).unwrap();
+        write("SECRET=1\n");
+        bench.git("add .env");
+        bench.git("commit -q -m third");
+        write("SECRET=2\n");
+        bench.git("stash -q");
+        write("SECRET=3\n");
+        bench.git("add .env");
+        write("SECRET=4\n");
+        bench
+    }
+
+    #[test]
+    fn git_shows_no_file_that_may_not_be_read() {
+        let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
+        let bench = with_a_secret();
+        for line in [
+            "git grep SECRET",
+            "git show HEAD",
+            "git show",
+            "git diff",
+            "git diff --cached",
+            "git diff HEAD~1",
+            "git log -p",
+            "git log -u -1",
+            "git log -1 --patch-with-stat",
+            "git log -U2",
+            "git log -L1,1:.env",
+            "git log -1 --cc -p",
+            "git whatchanged -p --i-still-use-this",
+            "git archive HEAD",
+            "git cat-file -p HEAD:.env",
+            "git blame .env",
+            "git stash show -p",
+            "git stash list -p",
+            "git format-patch -1 --stdout",
+            "git diff-tree -p HEAD",
+            "git diff-index -p HEAD~1",
+            "git diff-files -p",
+            "git status -vv",
+            "git commit --dry-run -v",
+            "git reflog -p",
+            "git fast-export HEAD",
+            "git rev-parse --show-toplevel && git show",
+        ] {
+            let shown = bench.run(&bench.work, line, &bench.environment());
+            let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+            let is_known = line.contains("whatchanged");
+            assert!(shown.contains("SECRET") || is_known, "{line}: {shown}");
+            let judged = bench.judge(&policy, &bench.work, line);
+            assert_ne!(judged, Judgement::Allow, "{line}");
+        }
+    }
+
+    #[test]
+    fn git_that_shows_no_content_goes_on() {
+        let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
+        let bench = with_a_secret();
+        let lines = [
+            "git status --short --branch",
+            "git log --oneline -5",
+            "git log --stat --since=yesterday",
+            "git branch -a",
+            "git ls-files",
+            "git rev-parse HEAD",
+            "git add src/a.txt",
+            "git commit -q -m x src/a.txt",
+            "git stash list",
+            "git fetch origin",
+            "git push origin main",
+        ];
+        for line in lines {
+            let shown = bench.run(&bench.work, line, &bench.environment());
+            let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+            assert!(!shown.contains("SECRET"), "{line}: {shown}");
+            let judged = bench.judge(&policy, &bench.work, line);
+            assert_eq!(judged, Judgement::Allow, "{line}");
+        }
+        // A repository that tracks no such file is shown.
+        let other = Bench::new();
+        for line in ["git diff", "git show", "git log -p", "git grep one"] {
+            let judged = other.judge(&policy, &other.work, line);
+            assert_eq!(judged, Judgement::Allow, "{line}");
+        }
+        fs::write(other.work.join(".git/index"), "DIRC").unwrap();
+        assert_ne!(
+            other.judge(&policy, &other.work, "git diff"),
+            Judgement::Allow
+        );
+    }
+}
