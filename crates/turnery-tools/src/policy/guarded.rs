@@ -3,6 +3,7 @@
 //! An editor, a shell, git or a build runs what these files name, often without being asked and outside of
 //! turnery. Names are compared without regard to case, since some file systems do the same.
 
+use globset::GlobBuilder;
 use std::path::{Path, PathBuf};
 
 /// Folders by name, wherever they lie: everything in them is guarded.
@@ -198,6 +199,69 @@ pub(super) fn mentions_own(line: &str, own: &[PathBuf]) -> bool {
     let line = line.to_lowercase();
     let mut own = own.iter().filter_map(|path| path.to_str());
     line.contains(".turnery") || own.any(|path| line.contains(&path.to_lowercase()))
+}
+
+/// Whether a pattern somewhere in a command line may stand for such a file, or for a folder that holds one, when it runs
+/// in one of `bases`. A word that begins with `~` or a variable may be anywhere.
+pub(super) fn may_match_own(line: &str, bases: &[PathBuf], own: &[PathBuf]) -> bool {
+    let ends_word = |c: char| c.is_whitespace() || "'\"`;|&()<>=:".contains(c);
+    let is_pattern = |word: &&str| word.contains(['*', '?', '[', '{']);
+    line.split(ends_word).filter(is_pattern).any(|word| {
+        let word = word.trim_end_matches('/');
+        let parts: Vec<&str> = word.split('/').filter(|part| *part != ".").collect();
+        let is_turnery = |part: &&str| {
+            // A pattern stands for a hidden file only if it says so.
+            !part.starts_with(['*', '?', '[']) && part_matches(part, ".turnery")
+        };
+        parts.iter().any(is_turnery)
+            || own
+                .iter()
+                .any(|own| bases.iter().any(|base| path_matches(&parts, base, own)))
+    })
+}
+
+/// Whether the parts of a word, read in `base`, may be `own`, a folder above it, or a file below it.
+fn path_matches(parts: &[&str], base: &Path, own: &Path) -> bool {
+    let names = |path: &Path| -> Vec<String> {
+        let names = path.components().skip(1);
+        names
+            .map(|name| name.as_os_str().to_string_lossy().into_owned())
+            .collect()
+    };
+    let own = names(own);
+    let fits = |parts: &[&str], own: &[String]| {
+        let mut pairs = parts.iter().zip(own);
+        pairs.all(|(part, name)| part_matches(part, name))
+    };
+    match parts.split_first() {
+        Some((&"", parts)) => fits(parts, &own),
+        Some((first, parts)) if first.starts_with('~') || first.contains('$') => {
+            (0..own.len()).any(|at| own.get(at..).is_some_and(|own| fits(parts, own)))
+        }
+        _ => {
+            let base = names(base);
+            let mut all: Vec<&str> = base.iter().map(String::as_str).collect();
+            for part in parts {
+                match *part {
+                    ".." => drop(all.pop()),
+                    part => all.push(part),
+                }
+            }
+            fits(&all, &own)
+        }
+    }
+}
+
+/// Whether a pattern of the shell may stand for the name. A brace that quotes tore apart stands for each of its parts.
+fn part_matches(part: &str, name: &str) -> bool {
+    let matches = |part: &str| {
+        let pattern = GlobBuilder::new(part).case_insensitive(true).build();
+        pattern.is_ok_and(|pattern| pattern.compile_matcher().is_match(name))
+    };
+    match part.matches('{').count() == part.matches('}').count() {
+        true => matches(part),
+        false => part.split(['{', ',', '}']).any(matches),
+    }
 }
 
 /// The paths as they were given and with links resolved, as far as they exist.

@@ -173,6 +173,17 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
         "rm -rf home",
         "cp -r evil/. home",
         "mv sub other && mv evil sub",
+        "mv .t* x",
+        "rm -rf .tu?nery .turner?",
+        "rm -rf sub/.*",
+        "cd .t*; echo > config.toml",
+        "bash -c 'mv {.turnery,x}'",
+        "find . -maxdepth 1 -name '.t*' -exec mv {} x \\;",
+        "mv ho* x",
+        "rm -rf *",
+        "rm -rf ./h*/",
+        "cp x ~/*/config.toml",
+        "tee $HOME/ho*/config.t* < x",
     ] {
         assert_eq!(bench.shell(&auto, write), ASK, "{write}");
     }
@@ -181,6 +192,10 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
         "ls home",
         "make",
         "cp a.txt b.txt .",
+        "rm -f src/*.o *.log",
+        "mv src/{a,b}.rs other",
+        "python3 -c 'print([1, 2][0])'",
+        "rm -rf ~/.cache/x*",
         "mv src other",
     ] {
         assert_eq!(bench.shell(&auto, read), Judgement::Allow, "{read}");

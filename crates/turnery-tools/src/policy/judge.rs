@@ -186,7 +186,9 @@ impl Policy {
             Mode::Auto
                 if self.is_own(&found.named_to_edit)
                     || self.may_move_own(&line, &found, cwd)
-                    || !harmless && guarded::mentions_own(command, &self.own) =>
+                    || !harmless
+                        && (guarded::mentions_own(command, &self.own)
+                            || guarded::may_match_own(command, &found.bases, &self.own)) =>
             {
                 return Judgement::Ask { always: None };
             }
