@@ -1,5 +1,5 @@
-//! Fault: an error answer. What is wrong with a request is said in `data.details`. What broke while it was carried
-//! out is said in `message` too, since many clients show nothing else.
+//! Fault: an error answer. What is wrong is said in `message`, since many clients show nothing else, and once more by
+//! itself in `data.details`.
 
 use agent_client_protocol_schema::v2;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
@@ -28,13 +28,15 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// `message`: what happened. `details`: what to do.
-    pub(crate) fn new(code: i32, message: impl Into<String>, details: impl Into<String>) -> Self {
+    /// `what`: what happened. `details`: why, and what to do.
+    pub(crate) fn new(code: i32, what: impl Into<String>, details: impl Into<String>) -> Self {
+        let (what, details) = (what.into(), details.into());
+        let message = format!("{what}: {details}");
         let mut data = Map::new();
-        data.insert("details".to_owned(), Value::String(details.into()));
+        data.insert("details".to_owned(), Value::String(details));
         Self {
             code,
-            message: message.into(),
+            message,
             data,
         }
     }
@@ -45,19 +47,9 @@ impl Fault {
         self
     }
 
-    /// With the details in `message` too.
-    pub(crate) fn explained(
-        code: i32,
-        message: impl Into<String>,
-        details: impl Into<String>,
-    ) -> Self {
-        let (message, details) = (message.into(), details.into());
-        Self::new(code, format!("{message}: {details}"), details)
-    }
-
     /// Somebody has to log in first (AUTH-6).
     pub(crate) fn login(details: impl Into<String>) -> Self {
-        Self::explained(AUTH_REQUIRED, "Authentication required", details)
+        Self::new(AUTH_REQUIRED, "Authentication required", details)
     }
 
     /// The parameters do not fit (RPC-10).
@@ -73,11 +65,11 @@ impl Fault {
     /// Something broke; `kind` is a word for programs. `details`: why, and what to do.
     pub(crate) fn internal(
         kind: &str,
-        message: impl Into<String>,
+        what: impl Into<String>,
         details: impl Into<String>,
         retryable: bool,
     ) -> Self {
-        Self::explained(INTERNAL, message, details)
+        Self::new(INTERNAL, what, details)
             .with("kind", kind)
             .with("retryable", retryable)
     }

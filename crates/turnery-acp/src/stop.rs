@@ -233,7 +233,7 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
     };
     let details = format!("{}. {details}", reason_of(message));
     let fault = match kind {
-        FaultKind::Auth => Fault::explained(AUTH_REQUIRED, what, details),
+        FaultKind::Auth => Fault::new(AUTH_REQUIRED, what, details),
         FaultKind::Network
         | FaultKind::Protocol
         | FaultKind::Unfinished

@@ -91,7 +91,7 @@ impl Terminals for ClientTerminals {
             }
             let created = tokio::select! {
                 biased;
-                () = cancel.cancelled() => return Err(broken("cancelled before the command ran")),
+                () = cancel.cancelled() => return Err(not_opened("the client has not answered")),
                 created = self.create(command, cwd, environment, output_limit) => created,
             };
             let lent = match created {
@@ -102,12 +102,12 @@ impl Terminals for ClientTerminals {
                 }
                 Err(error) => {
                     let why = format!("the client's terminal could not be opened: {error}");
-                    return Err(broken(why));
+                    return Err(not_opened(why));
                 }
             };
             let _ = started.send(lent.which.terminal_id.clone()).await;
             let ran = lent.follow(&cancel).await;
-            ran.map_err(|error| broken(error.to_string()))
+            ran.map_err(|error| TerminalFault::Lost(error.to_string()))
         })
     }
 }
@@ -119,8 +119,8 @@ fn shell() -> &'static str {
     if has_bash { "bash" } else { "sh" }
 }
 
-fn broken(why: impl Into<String>) -> TerminalFault {
-    TerminalFault::Broken(why.into())
+fn not_opened(why: impl Into<String>) -> TerminalFault {
+    TerminalFault::NotOpened(why.into())
 }
 
 impl ClientTerminals {
@@ -185,7 +185,15 @@ impl Lent {
             () = cancel.cancelled() => self.peer.command("terminal/kill", &self.which).await?,
             exit = self.peer.request("terminal/wait_for_exit", &self.which) => waited = exit?,
         }
-        let output: Output = self.peer.request("terminal/output", &self.which).await?;
+        let output: Output = match self.peer.request("terminal/output", &self.which).await {
+            // How it ended counts, also without what it printed.
+            Err(error) if waited.says_something() => Output {
+                output: format!("[the client does not say what the command printed: {error}]"),
+                truncated: false,
+                exit: None,
+            },
+            output => output?,
+        };
         // Each may know what the other does not: an exit status may be there and hold nothing.
         let shown = output.exit.unwrap_or_default();
         let known = [waited, shown].into_iter().find(Exit::says_something);

@@ -233,7 +233,7 @@ async fn no_terminal_no_release() {
     client.refuse(&asked, -32603);
     assert!(matches!(
         running.await.unwrap(),
-        Err(TerminalFault::Broken(_))
+        Err(TerminalFault::NotOpened(_))
     ));
     assert!(client.lines.try_recv().is_err());
 }
@@ -266,6 +266,32 @@ async fn an_exit_status_of_nulls_hides_nothing() {
         client.answer(&asked, output);
         let ended = running.await.unwrap().unwrap();
         assert_eq!((ended.exit_code, ended.signal.as_deref()), expected);
+    }
+}
+
+/// A command that has ended is not run again because the client fails to show what it printed.
+// proves: TERM-3
+#[tokio::test]
+async fn an_end_is_told_also_without_the_output() {
+    for (waited, expected) in [(json!({"exitCode": 3}), Ok(Some(3))), (json!({}), Err(()))] {
+        let mut client = FakeClient::new();
+        let (running, _cancel, _told) = run(&client);
+        let asked = client.expect("terminal/create").await;
+        client.answer(&asked, json!({"terminalId": "t1"}));
+        let asked = client.expect("terminal/wait_for_exit").await;
+        client.answer(&asked, waited);
+        let asked = client.expect("terminal/output").await;
+        client.refuse(&asked, -32603);
+        let ended = running.await.unwrap();
+        match expected {
+            Ok(code) => {
+                let ended = ended.unwrap();
+                assert_eq!(ended.exit_code, code);
+                let said = "[the client does not say what the command printed: ";
+                assert!(ended.output.starts_with(said), "{ended:?}");
+            }
+            Err(()) => assert!(matches!(ended, Err(TerminalFault::Lost(_))), "{ended:?}"),
+        }
     }
 }
 

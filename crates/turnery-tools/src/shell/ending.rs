@@ -39,6 +39,8 @@ pub(super) enum Stopped {
     ByClient,
     /// The same, but the client has not confirmed its end.
     Unconfirmed,
+    /// The client was asked for a terminal and has not answered.
+    NotOpened,
 }
 
 impl Stopped {
@@ -60,6 +62,9 @@ impl Stopped {
             Self::Unconfirmed => {
                 "the client was told to kill the command in its terminal, but has not confirmed that it ended".to_owned()
             }
+            Self::NotOpened => {
+                "the client was asked for a terminal and has not answered; if it still opens one, it is told to close it at once".to_owned()
+            }
         }
     }
 
@@ -72,7 +77,8 @@ impl Stopped {
             )),
             Self::Here(StopReport::Everything | StopReport::GroupAndTagged)
             | Self::ByClient
-            | Self::Unconfirmed => None,
+            | Self::Unconfirmed
+            | Self::NotOpened => None,
         }
     }
 }

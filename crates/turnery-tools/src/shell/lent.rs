@@ -70,6 +70,11 @@ pub(super) async fn run(
         // It was over before anybody looked.
         shown = show(starts.try_recv().ok(), &detail, cx).await;
     }
+    // Without a terminal there was nothing to kill.
+    let unconfirmed = match shown {
+        Some(_) => Stopped::Unconfirmed,
+        None => Stopped::NotOpened,
+    };
     let mut envelope = match ran {
         Some(Ok(ran)) if timed_out => {
             Ending::TimedOut(limit).envelope(text(ran), &Stopped::ByClient)
@@ -79,15 +84,19 @@ pub(super) async fn run(
         }
         Some(Ok(ran)) => ending(&ran).envelope(text(ran), &Stopped::ByClient),
         Some(Err(_)) | None if timed_out => {
-            Ending::TimedOut(limit).envelope(String::new(), &Stopped::Unconfirmed)
+            Ending::TimedOut(limit).envelope(String::new(), &unconfirmed)
         }
         Some(Err(_)) | None if cx.cancel.is_cancelled() => {
-            Ending::Cancelled.envelope(String::new(), &Stopped::Unconfirmed)
+            Ending::Cancelled.envelope(String::new(), &unconfirmed)
         }
         Some(Err(TerminalFault::Absent)) => return None,
-        Some(Err(TerminalFault::Broken(reason))) => {
+        Some(Err(TerminalFault::NotOpened(reason))) => {
             failed(format!("the client could not run this: {reason}"))
         }
+        Some(Err(TerminalFault::Lost(reason))) => failed(format!(
+            "the command was started in the client's terminal, but the client does not say how it ended ({reason}): \
+             it may have done all that it was to do, so check before it is run again"
+        )),
         None => failed("the client did not say how this ended".to_owned()),
     };
     // The terminal goes on showing what it shows.

@@ -47,7 +47,11 @@ impl Terminals for Pretend {
         Box::pin(async move {
             self.lines.lock().unwrap().push(command.to_owned());
             *self.environment.lock().unwrap() = environment.to_vec();
-            if self.result != Err(TerminalFault::Absent) {
+            let is_opened = !matches!(
+                self.result,
+                Err(TerminalFault::Absent | TerminalFault::NotOpened(_))
+            );
+            if is_opened {
                 started.send("t1".to_owned()).await.unwrap();
             }
             if self.waits {
@@ -124,8 +128,13 @@ async fn other_endings_are_failures() {
         ),
         (Ok(ran("", None, None)), "ended without an exit code"),
         (
-            Err(TerminalFault::Broken("no room".to_owned())),
+            Err(TerminalFault::NotOpened("no room".to_owned())),
             "the client could not run this: no room",
+        ),
+        (
+            Err(TerminalFault::Lost("gone".to_owned())),
+            "the command was started in the client's terminal, but the client does not say how it ended (gone): \
+             it may have done all that it was to do, so check before it is run again",
         ),
     ] {
         let trial = Trial::in_terminals(Some(Pretend::new(result, false)));
@@ -171,6 +180,29 @@ async fn a_timeout_stops_it_and_keeps_what_it_printed() {
     let failure = envelope.result.as_ref().unwrap_err();
     assert_eq!(failure.kind, FailureKind::Timeout);
     assert!(text(&envelope).starts_with("half\ntimed out after 5 s:"));
+}
+
+/// A kill is claimed only of a terminal that there is.
+#[tokio::test(start_paused = true)]
+async fn a_timeout_says_what_the_client_was_told() {
+    let silent = |fault: fn(String) -> TerminalFault| Err(fault("silent".to_owned()));
+    for (result, expected) in [
+        (
+            silent(TerminalFault::NotOpened),
+            "timed out after 5 s: the client was asked for a terminal and has not answered;",
+        ),
+        (
+            silent(TerminalFault::Lost),
+            "timed out after 5 s: the client was told to kill the command in its terminal, but",
+        ),
+    ] {
+        let trial = Trial::in_terminals(Some(Pretend::new(result, true)));
+        let (envelope, _) = trial
+            .run(json!({ "command": "x", "timeout_ms": 5000 }))
+            .await;
+        let text = text(&envelope);
+        assert!(text.starts_with(expected), "{text}");
+    }
 }
 
 #[tokio::test]

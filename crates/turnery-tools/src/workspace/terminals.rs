@@ -28,9 +28,12 @@ pub enum TerminalFault {
     /// The client has no terminals, whatever it said. Nothing was run.
     #[error("the client has no terminals")]
     Absent,
-    /// Anything else: the command may have run.
+    /// There is no terminal for the command, which did not run.
     #[error("{0}")]
-    Broken(String),
+    NotOpened(String),
+    /// The command was started, and how it ended is not known.
+    #[error("{0}")]
+    Lost(String),
 }
 
 /// How a command in a client's terminal ended.
