@@ -27,10 +27,10 @@ use agent_client_protocol_schema::v1::{
 };
 pub(crate) use aside::{Aside, message_id};
 use futures_util::future::BoxFuture;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 use turnery_agent::{PromptError, PromptResult, Session, SessionOptions, Ticket};
 use turnery_engine::Content;
-use turnery_tools::mcp::McpPrompt;
+use turnery_tools::{mcp::McpPrompt, visible_line};
 
 /// A command.
 pub(crate) struct Command {
@@ -196,21 +196,22 @@ fn end_turn() -> Result<PromptResponse, Fault> {
 }
 
 /// All commands: the name, what it is for, what may follow. Of two with one name the first counts: ours,
-/// then those of the person and the project, then those of MCP servers.
+/// then those of the person and the project, then those of MCP servers. Their texts are made visible: projects and
+/// servers are others' work.
 pub(crate) fn all<'o>(
     options: &'o SessionOptions,
     of_servers: &'o [McpPrompt],
-) -> Vec<(&'o str, &'o str, Option<&'o str>)> {
+) -> Vec<(&'o str, Cow<'o, str>, Option<Cow<'o, str>>)> {
     let ours = TABLE.iter().map(|it| (it.name, it.about, it.hint));
     let texts = options.slashes.iter();
     let texts = texts.map(|it| (it.name.as_str(), it.about.as_str(), it.hint.as_deref()));
     let of_servers = of_servers.iter();
     let of_servers =
         of_servers.map(|it| (it.command.as_str(), it.about.as_str(), it.hint.as_deref()));
-    let mut all: Vec<(&str, &str, Option<&str>)> = Vec::new();
-    for command in ours.chain(texts).chain(of_servers) {
-        if all.iter().all(|known| known.0 != command.0) {
-            all.push(command);
+    let mut all: Vec<(&str, Cow<'_, str>, Option<Cow<'_, str>>)> = Vec::new();
+    for (name, about, hint) in ours.chain(texts).chain(of_servers) {
+        if all.iter().all(|known| known.0 != name) {
+            all.push((name, visible_line(about), hint.map(visible_line)));
         }
     }
     all
@@ -218,8 +219,9 @@ pub(crate) fn all<'o>(
 
 /// All commands, for the client to offer (CMD-1), those of MCP servers among them.
 pub(crate) fn offer(session: &Session, of_servers: &[McpPrompt]) -> Vec<u8> {
-    let input =
-        |hint: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint));
+    let input = |hint: Cow<'_, str>| {
+        AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint))
+    };
     let options = session.options();
     let all = all(&options, of_servers).into_iter();
     let all =

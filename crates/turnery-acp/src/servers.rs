@@ -77,7 +77,7 @@ pub(crate) fn follow(session: &Session, connection: &Connection, answered: Cance
             let id = session.id().as_str();
             let mut lines = Vec::new();
             for (server, trouble) in told.troubles(&servers.status()) {
-                let title = format!("MCP server {server}");
+                let title = format!("MCP server {}", turnery_tools::visible_line(&server));
                 lines.extend(dialect.warning(id, takes, &title, &trouble));
             }
             let prompts = servers.prompts();

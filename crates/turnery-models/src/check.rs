@@ -5,7 +5,7 @@ use crate::{
     remote::Dialect as _,
 };
 use serde::Deserialize;
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 use turnery_engine::{FaultKind, ModelFault};
 
 /// How long a person at a terminal is made to wait.
@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How many models are named at most.
 const MODELS: usize = 200;
+/// Longest name of a model. Unit: bytes.
+const NAME_LIMIT: usize = 256;
 
 #[derive(Deserialize)]
 struct Listed {
@@ -49,11 +51,20 @@ pub async fn check_key(provider: &ProviderConfig) -> Result<Vec<String>, ModelFa
     }
     let listed = serde_json::from_str::<Listed>(&text);
     let names = listed.map_or_else(|_| Vec::new(), |listed| listed.data);
+    let mut seen = HashSet::new();
     Ok(names
         .into_iter()
-        .take(MODELS)
         .map(|named| named.id)
+        .filter(|name| is_name(name) && seen.insert(name.clone()))
+        .take(MODELS)
         .collect())
+}
+
+/// Whether a server may call a model so: what people choose from is shown to them, and goes into requests.
+fn is_name(name: &str) -> bool {
+    let is_shown =
+        |c: char| c.is_ascii_graphic() || c == ' ' || (!c.is_ascii() && c.is_alphanumeric());
+    (1..=NAME_LIMIT).contains(&name.len()) && name.trim() == name && name.chars().all(is_shown)
 }
 
 /// Anybody may read the list of models of `openrouter`, so it is asked about the key itself.

@@ -15,6 +15,7 @@ use std::{
 use turnery_tools::{
     Servers,
     mcp::{Launch, ServerStatus},
+    visible, visible_line,
 };
 
 /// Carry out `turnery mcp`. Fails if one of the servers does not work.
@@ -72,12 +73,13 @@ fn print(all: &[ServerStatus], out: &mut impl Write) -> io::Result<()> {
         );
     }
     for server in all {
+        let name = visible_line(&server.name);
         match &server.trouble {
-            Some(why) => writeln!(out, "{}: does not work: {why}", server.name)?,
-            None => writeln!(out, "{}: connected", server.name)?,
+            Some(why) => writeln!(out, "{name}: does not work: {}", visible(why))?,
+            None => writeln!(out, "{name}: connected")?,
         }
         for tool in &server.tools {
-            writeln!(out, "  {tool}")?;
+            writeln!(out, "  {}", visible_line(tool))?;
         }
         if server.left_out > 0 {
             writeln!(

@@ -12,6 +12,7 @@ use std::{
     process::ExitCode,
 };
 use turnery_models::{MissingKey, ProviderConfig, Providers as _};
+use turnery_tools::visible_line;
 
 /// One row of the list.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -111,9 +112,10 @@ fn print(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in rows {
         let mark = if row.default { '*' } else { ' ' };
+        let name = visible_line(&row.name);
         match &row.needs {
-            None => writeln!(out, "{mark} {}", row.name)?,
-            Some(needs) => writeln!(out, "{mark} {:width$}  needs {needs}", row.name)?,
+            None => writeln!(out, "{mark} {name}")?,
+            Some(needs) => writeln!(out, "{mark} {name:width$}  needs {needs}")?,
         }
     }
     writeln!(

@@ -21,6 +21,7 @@ use std::{
 };
 use turnery_engine::{Content, LoopId, LoopRecord, Message, SessionId};
 use turnery_store::{Archived, ListQuery, SessionInfo, Store, StoreError};
+use turnery_tools::visible_line;
 
 /// Longest title in a list. Unit: characters.
 const TITLE: usize = 60;
@@ -120,7 +121,11 @@ fn row(session: &SessionInfo, all: bool, out: &mut impl Write) -> io::Result<()>
         line(title, TITLE)
     )?;
     match all {
-        true => writeln!(out, "  {}", plain(&session.cwd.display().to_string())),
+        true => writeln!(
+            out,
+            "  {}",
+            visible_line(&session.cwd.display().to_string())
+        ),
         false => writeln!(out),
     }
 }
@@ -144,9 +149,9 @@ async fn show(
     writeln!(
         out,
         "{}\n{} in {}, {}",
-        plain(info.title.as_deref().unwrap_or("(no title)")),
+        visible_line(info.title.as_deref().unwrap_or("(no title)")),
         info.model,
-        plain(&info.cwd.display().to_string()),
+        visible_line(&info.cwd.display().to_string()),
         when(info.created_at)
     )?;
     // Of a damaged session, the last loop that can be read.
@@ -233,7 +238,7 @@ fn said(mark: &str, content: &[Content], out: &mut impl Write) -> io::Result<()>
                 writeln!(
                     out,
                     "• {} {}",
-                    call.name,
+                    visible_line(&call.name),
                     line(&call.args.to_string(), RESULT)
                 )?;
             }

@@ -36,7 +36,7 @@ fn session(world: &World, files: &[(&str, &str)], v2: bool) -> (Client, Value) {
     (client, result_of(&made).clone())
 }
 
-const REVIEW: &str = "---\ndescription: Look over a change\nargument-hint: FILE\n---\nLook over $1, mind $ARGUMENTS.";
+const REVIEW: &str = "---\ndescription: Look over a change\u{202e}\nargument-hint: FILE\n---\nLook over $1, mind $ARGUMENTS.";
 
 // proves: CMD-1, CMD-2, THEME-17
 #[test]
@@ -55,9 +55,12 @@ fn a_command_of_the_project_is_offered_and_becomes_its_text() {
         .as_array()
         .expect("a list");
     let last = offered.last().expect("one");
-    let expected =
-        json!({"name": "review", "description": "Look over a change", "input": {"hint": "FILE"}});
-    assert_eq!(*last, expected);
+    assert_eq!(last["name"], "review");
+    assert_eq!(last["input"], json!({"hint": "FILE"}));
+    // What a project writes is shown without what moves other text.
+    let about = last["description"].as_str().expect("a text");
+    let is_visible = about.starts_with("Look over a change") && !about.contains('\u{202e}');
+    assert!(is_visible, "{about:?}");
     // A project cannot take a name of turnery's own.
     assert_eq!(offered.iter().filter(|it| it["name"] == "help").count(), 1);
 

@@ -1,7 +1,7 @@
 //! Prompts: what servers offer a person to say, as slash commands `/SERVER:PROMPT ARGUMENTS`.
 
 use super::{call, fault, link::Link, result};
-use crate::TraceContext;
+use crate::{TraceContext, policy::is_hidden};
 use rmcp::model::{ClientRequest, GetPromptRequest, GetPromptRequestParams, Prompt, ServerResult};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl McpPrompt {
 
 /// One word, whatever the server calls it.
 pub(super) fn command(link: &Link, prompt: &Prompt) -> String {
-    let word = |c: char| match c.is_whitespace() || c.is_control() || c == '/' {
+    let word = |c: char| match c.is_whitespace() || is_hidden(c) || c == '/' {
         true => '_',
         false => c,
     };

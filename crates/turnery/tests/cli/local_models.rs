@@ -11,7 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A server as Ollama and others are: it lists two models, and says the same to every prompt.
+/// A server as Ollama and others are: it lists two models and names that no model has, and says the same to every
+/// prompt.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -41,7 +42,10 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     lines.read_exact(&mut body)?;
     let (kind, said) = match first.as_str() {
         "GET /v1/models HTTP/1.1\r\n" => {
-            let list = json!({"object": "list", "data": [{"id": "tiny-1"}, {"id": "tiny-2"}]});
+            let list = json!({"object": "list", "data": [
+                {"id": "tiny-1"}, {"id": "tiny-1"}, {"id": ""}, {"id": "m\u{1b}[2Jx"}, {"id": "e\u{202e}x"},
+                {"id": "tiny-2"},
+            ]});
             ("application/json", list.to_string())
         }
         _ => {
@@ -88,6 +92,11 @@ async fn an_address_alone_connects_the_models_of_its_server() {
     let (first, rest) = listed.stdout.split_once('\n').expect("rows");
     assert_eq!(first, "* openai/tiny-1", "{listed:?}");
     assert!(rest.starts_with("  openai/tiny-2\n"), "{listed:?}");
+    assert_eq!(listed.stdout.matches("openai/").count(), 2, "{listed:?}");
+    assert!(
+        !listed.stdout.contains(['\u{1b}', '\u{202e}']),
+        "{listed:?}"
+    );
     assert!(!listed.stdout.contains("openai/gpt"), "{listed:?}");
     let said = run(&home, &["run", "who are you?"], "OPENAI_BASE_URL", at).await;
     assert_eq!(
