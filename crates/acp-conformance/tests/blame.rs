@@ -6,7 +6,7 @@ use acp_conformance::{
 use serde_json::json;
 
 /// Asks the model once for each prompt, with a tool that reads. A refusal by the model is an internal error; any other
-/// answer is not looked at, and the prompt ends.
+/// answer is not looked at, and the prompt ends. An array, and bytes that are not UTF-8, end the process.
 const AGENT: &str = r#"
 place=${MODEL#http://}
 tools='[{"type":"function","function":{"name":"read_file","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}}]'
@@ -24,6 +24,7 @@ while read -r line; do
     text=${line#*\"text\":\"}
     text=${text%%\"*}
     case $line in
+    [$'[\xff']*) exit 1 ;;
     *'"initialize"'*) say "\"result\":{\"protocolVersion\":1,\"authMethods\":$METHODS}" ;;
     *'"session/new"'*) say '"result":{"sessionId":"s"}' ;;
     *'"session/prompt"'*)
@@ -92,4 +93,20 @@ fn a_read_that_failed_uses_nothing_that_was_not_offered() {
     let outcome = played("reading", &json!([]));
     assert_eq!(rulings(&outcome, "FS-3"), ["failed"]);
     assert_eq!(rulings(&outcome, "INIT-7"), ["passed"]);
+}
+
+#[test]
+fn an_array_that_ends_the_process_is_no_unanswered_request() {
+    let outcome = played("batches", &json!([]));
+    assert_eq!(rulings(&outcome, "RPC-8"), ["failed", "not reached"]);
+    assert_eq!(rulings(&outcome, "RPC-12"), ["passed"]);
+}
+
+#[test]
+fn bytes_that_end_the_process_are_no_unanswered_request() {
+    let outcome = played("malformed", &json!([]));
+    let died = outcome.died.as_deref();
+    assert_eq!(died, Some("exit status: 1"));
+    assert!(rulings(&outcome, "RPC-6").contains(&"failed"));
+    assert_eq!(rulings(&outcome, "RPC-12"), ["passed"]);
 }

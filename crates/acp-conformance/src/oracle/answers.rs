@@ -9,6 +9,9 @@ pub(super) struct Answers {
     asked: Vec<Asked>,
     /// Lines of the client that are no messages: an error without an id may come for each.
     faults: usize,
+    /// Number of requests before the latest line that was no message, until a later request is answered: if the
+    /// process ends meanwhile, it is that line that ended it.
+    fault_at: Option<usize>,
     /// The client has sent a notification.
     told: bool,
     /// Requests of the agent that wait for an answer.
@@ -29,6 +32,14 @@ pub(super) struct Asked {
 
 impl Answers {
     pub(super) fn sent(&mut self, message: &Value) {
+        let (faults, asked) = (self.faults, self.asked.len());
+        self.sent_line(message);
+        if self.faults > faults {
+            self.fault_at = Some(asked);
+        }
+    }
+
+    fn sent_line(&mut self, message: &Value) {
         match message {
             Value::Object(_) => self.sent_one(message, false),
             Value::Array(items) => {
@@ -92,9 +103,13 @@ impl Answers {
         if self.told {
             found.seen("RPC-5");
         }
-        let mut open = self.asked.iter_mut().filter(|asked| !asked.is_answered);
-        if let Some(asked) = open.find(|asked| asked.id == *id) {
+        let asked = self.asked.iter_mut().enumerate();
+        let mut open = asked.filter(|(_, asked)| !asked.is_answered);
+        if let Some((index, asked)) = open.find(|(_, asked)| asked.id == *id) {
             asked.is_answered = true;
+            if !asked.is_odd {
+                self.fault_at = self.fault_at.filter(|fault| index < *fault);
+            }
             found.seen("RPC-2");
             found.seen(asked.once());
             return Some(asked.clone()).filter(|asked| !asked.is_odd);
@@ -159,6 +174,8 @@ impl Answers {
         for asked in owed {
             let rule = match ending {
                 Ending::Forced => return,
+                // The rule of that line is about the connection going on (RPC-6, RPC-7, RPC-8).
+                Ending::Unasked if self.fault_at.is_some() => return,
                 Ending::Eof => "TR-7",
                 Ending::Unasked => asked.once(),
             };

@@ -260,6 +260,23 @@ fn what_is_owed_at_the_end() {
 }
 
 #[test]
+fn an_end_after_a_line_that_is_no_message_owes_nothing() {
+    let ask = |id| format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"_x"}}"#);
+    let answer = |id| format!(r#"< {{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+    let refusal = r#"< {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"x"}}"#;
+    let ended =
+        |lines: &[&str]| broken_after(&[INITIALIZED, SESSION], lines, Some(Ending::Unasked));
+    for fault in ["> [1]", "> {\"x\":", "> \u{fffd}"] {
+        assert_eq!(ended(&[fault, &ask(3)]), nothing(), "{fault}");
+        assert_eq!(ended(&[&ask(3), fault, &answer(3), &ask(4)]), nothing());
+        assert_eq!(ended(&[fault, refusal, &ask(3)]), nothing());
+        // The process survived that line: another request ended it.
+        let later = [fault, &ask(3), &answer(3), &ask(4)];
+        assert_eq!(ended(&later), ["RPC-12"], "{fault}");
+    }
+}
+
+#[test]
 fn requests_of_the_agent_have_ids_of_their_own() {
     let ask = r#"< {"jsonrpc":"2.0","id":1,"method":"_x"}"#;
     let answer = r#"> {"jsonrpc":"2.0","id":1,"result":{}}"#;

@@ -124,7 +124,13 @@ fn table(
     writeln!(page, "|---|---|{}", "--:|".repeat(2 + COLUMNS.len()))?;
     for standing in standings {
         let version = cell(standing.version().unwrap_or("?"));
-        write!(page, "| [{0}](#{0}) | {version} |", standing.name)?;
+        write!(page, "| [{0}](#{0})", standing.name)?;
+        match &standing.revision {
+            _ if standing.rules.is_empty() => {}
+            Some(revision) if *revision == requirements.revision => {}
+            other => write!(page, ", revision {}", other.as_deref().unwrap_or("unknown"))?,
+        }
+        write!(page, " | {version} |")?;
         for (_, levels) in COLUMNS {
             match passed(requirements, standing, levels) {
                 (_, 0) => write!(page, " – |")?,

@@ -27,6 +27,9 @@ pub struct Standing {
     /// It is an example of an SDK.
     #[serde(default)]
     pub is_example: bool,
+    /// Revision of the rules that it was played with, if it was recorded.
+    #[serde(default)]
+    pub revision: Option<String>,
     /// The packages and versions that were installed.
     pub packages: Vec<String>,
     /// The name and version it says it is; empty if it says neither.
@@ -86,6 +89,7 @@ impl Standing {
         let info = &played.facts.initialize["agentInfo"];
         let words = ["name", "version"].map(|field| info[field].as_str());
         standing.says = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        standing.revision = Some(requirements.revision.clone());
         standing.took = played.took;
         standing.slowdown = Some(played.slowdown);
         for outcome in &played.outcomes {
@@ -135,6 +139,7 @@ impl Standing {
             name: profile.name.clone(),
             about: profile.about.clone(),
             is_example: profile.is_example,
+            revision: None,
             packages: packages.cloned().collect(),
             says: String::new(),
             peculiarities: profile.peculiarities.clone(),
@@ -230,6 +235,7 @@ mod tests {
         assert_eq!(standing.says, "X 2");
         assert_eq!(standing.packages, ["x@1"]);
         assert_eq!(standing.version(), Some("1"));
+        assert_eq!(standing.revision.as_ref(), Some(&requirements.revision));
         assert_eq!(standing.slowdown, Some(2.5));
         assert_eq!(standing.once, ["TR-1: leaving in $SCRATCH/x"]);
         assert_eq!(standing.rules["TR-1"].verdict, Verdict::Pass);

@@ -35,6 +35,18 @@ pub(super) fn section(
     if !standing.says.is_empty() {
         write!(page, " It calls itself {}.", code(&standing.says))?;
     }
+    match &standing.revision {
+        _ if standing.rules.is_empty() => {}
+        Some(revision) if *revision == requirements.revision => {}
+        Some(revision) => write!(
+            page,
+            " It was played with revision {revision} of the rules."
+        )?,
+        None => write!(
+            page,
+            " Which revision of the rules it was played with is not recorded."
+        )?,
+    }
     match standing.slowdown {
         None if standing.rules.is_empty() => {}
         None => write!(

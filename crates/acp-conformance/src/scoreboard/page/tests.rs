@@ -42,6 +42,7 @@ fn standing() -> Standing {
         name: "x".to_owned(),
         about: "An agent.".to_owned(),
         is_example: false,
+        revision: Some("r1".to_owned()),
         packages: vec!["x@1".to_owned()],
         says: "X 1.0".to_owned(),
         peculiarities: Vec::new(),
@@ -207,6 +208,30 @@ fn bounds_that_were_stretched_are_told() {
     let told = "`X 1.0`. How busy the machine was is not recorded: bounds of time may have been longer than written.\n\n";
     assert!(unknown.contains(told), "{unknown}");
     assert!(!with(Some(1.4)).contains("bounds of time"));
+}
+
+#[test]
+fn a_result_of_another_revision_says_so() {
+    let with = |revision: Option<&str>| {
+        let standing = Standing {
+            revision: revision.map(str::to_owned),
+            ..standing()
+        };
+        page(&rules(), &[standing], &[], &Checked::default(), 9)
+    };
+    let old = with(Some("r0"));
+    let told = "`X 1.0`. It was played with revision r0 of the rules.\n\n";
+    assert!(old.contains(told), "{old}");
+    let row = "| [x](#x), revision r0 | 1 |";
+    assert!(old.contains(row), "{old}");
+    let unknown = with(None);
+    let told = "`X 1.0`. Which revision of the rules it was played with is not recorded.\n\n";
+    assert!(unknown.contains(told), "{unknown}");
+    assert!(
+        unknown.contains("| [x](#x), revision unknown | 1 |"),
+        "{unknown}"
+    );
+    assert!(!with(Some("r1")).contains("of the rules"));
 }
 
 #[test]
