@@ -123,13 +123,15 @@ fn traces(key: &[u8]) -> Vec<Trace> {
         shifted.extend_from_slice(key);
         let text = STANDARD_NO_PAD.encode(&shifted);
         let own = text.as_bytes().get(foreign..text.len() - 1);
-        all.push(Trace::new(own.unwrap_or_default(), IN_BASE64, |byte| {
-            match byte {
+        all.push(Trace::new(
+            own.unwrap_or_default(),
+            IN_BASE64,
+            |byte| match byte {
                 b'-' => b'+',
                 b'_' => b'/',
                 byte => byte,
-            }
-        }));
+            },
+        ));
     }
     all
 }
@@ -144,7 +146,10 @@ fn does_not_show(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
         || (!c.is_ascii() && c.escape_debug().len() > 1)
-        || matches!(c, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
+        || matches!(
+            c,
+            '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+        )
 }
 
 /// The text with `%2d`, `\u002d`, `\u{2d}`, `\x2d`, `&#45;`, `&#x2d;` and `\/` undone once.
@@ -227,8 +232,14 @@ mod tests {
             "736b2d70726f6a2d414243444546474831323334353637382d7778797a",
         ] {
             let text = shown(&format!("bad {form} end"));
-            assert!(text.starts_with("bad [key]") && text.ends_with(" end"), "{form}: {text}");
-            assert!(!text.contains("12345678") && !text.contains("EFGH"), "{form}: {text}");
+            assert!(
+                text.starts_with("bad [key]") && text.ends_with(" end"),
+                "{form}: {text}"
+            );
+            assert!(
+                !text.contains("12345678") && !text.contains("EFGH"),
+                "{form}: {text}"
+            );
         }
         assert_eq!(shown(&format!("bad {KEY}, {KEY}")), "bad [key], [key]");
     }
@@ -238,7 +249,10 @@ mod tests {
         // From `printf … | base64`.
         for (text, own) in [
             ("c2stcHJvai1BQkNERUZHSDEyMzQ1Njc4LXd4eXo=", "RUZHSDEyMzQ1"),
-            ("QmVhcmVyIHNrLXByb2otQUJDREVGR0gxMjM0NTY3OC13eHl6", "QUJDREVGR0gx"),
+            (
+                "QmVhcmVyIHNrLXByb2otQUJDREVGR0gxMjM0NTY3OC13eHl6",
+                "QUJDREVGR0gx",
+            ),
             ("eDpzay1wcm9qLUFCQ0RFRkdIMTIzNDU2Nzgtd3h5eg==", "QUJDREVGR0"),
         ] {
             let told = shown(text);
@@ -269,7 +283,11 @@ mod tests {
 
     #[test]
     fn other_text_stays_as_it_is() {
-        for text in ["50% of \\u00e4 &#x; %zz \\u{", "grüße 日本語\u{200b}\n x", "100%25"] {
+        for text in [
+            "50% of \\u00e4 &#x; %zz \\u{",
+            "grüße 日本語\u{200b}\n x",
+            "100%25",
+        ] {
             assert_eq!(shown(text), text);
         }
     }
