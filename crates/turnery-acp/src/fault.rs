@@ -9,6 +9,7 @@ use turnery_agent::OpenError;
 use turnery_agent::SetError;
 use turnery_models::MissingKey;
 use turnery_store::StoreError;
+use turnery_tools::visible;
 
 pub(crate) const PARSE: i32 = -32700;
 pub(crate) const INVALID_REQUEST: i32 = -32600;
@@ -74,6 +75,15 @@ impl Fault {
             .with("retryable", retryable)
     }
 
+    /// With nothing hidden in the texts for people: they may quote a provider, a server or the client.
+    fn visible(mut self) -> Self {
+        self.message = visible(&self.message).into_owned();
+        if let Some(Value::String(details)) = self.data.get_mut("details") {
+            *details = visible(details).into_owned();
+        }
+        self
+    }
+
     /// What the store says.
     pub(crate) fn store(error: &StoreError) -> Self {
         let details = error.to_string();
@@ -100,6 +110,7 @@ impl Fault {
 
 impl From<Fault> for v2::Error {
     fn from(fault: Fault) -> Self {
+        let fault = fault.visible();
         Self::new(fault.code, fault.message).data(Value::Object(fault.data))
     }
 }
@@ -154,6 +165,7 @@ impl From<SetError> for Fault {
 
 impl From<Fault> for ErrorObjectOwned {
     fn from(fault: Fault) -> Self {
+        let fault = fault.visible();
         Self::owned(fault.code, fault.message, Some(fault.data))
     }
 }

@@ -8,6 +8,7 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::{Map, Value, json};
 use turnery_engine::{CompactionBlock, ModelFault};
+use turnery_tools::visible;
 
 /// Which of the optional updates a client takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,16 +54,17 @@ pub(crate) fn silence(silent_ms: u64, is_connected: bool) -> String {
 }
 
 impl Takes {
-    /// A sentence for the person.
+    /// A sentence for the person, with nothing hidden in it.
     pub(crate) fn notice(
         self,
         severity: NoticeSeverity,
         title: &str,
         description: &str,
     ) -> SessionUpdate {
+        let description = visible(description);
         if self.notices {
             let notice = Notice::new(severity, title);
-            return SessionUpdate::Notice(notice.description(description.to_owned()));
+            return SessionUpdate::Notice(notice.description(description.into_owned()));
         }
         let notice = json!({"severity": severity, "title": title, "description": description});
         aside(json!({ "notice": notice }))
@@ -102,7 +104,9 @@ impl Takes {
                 let summary: Vec<_> = texts.map(|text| text_block(&text)).collect();
                 ended(CompactionStatus::Completed).summary(summary)
             }
-            (None, Some(failure)) => ended(CompactionStatus::Failed).error(failure.to_owned()),
+            (None, Some(failure)) => {
+                ended(CompactionStatus::Failed).error(visible(failure).into_owned())
+            }
             (None, None) => ended(CompactionStatus::Cancelled),
         })
     }

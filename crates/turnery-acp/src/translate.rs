@@ -17,6 +17,7 @@ use turnery_engine::{
     Content, ContinuationKind, Detail, Event, EventKind, LlmMessage, Message, MessageId,
     PlanPriority, PlanStatus, StreamDelta, Usage, render,
 };
+use turnery_tools::visible_line;
 
 /// What has been shown of one session's running loop.
 #[derive(Debug, Default)]
@@ -363,7 +364,7 @@ fn plan(entries: &[turnery_engine::PlanEntry]) -> SessionUpdate {
                 PlanStatus::InProgress => PlanEntryStatus::InProgress,
                 PlanStatus::Completed => PlanEntryStatus::Completed,
             };
-            PlanEntry::new(entry.content.clone(), priority, status)
+            PlanEntry::new(visible_line(&entry.content), priority, status)
         })
         .collect();
     SessionUpdate::Plan(Plan::new(entries))

@@ -3,7 +3,10 @@
 //! What a provider said is quoted, shortened, and freed of the key. Nothing else of the traffic is
 //! ever part of a fault.
 
-use crate::{http::Endpoint, retry::Failure};
+use crate::{
+    http::{Endpoint, LONGEST_ERROR},
+    retry::Failure,
+};
 use chrono::{DateTime, Utc};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -124,6 +127,7 @@ pub(crate) fn no_events(at: &Endpoint, text: &str) -> ModelFault {
 
 /// The answer came to an end without its terminal event, or in the middle of an event (C-31).
 pub(crate) fn unfinished(at: &Endpoint, why: &str) -> ModelFault {
+    let why = short(at, why);
     plain(
         FaultKind::Unfinished,
         format!(
@@ -135,6 +139,7 @@ pub(crate) fn unfinished(at: &Endpoint, why: &str) -> ModelFault {
 
 /// The stream was not what the API promises.
 pub(crate) fn broken_promise(at: &Endpoint, why: &str) -> ModelFault {
+    let why = short(at, why);
     plain(
         FaultKind::Protocol,
         format!(
@@ -154,7 +159,7 @@ pub(crate) fn of_status(at: &Endpoint, status: u16, headers: &HeaderMap, text: &
     });
     let mut fault = said.fault(at, Some(status));
     if (300..400).contains(&status) {
-        let to = header("location").unwrap_or("elsewhere");
+        let to = short(at, header("location").unwrap_or("elsewhere"));
         fault.message = format!(
             "{} has moved from {} to {to}: {}.",
             at.provider, at.shown, at.url_hint
@@ -299,7 +304,9 @@ impl Said {
         let is_rate = status == Some(429);
         if coded(&["insufficient_quota", "billing"])
             || status == Some(402)
-            || says(&["credit balance is too low", "insufficient balance"])
+            || says(NO_CREDIT)
+            // With 429 it may be that of a minute (Gemini).
+            || (status == Some(403) && says(&["quota"]))
         {
             return Cause::NoCredit;
         }
@@ -327,6 +334,14 @@ impl Said {
         }
     }
 }
+
+/// How providers say that an account has to be paid for.
+const NO_CREDIT: &[&str] = &[
+    "credit balance is too low",
+    "insufficient balance",
+    "insufficient credit",
+    "requires more credits",
+];
 
 /// How providers say that a conversation is too long.
 const OVERFLOW: &[&str] = &[
@@ -360,9 +375,10 @@ enum Cause {
 impl Cause {
     fn kind(self) -> FaultKind {
         match self {
-            Self::Key | Self::NotAllowed | Self::NoCredit => FaultKind::Auth,
+            Self::Key | Self::NotAllowed => FaultKind::Auth,
             Self::Overflow => FaultKind::ContextOverflow,
-            Self::NoModel | Self::NoPath | Self::Refused => FaultKind::BadRequest,
+            // No other key helps an account without credit.
+            Self::NoCredit | Self::NoModel | Self::NoPath | Self::Refused => FaultKind::BadRequest,
             Self::Busy => FaultKind::RateLimit,
             Self::Overloaded => FaultKind::Overloaded,
         }
@@ -380,16 +396,21 @@ fn root(error: &dyn Error) -> String {
 
 /// What a provider said, fit to be shown.
 fn quote(at: &Endpoint, text: &str) -> String {
-    let text = at.without_key(text);
-    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if words.is_empty() {
-        return "it did not say why".to_owned();
+    match short(at, text) {
+        words if words.is_empty() => "it did not say why".to_owned(),
+        words => format!("it said: {words}"),
     }
+}
+
+/// A text that holds a provider's words, without the key, and shortened.
+fn short(at: &Endpoint, text: &str) -> String {
+    let text = at.without_key(&text[..text.floor_char_boundary(LONGEST_ERROR)]);
+    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((cut, _)) = words.char_indices().nth(LONGEST_QUOTE) {
         words.truncate(cut);
         words.push('…');
     }
-    format!("it said: {words}")
+    words
 }
 
 #[cfg(test)]

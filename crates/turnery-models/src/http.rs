@@ -8,6 +8,7 @@ use crate::{
         CallLimits, MissingKey, ProviderConfig, Providers, key_variable, url_hint,
         without_credentials,
     },
+    redact,
     retry::Failure,
     silence::{Silence, SilenceLimits},
 };
@@ -26,7 +27,7 @@ use tokio::time::timeout;
 use turnery_engine::{FaultKind, ModelFault};
 
 /// How much of an answer that reports an error is read. Unit: bytes.
-const LONGEST_ERROR: usize = 64 * 1024;
+pub(crate) const LONGEST_ERROR: usize = 64 * 1024;
 
 /// How much of a document is read. Unit: bytes.
 const LONGEST_DOCUMENT: usize = 4 << 20;
@@ -114,18 +115,13 @@ impl Endpoint {
         }
     }
 
-    /// `text` without the key, should a server have echoed it.
+    /// `text` without the key, should a server have echoed it in whatever form.
     pub(crate) fn without_key(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for key in [self.key.as_ref(), self.key().as_ref()]
-            .into_iter()
-            .flatten()
-        {
-            if !key.expose_secret().is_empty() {
-                text = text.replace(key.expose_secret(), "[key]");
-            }
-        }
-        text
+        let (first, now) = (self.key.as_ref(), self.key());
+        let keys = [first, now.as_ref()].into_iter().flatten();
+        keys.fold(text.to_owned(), |text, key| {
+            redact::without_key(&text, key.expose_secret())
+        })
     }
 
     /// The key as a header's value, after `prefix`; `None` when there is none and none is needed.

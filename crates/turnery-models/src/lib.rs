@@ -19,6 +19,7 @@ mod known;
 #[cfg(test)]
 mod laws;
 mod openai;
+mod redact;
 mod remote;
 mod served;
 mod silence;

@@ -67,8 +67,44 @@ async fn faults_by_status_and_text() {
         (
             "429 Too Many Requests",
             r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#,
-            FaultKind::Auth,
+            FaultKind::BadRequest,
             "The account at acme has no credit left",
+        ),
+        (
+            "402 Payment Required",
+            r#"{"error":{"message":"This request requires more credits","code":402}}"#,
+            FaultKind::BadRequest,
+            "The account at acme has no credit left",
+        ),
+        (
+            "403 Forbidden",
+            r#"{"error":{"message":"Quota exceeded for this project"}}"#,
+            FaultKind::BadRequest,
+            "The account at acme has no credit left",
+        ),
+        (
+            "400 Bad Request",
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#,
+            FaultKind::BadRequest,
+            "The account at acme has no credit left",
+        ),
+        (
+            "403 Forbidden",
+            r#"{"type":"error","error":{"type":"billing_error","message":"pay"}}"#,
+            FaultKind::BadRequest,
+            "The account at acme has no credit left",
+        ),
+        (
+            "429 Too Many Requests",
+            r#"[{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED"}}]"#,
+            FaultKind::RateLimit,
+            "acme has had too many requests",
+        ),
+        (
+            "403 Forbidden",
+            r#"{"error":{"message":"no access to m1"}}"#,
+            FaultKind::Auth,
+            "acme does not let this key use m1",
         ),
         (
             "500 Internal Server Error",

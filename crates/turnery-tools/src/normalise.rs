@@ -272,7 +272,8 @@ fn whole(number: f64) -> Option<Value> {
 fn unknown(key: &str, at: &str, known: &Map<String, Value>, required: &[&str]) -> String {
     let nearest = known
         .keys()
-        .max_by(|left, right| nearness(key, left).total_cmp(&nearness(key, right)));
+        .filter_map(|name| Some((distance(key, name)?, name)))
+        .min();
     let names: Vec<String> = known
         .keys()
         .map(|name| match required.contains(&name.as_str()) {
@@ -284,19 +285,69 @@ fn unknown(key: &str, at: &str, known: &Map<String, Value>, required: &[&str]) -
         "" => String::new(),
         at => format!(" in {at}"),
     };
+    let takes = match names.as_slice() {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    };
     match nearest {
-        Some(nearest) => format!(
-            "there is no argument {key:?}{place}; did you mean {nearest:?}? It takes {}",
-            names.join(", ")
+        Some((_, nearest)) => format!(
+            "there is no argument {key:?}{place}; did you mean {nearest:?}? It takes {takes}"
         ),
-        None => format!("there is no argument {key:?}{place}; it takes none"),
+        None => format!("there is no argument {key:?}{place}; it takes {takes}"),
     }
 }
 
-/// `file_path` means `path` rather than a name that shares as many letters by chance.
-fn nearness(key: &str, name: &str) -> f64 {
-    let part = key.contains(name) || name.contains(key);
-    strsim::jaro_winkler(key, name) + if part { 1.0 } else { 0.0 }
+/// Names that other agents' tools have for the same, and ours.
+const ALIASES: &[(&str, &str)] = &[
+    ("cmd", "command"),
+    ("script", "command"),
+    ("dir", "cwd"),
+    ("directory", "cwd"),
+    ("workdir", "cwd"),
+    ("file", "path"),
+    ("filename", "path"),
+    ("query", "pattern"),
+    ("regex", "pattern"),
+    ("oldstring", "oldtext"),
+    ("newstring", "newtext"),
+];
+
+/// How far a key is from a name that it may be a slip for, the nearest first; `None` when it is another word.
+fn distance(key: &str, name: &str) -> Option<usize> {
+    let (key, name) = (words(key), words(name));
+    if key.is_empty() || name.is_empty() {
+        return None;
+    }
+    if key == name || ALIASES.contains(&(key.concat().as_str(), name.concat().as_str())) {
+        return Some(0);
+    }
+    // `file_path` means `path`.
+    let holds = |all: &[String], some: &[String]| some.iter().all(|word| all.contains(word));
+    if holds(&key, &name) || holds(&name, &key) {
+        return Some(1);
+    }
+    let (key, name) = (key.concat(), name.concat());
+    let slips = strsim::damerau_levenshtein(&key, &name);
+    // A slip for every four letters: `cmd` is as far from `cwd` as from any other word.
+    let most = key.chars().count().max(name.chars().count()) / 4;
+    (slips <= most).then_some(1 + slips)
+}
+
+/// `filePath` and `file-path` as `file_path`, split.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for c in name.chars() {
+        if !c.is_alphanumeric() || c.is_uppercase() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut()
+            && c.is_alphanumeric()
+        {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// How a place in the arguments is named: a top-level argument by its name, anything deeper by its
@@ -317,5 +368,48 @@ fn kind_of(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_slip_or_an_alias_is_suggested() {
+        let known = [
+            "command",
+            "cwd",
+            "timeout_ms",
+            "outside_sandbox",
+            "read_only",
+            "old_text",
+        ];
+        let known = known.map(|name| (name.to_owned(), json!({})));
+        let known = Map::from_iter(known);
+        for (key, expected) in [
+            ("cmd", Some("command")),
+            ("CMD", Some("command")),
+            ("comand", Some("command")),
+            ("commnad", Some("command")),
+            ("command_line", Some("command")),
+            ("workdir", Some("cwd")),
+            ("timeoutMs", Some("timeout_ms")),
+            ("timeout", Some("timeout_ms")),
+            ("old_string", Some("old_text")),
+            ("readonly", Some("read_only")),
+            ("description", None),
+            ("run_in_background", None),
+            ("cwx", None),
+            ("env", None),
+            ("", None),
+            ("_", None),
+        ] {
+            let told = unknown(key, "", &known, &[]);
+            let hint = told.split_once("did you mean \"").map(|(_, rest)| rest);
+            let hint = hint.and_then(|rest| rest.split_once('"'));
+            assert_eq!(hint.map(|(name, _)| name), expected, "{told}");
+        }
     }
 }

@@ -1,4 +1,7 @@
 //! Text as a person is shown it who decides about it: nothing in it hides or moves another part.
+//!
+//! Made where the text is shown, and only once: a mark within the text is spelled out like any other character
+//! that could mislead, so that no text can pass for one of the marks.
 
 use crate::policy::is_hidden;
 use std::{borrow::Cow, fmt::Write as _};
@@ -6,49 +9,83 @@ use std::{borrow::Cow, fmt::Write as _};
 /// A longer run of blanks is shown as a count: it could push what follows out of view.
 const LONGEST_BLANK: usize = 40;
 
-/// Spells out control, zero-width, bidirectional and other characters that do not show, for example `\u{202e}`,
-/// and counts long runs of spaces, tabs and line breaks, for example `[4050 blanks]`. Line breaks stay.
+/// Most combining marks in a row that are shown as they are; more cover the lines around them. The limit of
+/// Unicode Technical Standard #39, section 5.4.
+const MOST_COMBINING: usize = 4;
+
+/// Begins every mark.
+const MARK: char = '\u{27e8}';
+
+/// Stands for a line break within one line.
+const LINE_BREAK: char = '\u{23ce}';
+
+/// Spells out control, zero-width, bidirectional and other characters that do not show, and combining marks
+/// that pile up, for example `⟨U+202E⟩`; counts long runs of spaces, tabs and line breaks, for example
+/// `⟨4050 blanks⟩`. A `⟨` of the text's own is shown as `⟨U+27E8⟩`. Line breaks stay.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
-    let is_odd = |c: char| c != '\n' && is_hidden(c);
-    let mut run = 0;
-    let has_long_blank = text.chars().any(|c| {
-        run = if is_blank(c) { run + 1 } else { 0 };
-        run > LONGEST_BLANK
+    spell_out(text, false)
+}
+
+/// The same on one line, for titles: a line break is shown as `⏎`, and a `⏎` of the text's own spelled out.
+#[must_use]
+pub fn visible_line(text: &str) -> Cow<'_, str> {
+    spell_out(text, true)
+}
+
+fn spell_out(text: &str, one_line: bool) -> Cow<'_, str> {
+    let is_odd = |c: char| match c {
+        '\n' => false,
+        LINE_BREAK => one_line,
+        c => c == MARK || is_hidden(c),
+    };
+    let (mut blanks, mut marks) = (0, 0);
+    let is_plain = !text.chars().any(|c| {
+        blanks = if is_blank(c) { blanks + 1 } else { 0 };
+        marks = if is_combining(c) { marks + 1 } else { 0 };
+        blanks > LONGEST_BLANK || marks > MOST_COMBINING || is_odd(c) || (one_line && c == '\n')
     });
-    if !has_long_blank && !text.contains(is_odd) {
+    if is_plain {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
+    marks = 0;
     while let Some(c) = rest.chars().next() {
         let end = rest.find(|c| !is_blank(c)).unwrap_or(rest.len());
-        let (blank, after) = rest.split_at(end);
-        if blank.len() > LONGEST_BLANK {
-            let _ = write!(out, " [{} blanks] ", blank.len());
-            rest = after;
-        } else if !blank.is_empty() {
-            out.push_str(blank);
-            rest = after;
-        } else {
-            match is_odd(c) {
-                true => out.extend(c.escape_unicode()),
-                false => out.push(c),
+        if end > 0 {
+            let (blank, after) = rest.split_at(end);
+            if end > LONGEST_BLANK {
+                let _ = write!(out, " {MARK}{end} blanks\u{27e9} ");
+            } else if one_line {
+                out.push_str(&blank.replace('\n', " \u{23ce} "));
+            } else {
+                out.push_str(blank);
             }
-            rest = &rest[c.len_utf8()..];
+            rest = after;
+            marks = 0;
+            continue;
         }
+        marks = if is_combining(c) && !is_odd(c) {
+            marks + 1
+        } else {
+            0
+        };
+        if is_odd(c) || marks > MOST_COMBINING {
+            let _ = write!(out, "{MARK}U+{:04X}\u{27e9}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+        rest = &rest[c.len_utf8()..];
     }
     Cow::Owned(out)
 }
 
-/// The same on one line, for titles: a line break is shown as `⏎`.
-#[must_use]
-pub fn visible_line(text: &str) -> Cow<'_, str> {
-    let text = visible(text);
-    match text.contains('\n') {
-        true => Cow::Owned(text.replace('\n', " \u{23ce} ")),
-        false => text,
-    }
+/// Whether a character is drawn onto the one before it. The standard library escapes such a character only where
+/// none is before it, and what cannot be printed everywhere.
+fn is_combining(c: char) -> bool {
+    let is_escaped = |text: String| text.escape_debug().any(|c| c == '\\');
+    !c.is_ascii() && is_escaped(c.into()) && !is_escaped(String::from_iter(['a', c]))
 }
 
 /// All of these take one byte.
@@ -71,24 +108,59 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_spelled_out() {
-        assert_eq!(visible("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
-        assert_eq!(visible("a\u{200b}b\u{feff}"), "a\\u{200b}b\\u{feff}");
-        assert_eq!(visible("rm\r\x1b[8m x\0"), "rm\\u{d}\\u{1b}[8m x\\u{0}");
-        assert_eq!(visible("a\u{a0}b\u{3164}"), "a\\u{a0}b\\u{3164}");
+        assert_eq!(visible("a\u{202e}b\u{2066}c"), "a⟨U+202E⟩b⟨U+2066⟩c");
+        assert_eq!(visible("a\u{200b}b\u{feff}"), "a⟨U+200B⟩b⟨U+FEFF⟩");
+        assert_eq!(
+            visible("rm\r\x1b[8m x\0\u{e0041}"),
+            "rm⟨U+000D⟩⟨U+001B⟩[8m x⟨U+0000⟩⟨U+E0041⟩"
+        );
+        assert_eq!(visible("a\u{a0}b\u{3164}"), "a⟨U+00A0⟩b⟨U+3164⟩");
     }
 
     #[test]
     fn what_follows_many_blanks_stays_in_view() {
         let command = format!("make test{}; touch M", " ".repeat(4050));
-        assert_eq!(visible(&command), "make test [4050 blanks] ; touch M");
+        assert_eq!(visible(&command), "make test ⟨4050 blanks⟩ ; touch M");
         let lines = format!("a{}b", "\n".repeat(41));
-        assert_eq!(visible(&lines), "a [41 blanks] b");
+        assert_eq!(visible(&lines), "a ⟨41 blanks⟩ b");
+        assert_eq!(visible_line(&lines), "a ⟨41 blanks⟩ b");
+    }
+
+    #[test]
+    fn no_text_passes_for_a_mark() {
+        assert_eq!(visible("a⟨U+202E⟩b"), "a⟨U+27E8⟩U+202E⟩b");
+        assert_eq!(visible("⟨4050 blanks⟩"), "⟨U+27E8⟩4050 blanks⟩");
+        assert_eq!(visible_line("ls ⏎ rm\nx"), "ls ⟨U+23CE⟩ rm ⏎ x");
+        // No mark of ours.
+        assert_eq!(
+            visible("\\u{202e} [4050 blanks] ⏎"),
+            "\\u{202e} [4050 blanks] ⏎"
+        );
+    }
+
+    #[test]
+    fn combining_marks_that_pile_up_are_spelled_out() {
+        // Vietnamese, Hebrew with points, Devanagari, Thai, and four marks on one letter.
+        for text in [
+            "e\u{302}\u{301}",
+            "שּׁ\u{5b8}",
+            "क्षि",
+            "ที่",
+            "a\u{300}\u{301}\u{302}\u{303}",
+        ] {
+            assert_eq!(visible(text), text);
+        }
+        let text = format!("a{}b", "\u{301}".repeat(6));
+        let four = "\u{301}".repeat(4);
+        assert_eq!(visible(&text), format!("a{four}⟨U+0301⟩⟨U+0301⟩b"));
+        // Private use takes room of its own.
+        let icons = "\u{e0a0}".repeat(9);
+        assert_eq!(visible(&icons), icons);
     }
 
     #[test]
     fn a_title_is_one_line() {
-        assert_eq!(visible_line("ls\nrm x"), "ls \u{23ce} rm x");
-        let shown = visible_line("a\u{202e}\nb").into_owned();
-        assert_eq!(visible_line(&shown), shown, "twice is the same");
+        assert_eq!(visible_line("ls\nrm x"), "ls ⏎ rm x");
+        assert_eq!(visible_line("a\u{202e}\nb"), "a⟨U+202E⟩ ⏎ b");
     }
 }

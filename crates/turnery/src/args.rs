@@ -124,11 +124,11 @@ pub(crate) struct Choices {
     deny: Vec<Rule>,
     /// Stop a prompt after so many turns with the model, those of sub-agents, of tried models and of
     /// their judge among them. Unless forced_reply is off, one answer without tools comes on top.
-    #[arg(long, value_name = "N", value_parser = config::choice::count)]
+    #[arg(long, value_name = "N", value_parser = config::choice::count, allow_negative_numbers = true)]
     max_turns: Option<u32>,
     /// Stop a prompt once it has cost so much, over all models that work for it. Their prices must be in
     /// config.toml. Answers under way are not cut off: the sum may exceed this by those.
-    #[arg(long, value_name = "MONEY", value_parser = config::choice::cost)]
+    #[arg(long, value_name = "MONEY", value_parser = config::choice::cost, allow_negative_numbers = true)]
     max_cost: Option<u64>,
     /// Run none of the hooks of config.toml.
     #[arg(long)]

@@ -16,6 +16,7 @@ use tracing_subscriber::{
     layer::SubscriberExt as _,
     util::SubscriberInitExt as _,
 };
+use turnery_tools::visible;
 
 /// How long the end of the process waits for somebody to read what was said last.
 const LAST_WORDS: Duration = Duration::from_millis(100);
@@ -100,8 +101,10 @@ pub(crate) fn colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && io::stderr().is_terminal()
 }
 
-/// Say something on stderr. A stderr that is gone is nothing to fail over.
+/// Say something on stderr, with nothing hidden in it: it may quote a provider or a server. A stderr that is gone
+/// is nothing to fail over.
 pub(crate) fn say(text: &str) {
+    let text = visible(text);
     let _ = Stderr.write_all(format!("turnery: {text}\n").as_bytes());
 }
 

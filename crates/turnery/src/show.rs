@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 use turnery_engine::Timestamp;
-use turnery_tools::{ChangeTag, NO_NEWLINE, unified_diff, visible};
+use turnery_tools::{ChangeTag, NO_NEWLINE, unified_diff, visible, visible_line};
 
 /// Colours, or none of them.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +44,12 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
 
 /// The first line, cut to `width` characters.
 pub(crate) fn line(text: &str, width: usize) -> String {
-    let first = text.lines().next().unwrap_or_default();
-    let text = visible(first);
+    title(text.lines().next().unwrap_or_default(), width)
+}
+
+/// All lines as one, cut to `width` characters.
+pub(crate) fn title(text: &str, width: usize) -> String {
+    let text = visible_line(text);
     if text.chars().count() <= width {
         return text.into_owned();
     }

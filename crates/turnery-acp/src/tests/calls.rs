@@ -66,7 +66,7 @@ fn titles_hide_nothing() {
         call_id: id(),
         detail: hidden,
     };
-    let told = "rm\\u{200b} a\\u{202e} \u{23ce} b";
+    let told = "rm⟨U+200B⟩ a⟨U+202E⟩ \u{23ce} b";
     assert_eq!(live(&[asked])[0]["title"], told);
     let updates = live(&[requested(CallKind::Other), event(1, changed)]);
     assert_eq!(updates[1]["title"], told);

@@ -116,7 +116,7 @@ fn values_are_shown_as_prose_and_once() {
 fn news_are_notices_where_they_are_taken() {
     let fault = ModelFault {
         kind: FaultKind::Overloaded,
-        message: "529 from the provider.".to_owned(),
+        message: "529 from\u{1b}[2J the\u{202e} provider.".to_owned(),
         status: Some(529),
         retry_after: None,
     };
@@ -132,7 +132,7 @@ fn news_are_notices_where_they_are_taken() {
             ),
             "info",
             "The model is called again",
-            "Attempt 2: 529 from the provider. The next one is in 1.5 s.",
+            "Attempt 2: 529 from⟨U+001B⟩[2J the⟨U+202E⟩ provider. The next one is in 1.5 s.",
         ),
         (
             event(

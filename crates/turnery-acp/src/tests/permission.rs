@@ -72,9 +72,9 @@ async fn nothing_in_a_question_is_hidden() {
     question.options[1].name = "Always allow shell(rm \u{200b}x)".to_owned();
     let _asking = tokio::spawn(async move { person.ask(question).await });
     let asked = client.expect("session/request_permission").await;
-    assert_eq!(asked["params"]["toolCall"]["title"], "rm \\u{202e}x");
+    assert_eq!(asked["params"]["toolCall"]["title"], "rm ⟨U+202E⟩x");
     let name = &asked["params"]["options"][1]["name"];
-    assert_eq!(name, "Always allow shell(rm \\u{200b}x)");
+    assert_eq!(name, "Always allow shell(rm ⟨U+200B⟩x)");
 }
 
 // proves: ACP-31, UP-38, PERM-2, TOOL-8

@@ -49,6 +49,15 @@ fn a_plan_is_no_tool_call() {
     }
 }
 
+#[test]
+fn nothing_in_a_plan_is_hidden() {
+    let entries = json!([{"content": "read\u{1b}[2J\u{202e} a\rb"}]);
+    let entries = serde_json::from_value(entries).unwrap();
+    let expected = "read⟨U+001B⟩[2J⟨U+202E⟩ a⟨U+000D⟩b";
+    let told = json!(live(&[event(0, EventKind::PlanUpdated { entries })]));
+    assert_eq!(told[0]["entries"][0]["content"], expected);
+}
+
 // proves: ACP-15, ACP-16, ACP-17, ACP-18, ACP-19
 #[test]
 fn an_entry_is_pending_and_of_medium_priority_at_first() {

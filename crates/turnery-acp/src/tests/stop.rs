@@ -1,7 +1,10 @@
 //! The outcome table (engine.md, section 7), row by row.
 
-use crate::stop::{not_stored, to_wire};
-use agent_client_protocol_schema::v1::PromptResponse;
+use crate::{
+    fault::Fault,
+    stop::{not_stored, to_wire},
+};
+use agent_client_protocol_schema::{v1::PromptResponse, v2};
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -172,6 +175,7 @@ fn the_cause_of_a_failure_is_in_the_message() {
         "The model's provider refuses the request: openai answered 400: no such parameter. \
          Choose another model, or begin a new session."
     );
+    assert_eq!(told["code"], -32603);
     let meta = json!({"turnery": {"outcome": "stopped.provider_error", "class": "provider"}});
     assert_eq!(
         told["data"],
@@ -201,6 +205,19 @@ fn the_cause_of_a_failure_is_in_the_message() {
     );
     let told = refused(FaultKind::BadRequest, "x".repeat(100_000));
     assert!(told.to_string().len() < 2000, "{}", told.to_string().len());
+}
+
+/// An error may quote a provider, which may send anything.
+#[test]
+fn nothing_in_an_error_is_hidden() {
+    let fault = || Fault::internal("k", "A\u{202e}", "b\u{1b}[2J\u{7} end", false);
+    let expected = json!({
+        "code": -32603,
+        "message": "A⟨U+202E⟩: b⟨U+001B⟩[2J⟨U+0007⟩ end",
+        "data": {"details": "b⟨U+001B⟩[2J⟨U+0007⟩ end", "kind": "k", "retryable": false},
+    });
+    assert_eq!(json!(ErrorObjectOwned::from(fault())), expected);
+    assert_eq!(json!(v2::Error::from(fault())), expected);
 }
 
 /// The reverse view: whatever is said beside an outcome, `cancelled` means cancelled, a limit is no

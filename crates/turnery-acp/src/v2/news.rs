@@ -7,17 +7,17 @@ use agent_client_protocol_schema::v2::{
 };
 use serde_json::Value;
 use turnery_engine::{CompactionBlock, ModelFault, Timestamp};
-use turnery_tools::visible_line;
+use turnery_tools::{visible, visible_line};
 
 /// An update that says nothing to a client that does not look into `_meta`.
 pub(super) fn aside(members: Value) -> SessionUpdate {
     SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(news::meta(members)))
 }
 
-/// A sentence for the person.
+/// A sentence for the person, with nothing hidden in it.
 pub(super) fn notice(severity: NoticeSeverity, title: &str, description: &str) -> SessionUpdate {
     let notice = Notice::new(severity, title);
-    SessionUpdate::Notice(notice.description(description.to_owned()))
+    SessionUpdate::Notice(notice.description(visible(description).into_owned()))
 }
 
 /// A warning, as a line.
@@ -67,7 +67,9 @@ pub(super) fn compacted(
             let summary: Vec<_> = texts.map(text_block).collect();
             ended(CompactionStatus::Completed).summary(summary)
         }
-        (None, Some(failure)) => ended(CompactionStatus::Failed).error(failure.to_owned()),
+        (None, Some(failure)) => {
+            ended(CompactionStatus::Failed).error(visible(failure).into_owned())
+        }
         (None, None) => ended(CompactionStatus::Cancelled),
     })
 }

@@ -23,6 +23,7 @@ use turnery_engine::{
     Content, Detail, Event, EventKind, LlmMessage, Message, MessageId, PlanPriority, PlanStatus,
     SessionId, StreamDelta, Usage, render,
 };
+use turnery_tools::visible_line;
 
 /// What has been shown of one session's running loop.
 #[derive(Debug, Default)]
@@ -378,7 +379,7 @@ fn plan(session: &SessionId, entries: &[turnery_engine::PlanEntry]) -> SessionUp
                 PlanStatus::InProgress => PlanEntryStatus::InProgress,
                 PlanStatus::Completed => PlanEntryStatus::Completed,
             };
-            PlanEntry::new(entry.content.clone(), priority, status)
+            PlanEntry::new(visible_line(&entry.content), priority, status)
         })
         .collect();
     let plan = PlanUpdateContent::items(format!("{session}.plan"), entries);

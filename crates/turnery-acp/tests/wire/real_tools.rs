@@ -129,7 +129,7 @@ fn a_question_shows_the_end_of_a_padded_command() {
     let asked = client.ask("session/prompt", prompt(&id, "go"));
     let question = client.asked("session/request_permission");
     let shown = &question["params"]["toolCall"];
-    let told = "make test [4050 blanks] ; touch\\u{202e} M";
+    let told = "make test ⟨4050 blanks⟩ ; touch⟨U+202E⟩ M";
     assert_eq!(shown["title"], told);
     let text = shown["content"][0]["content"]["text"].as_str();
     assert_eq!(text, Some(&*format!("```sh\n{told}\n```")));

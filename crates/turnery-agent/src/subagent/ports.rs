@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::PollSender;
 use turnery_engine::{CallId, ChildUsage, EventKind, SessionId, StreamDelta, Usage, usage::source};
 use turnery_models::MissingKey;
-use turnery_tools::Progress;
+use turnery_tools::{Progress, visible_line};
 
 /// The parent's client, asked in the name of the parent's session and call: the person knows no other.
 pub(super) struct ParentClient {
@@ -107,7 +107,10 @@ impl ChildOutbox {
                 } else {
                     ""
                 };
-                Some(Progress::Printed(format!("{before}• {}\n", detail.title)))
+                Some(Progress::Printed(format!(
+                    "{before}• {}\n",
+                    visible_line(&detail.title)
+                )))
             }
             EventKind::ParallelStart { .. }
             | EventKind::ParallelEnd { .. }

@@ -40,7 +40,7 @@ pub(super) struct ToolOffer {
     /// For the model.
     pub(super) description: String,
     pub(super) schema: Schema,
-    /// It says that it changes nothing. Nobody has checked.
+    /// It says that it changes nothing, and not that it may destroy. Nobody has checked.
     pub(super) reads_only: bool,
     /// It says that it may destroy.
     pub(super) destroys: bool,
@@ -121,12 +121,14 @@ fn tool(tool: Tool) -> Option<ToolOffer> {
     let title = tool.title.or(hints.title).filter(|title| !title.is_empty());
     let description = tool.description.unwrap_or_default();
     let cut = description.floor_char_boundary(LONGEST_TEXT);
+    // A server whose hints contradict each other gets the stricter reading.
+    let destroys = hints.destructive_hint == Some(true);
     Some(ToolOffer {
-        title: line(&title.unwrap_or_else(|| tool.name.to_string())),
+        title: short(title.as_deref().unwrap_or(&tool.name)).to_owned(),
         description: description[..cut].to_owned(),
         schema: schema.into(),
-        reads_only: hints.read_only_hint == Some(true),
-        destroys: hints.destructive_hint == Some(true) && hints.read_only_hint != Some(true),
+        reads_only: hints.read_only_hint == Some(true) && !destroys,
+        destroys,
         name: tool.name.into_owned(),
     })
 }
@@ -148,6 +150,11 @@ pub(super) fn line(text: &str) -> String {
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
+    short(&text).to_owned()
+}
+
+/// The beginning of a name that somebody else chose.
+pub(super) fn short(text: &str) -> &str {
     let cut = text.floor_char_boundary(120);
-    text[..cut].trim().to_owned()
+    text[..cut].trim()
 }

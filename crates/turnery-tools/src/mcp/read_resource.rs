@@ -80,7 +80,7 @@ impl Tool for ReadResource {
     fn describe(&self, args: &Value, _workspace: &Workspace) -> CallDetail {
         let uri = args.get("uri").and_then(Value::as_str).unwrap_or_default();
         CallDetail {
-            title: format!("Read {}", super::offer::line(uri)),
+            title: format!("Read {}", super::offer::short(uri)),
             kind: self.kind(),
             ..CallDetail::default()
         }

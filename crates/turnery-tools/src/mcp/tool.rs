@@ -1,7 +1,11 @@
 //! Tool: one tool of a server, as one of ours.
 
 use super::{call, link::Link, names, offer::ToolOffer, result};
-use crate::{Access, Prepared, Tool, ToolCx, Workspace, tool::end, visible::visible};
+use crate::{
+    Access, Prepared, Tool, ToolCx, Workspace,
+    tool::end,
+    visible::{visible, visible_line},
+};
 use futures_util::future::BoxFuture;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
 use serde_json::Value;
@@ -41,6 +45,18 @@ impl ServerTool {
             link,
         }
     }
+
+    /// The names under which the call is made, then what the server says of the tool.
+    fn headline(&self) -> String {
+        let mut text = format!("MCP {}/{}", self.link.name, self.name);
+        if self.destroys {
+            text.push_str(" (destructive)");
+        }
+        if self.title != self.name {
+            text.push_str(&format!(", titled \"{}\"", self.title));
+        }
+        text
+    }
 }
 
 impl Tool for ServerTool {
@@ -57,7 +73,7 @@ impl Tool for ServerTool {
 
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
         CallDetail {
-            title: format!("{}: {}", self.link.name, self.title),
+            title: self.headline(),
             kind: self.kind(),
             ..CallDetail::default()
         }
@@ -107,5 +123,6 @@ pub(super) fn asked(server: &str, what: &str, args: &Value) -> String {
     // A fence that the arguments cannot close.
     let longest = json.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(3.max(longest + 1));
+    let (server, what) = (visible_line(server), visible_line(what));
     format!("Server {server}, tool {what}:\n{fence}json\n{json}\n{fence}")
 }

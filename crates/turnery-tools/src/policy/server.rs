@@ -2,7 +2,7 @@
 //!
 //! Nobody here knows what such a call does. What the server itself says of it can only take freedom
 //! away: a tool that says it only reads is not allowed for that, one that says it destroys is not
-//! covered by a rule for the whole server.
+//! covered by a rule for the whole server, and nobody is offered to allow it always.
 
 use super::{Judgement, Mode, Policy, Rule, hidden::denial};
 
@@ -24,7 +24,7 @@ impl Policy {
         };
         let allowed = self.allowed().iter().any(allows);
         let ask = || Judgement::Ask {
-            always: tool.parse().ok(),
+            always: tool.parse().ok().filter(|_| !destroys),
         };
         match self.mode {
             Mode::Auto => Judgement::Allow,
@@ -57,7 +57,9 @@ mod tests {
             Judgement::Allow => 'a',
             Judgement::Deny(_) => 'd',
             Judgement::Ask { always } => {
-                assert_eq!(always.unwrap().to_string(), TOOL);
+                let offered = always.map(|rule| rule.to_string());
+                let (_, destroys) = hints;
+                assert_eq!(offered.as_deref(), (!destroys).then_some(TOOL));
                 '?'
             }
         }

@@ -141,7 +141,7 @@ async fn leaving_the_sandbox_is_a_question_in_every_mode_that_runs_commands() {
     assert!(matches!(access, Access::RunOutside { .. }), "{access:?}");
     assert_eq!(title, "Outside the sandbox: touch a");
     assert!(
-        shown.contains("because: it needs \\u{202e}docker"),
+        shown.contains("because: it needs ⟨U+202E⟩docker"),
         "{shown}"
     );
     let shell = "shell".parse().expect("a rule");

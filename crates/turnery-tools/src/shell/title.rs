@@ -4,14 +4,9 @@ use crate::visible::{visible, visible_line};
 use std::path::Path;
 use turnery_engine::{Artifact, Content};
 
-/// The whole command on one line.
-pub(super) fn title(command: &str) -> String {
-    visible_line(command.trim()).into_owned()
-}
-
 /// What the title does not say: lines, and the folder, if it is another than the session's.
 pub(super) fn whole(command: &str, folder: Option<&Path>) -> Vec<Artifact> {
-    if title(command) == command && folder.is_none() {
+    if visible_line(command.trim()) == command && folder.is_none() {
         return Vec::new();
     }
     let text = visible(command);
@@ -43,7 +38,6 @@ mod tests {
 
     #[test]
     fn a_short_line_says_it_all() {
-        assert_eq!(title("cargo test"), "cargo test");
         assert_eq!(whole("cargo test", None), []);
     }
 
@@ -51,17 +45,11 @@ mod tests {
     fn nothing_is_hidden_from_whoever_is_asked() {
         let long = "a".repeat(5000);
         let command = format!("echo {long}\nrm \u{202e}x ```");
-        assert_eq!(
-            title(&command),
-            format!("echo {long} \u{23ce} rm \\u{{202e}}x ```")
-        );
-        let text = format!("````sh\necho {long}\nrm \\u{{202e}}x ```\n````");
+        let text = format!("````sh\necho {long}\nrm ⟨U+202E⟩x ```\n````");
         assert_eq!(
             whole(&command, None),
             [Artifact::Content(Content::text(text))]
         );
-        let padded = format!("make test{}; touch M", " ".repeat(4050));
-        assert_eq!(title(&padded), "make test [4050 blanks] ; touch M");
     }
 
     #[test]

@@ -151,7 +151,7 @@ fn limit(timeout_ms: Option<u64>) -> Duration {
 fn detail(args: &Args, cwd: &Path, workspace: &Workspace) -> CallDetail {
     let elsewhere = (cwd != workspace.cwd()).then_some(cwd);
     let mut artifacts = title::whole(&args.command, elsewhere);
-    let mut shown = title::title(&args.command);
+    let mut shown = args.command.trim().to_owned();
     if let Some(reason) = confined::reason_to_leave(args.outside_sandbox.as_deref(), workspace) {
         shown = format!("Outside the sandbox: {shown}");
         artifacts.push(title::reason(reason));

@@ -88,6 +88,18 @@ fn what_does_not_fit_is_named() {
             "read_file: there is no argument \"file_path\"; did you mean \"path\"? It takes \
              path (required), start_line, end_line",
         ),
+        (
+            "read_file",
+            json!({"path": "a", "startLine": 6}),
+            "read_file: there is no argument \"startLine\"; did you mean \"start_line\"? It takes \
+             path (required), start_line, end_line",
+        ),
+        (
+            "read_file",
+            json!({"path": "a", "description": "b"}),
+            "read_file: there is no argument \"description\"; it takes \
+             path (required), start_line, end_line",
+        ),
         ("read_file", json!({}), "read_file: \"path\" is missing"),
         (
             "read_file",

@@ -111,6 +111,11 @@ fn hint(ask: &Ask) -> String {
             "nobody is there to ask; to allow it, add --allow '{}'",
             rule.to_string().replace('\'', "'\\''")
         ),
+        // Its server says that it may destroy: no rule is offered, but the user may write one.
+        None if ask.tool_name.starts_with("mcp__") => format!(
+            "nobody is there to ask; to allow it, add --allow '{}'",
+            ask.tool_name
+        ),
         None => "nobody is there to ask, and no rule can allow it; --mode auto asks about less"
             .to_owned(),
     }
@@ -260,7 +265,7 @@ mod tests {
         let command = "ls\x1b[8m; rm x\u{202e}\nrm y";
         assert_eq!(
             shown("Sub-agent: ls", serde_json::json!({"command": command})),
-            "\nSub-agent: ls\nls\\u{1b}[8m; rm x\\u{202e}\nrm y\n"
+            "\nSub-agent: ls\nls⟨U+001B⟩[8m; rm x⟨U+202E⟩\nrm y\n"
         );
         // The title of a command says nothing more.
         let args = serde_json::json!({"command": "ls\nrm x", "cwd": "inner"});
@@ -268,7 +273,7 @@ mod tests {
         let padded = format!("make test{}; touch M", " ".repeat(4050));
         assert_eq!(
             shown("", serde_json::json!({"command": padded})),
-            "\nmake test [4050 blanks] ; touch M\n"
+            "\nmake test ⟨4050 blanks⟩ ; touch M\n"
         );
         let long = format!("echo {}; touch M", "a".repeat(100_000));
         let text = shown("", serde_json::json!({"command": long}));
@@ -280,7 +285,7 @@ mod tests {
         let detail = CallDetail::default();
         let args = serde_json::json!({"a": "x".repeat(5000), "z": "\u{200b}end"});
         let text = question(&ask(detail, args), Paint(false));
-        assert!(text.contains("\"z\":\"\\u{200b}end\"}\n[y]"), "{text}");
+        assert!(text.contains("\"z\":\"⟨U+200B⟩end\"}\n[y]"), "{text}");
     }
 
     #[test]
@@ -294,6 +299,17 @@ mod tests {
         assert_eq!(
             hint(&asked),
             "nobody is there to ask, and no rule can allow it; --mode auto asks about less"
+        );
+    }
+
+    #[test]
+    fn destructive_tool_can_be_allowed_by_a_flag() {
+        let mut asked = ask(CallDetail::default(), serde_json::json!({}));
+        asked.tool_name = "mcp__db__drop".to_owned();
+        asked.rule = None;
+        assert_eq!(
+            hint(&asked),
+            "nobody is there to ask; to allow it, add --allow 'mcp__db__drop'"
         );
     }
 

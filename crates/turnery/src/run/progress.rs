@@ -1,6 +1,6 @@
 //! Progress: one line on stderr for each call that begins, and one for each that fails.
 
-use crate::show::{Paint, line};
+use crate::show::{self, Paint, line};
 use std::{
     collections::HashMap,
     io::{self, Write},
@@ -37,7 +37,8 @@ impl Progress {
                     "" => call.name.as_str(),
                     title => title,
                 };
-                self.titles.insert(call.call_id.clone(), line(title, WIDTH));
+                let title = show::title(title, WIDTH);
+                self.titles.insert(call.call_id.clone(), title);
                 Ok(())
             }
             EventKind::ToolExecutionStart {
@@ -72,7 +73,7 @@ impl Progress {
                 let code = envelope.value.as_ref().map(|value| &value["exit_code"]);
                 let why = match code.and_then(|code| code.as_i64()) {
                     Some(code) => format!("exit code {code}"),
-                    None => line(&failure.message, 4 * WIDTH),
+                    None => line(without_prefix(&failure.message, &title), 4 * WIDTH),
                 };
                 let colon = if why.is_empty() { "" } else { ": " };
                 writeln!(err, "{} {title}{colon}{why}", self.paint.red(mark))
@@ -154,6 +155,13 @@ impl Progress {
     }
 }
 
+/// A failure without the tool's name before it, where that is the title already.
+fn without_prefix<'m>(message: &'m str, title: &str) -> &'m str {
+    let rest = message.strip_prefix(title);
+    let rest = rest.and_then(|rest| rest.strip_prefix(": "));
+    rest.unwrap_or(message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,6 +208,8 @@ mod tests {
         let mut progress = Progress::new(false);
         let mut err = Vec::new();
         let denied = ToolEnvelope::failed(FailureKind::Denied, "no --allow for it");
+        let missing = "shell: \"command\" is missing";
+        let invalid = ToolEnvelope::failed(FailureKind::Validation, missing);
         for event in [
             requested("a", "Read src/main.rs"),
             requested("b", "Run rm\u{1b}[8m -rf"),
@@ -207,13 +217,21 @@ mod tests {
             end("a", ToolEnvelope::text("fn main"), Disposition::Executed),
             start("b", false),
             end("b", denied, Disposition::Denied),
+            requested("c", "cat\na"),
+            start("c", true),
+            // Arguments that fit no schema leave a call without a title.
+            requested("d", ""),
+            start("d", false),
+            end("d", invalid, Disposition::Invalid),
         ] {
             progress.show(&event, &mut err).unwrap();
         }
         assert_eq!(
             String::from_utf8(err).unwrap(),
             "• Read src/main.rs\n\
-             ✗ denied: Run rm\\u{1b}[8m -rf: no --allow for it\n"
+             ✗ denied: Run rm⟨U+001B⟩[8m -rf: no --allow for it\n\
+             • cat ⏎ a\n\
+             ✗ shell: \"command\" is missing\n"
         );
     }
 
@@ -262,7 +280,7 @@ mod tests {
             String::from_utf8(err).unwrap(),
             "• Summarise older messages (40 with about 180000 tokens)\n\
              ✗ no summary: the model was cut off\n\
-             • Call the model again in 2.3 s: 529\\u{1b}[2J overloaded\n\
+             • Call the model again in 2.3 s: 529⟨U+001B⟩[2J overloaded\n\
              • The model has sent nothing for 30 s\n  \
              3 of 7 crates\n\
              ! A hook failed.\n"

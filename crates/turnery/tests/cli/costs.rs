@@ -9,6 +9,24 @@ fn priced(home: &Home, model: &str, more: &str) {
     home.write("turnery/config.toml", &table);
 }
 
+#[tokio::test]
+async fn a_negative_limit_is_refused_for_what_it_is() {
+    let home = Home::new();
+    for (flag, value, why) in [
+        ("--max-cost", "-1", "\"-1\" is no amount of money above 0"),
+        (
+            "--max-cost",
+            "-0.5",
+            "\"-0.5\" is no amount of money above 0",
+        ),
+        ("--max-turns", "-1", "\"-1\" is no whole number from 1 on"),
+    ] {
+        let done = home.run(&["run", flag, value, "go"]).await;
+        assert_eq!(done.code, Some(2), "{done:?}");
+        assert!(done.stderr.contains(why), "{done:?}");
+    }
+}
+
 // proves: UP-1
 #[tokio::test]
 async fn a_prompt_stops_once_it_has_cost_so_much() {

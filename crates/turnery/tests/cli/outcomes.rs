@@ -41,6 +41,19 @@ async fn every_end_has_its_exit_code_and_its_sentence() {
     }
 }
 
+/// A provider may send anything.
+#[tokio::test]
+async fn nothing_in_an_error_steers_the_terminal() {
+    let home = Home::new();
+    let message = "bad \u{1b}[2J\u{202e}\u{1b}]0;t\u{7} end";
+    let error = json!({"end": {"error": {"kind": "bad_request", "message": message}}});
+    let model = home.scripted(json!([error]));
+    let done = home.run(&["run", "--model", &model, "hi"]).await;
+    let told = "bad ⟨U+001B⟩[2J⟨U+202E⟩⟨U+001B⟩]0;t⟨U+0007⟩ end";
+    assert!(done.stderr.contains(told), "{done:?}");
+    assert!(!done.stderr.contains('\u{1b}'), "{done:?}");
+}
+
 #[tokio::test]
 async fn a_limit_is_told_with_its_number() {
     let home = Home::new();

@@ -55,7 +55,7 @@ fn titles_hide_nothing() {
         detail.title = "rm\u{200b} a\u{202e}\nb".to_owned();
     }
     let told = live(vec![asked]);
-    assert_eq!(told[0]["title"], "rm\\u{200b} a\\u{202e} \u{23ce} b");
+    assert_eq!(told[0]["title"], "rm⟨U+200B⟩ a⟨U+202E⟩ \u{23ce} b");
 }
 
 #[test]

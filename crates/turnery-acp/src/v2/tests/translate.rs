@@ -93,7 +93,7 @@ fn a_plan_has_an_id() {
     let kinds = || {
         vec![EventKind::PlanUpdated {
             entries: vec![PlanEntry {
-                content: "do it".to_owned(),
+                content: "do\u{202e} it".to_owned(),
                 priority: PlanPriority::High,
                 status: PlanStatus::InProgress,
             }],
@@ -102,7 +102,7 @@ fn a_plan_has_an_id() {
     let plan = json!({"sessionUpdate": "plan_update", "plan": {
         "type": "items",
         "planId": "s1.plan",
-        "entries": [{"content": "do it", "priority": "high", "status": "in_progress"}],
+        "entries": [{"content": "do⟨U+202E⟩ it", "priority": "high", "status": "in_progress"}],
     }});
     let plan = [plan];
     assert_eq!(live(kinds()), plan);
@@ -123,7 +123,7 @@ fn news_are_updates_of_their_own() {
                 attempt: 1,
                 fault: ModelFault {
                     kind: FaultKind::Overloaded,
-                    message: "too busy".to_owned(),
+                    message: "too\u{1b} busy".to_owned(),
                     status: Some(529),
                     retry_after: None,
                 },
@@ -137,7 +137,7 @@ fn news_are_updates_of_their_own() {
             EventKind::CompactionEnded {
                 block: None,
                 after: size,
-                failure: Some("no model".to_owned()),
+                failure: Some("no\u{202e} model".to_owned()),
                 usage: None,
             },
             end(
@@ -160,7 +160,7 @@ fn news_are_updates_of_their_own() {
             notice(
                 "info",
                 "The model is called again",
-                "Attempt 1: too busy. The next one is in 1.5 s."
+                "Attempt 1: too⟨U+001B⟩ busy. The next one is in 1.5 s."
             ),
             notice(
                 "info",
@@ -170,7 +170,7 @@ fn news_are_updates_of_their_own() {
             json!({"sessionUpdate": "compaction_update", "compactionId": "s1.offline.0.0",
                 "status": "in_progress"}),
             json!({"sessionUpdate": "compaction_update", "compactionId": "s1.offline.0.0",
-                "status": "failed", "error": "no model"}),
+                "status": "failed", "error": "no⟨U+202E⟩ model"}),
             notice(
                 "warning",
                 "The prompt reached a limit",

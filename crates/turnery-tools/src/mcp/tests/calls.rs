@@ -136,7 +136,10 @@ async fn whoever_is_asked_sees_server_tool_and_arguments() {
         .prepare(&json!({"now": "```"}), &bench.cx)
         .await
         .unwrap();
-    assert_eq!(prepared.detail.title, "db: Harmless thing");
+    assert_eq!(
+        prepared.detail.title,
+        "MCP db/drop_all, titled \"Harmless\nthing\""
+    );
     let shown = "Server db, tool drop_all:\n````json\n{\n  \"now\": \"```\"\n}\n````";
     assert_eq!(
         prepared.detail.artifacts,
@@ -148,6 +151,35 @@ async fn whoever_is_asked_sees_server_tool_and_arguments() {
         destroys: false,
     };
     assert_eq!(prepared.access, access);
+}
+
+/// A hint of the server's can only make turnery stricter.
+#[tokio::test]
+async fn destructive_tool_is_marked_and_never_read_only() {
+    let mut both = tool("drop_all");
+    both["annotations"] =
+        json!({"readOnlyHint": true, "destructiveHint": true, "title": "List\u{202e}\r files"});
+    let mut plain = tool("keep");
+    plain["annotations"] = json!({"readOnlyHint": true, "destructiveHint": false});
+    let bench = Bench::connected(vec![("db", Fake::new(vec![both, plain]))]).await;
+    for (name, title, hints) in [
+        (
+            "mcp__db__drop_all",
+            "MCP db/drop_all (destructive), titled \"List\u{202e}\r files\"",
+            (false, true),
+        ),
+        ("mcp__db__keep", "MCP db/keep", (true, false)),
+    ] {
+        let (tool, args) = (bench.tool(name), json!({}));
+        let prepared = tool.prepare(&args, &bench.cx).await.unwrap();
+        assert_eq!(prepared.detail.title, title);
+        let access = Access::Server {
+            all: "mcp__db".to_owned(),
+            reads_only: hints.0,
+            destroys: hints.1,
+        };
+        assert_eq!(prepared.access, access);
+    }
 }
 
 #[tokio::test]
