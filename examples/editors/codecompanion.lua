@@ -9,6 +9,7 @@ require("codecompanion").setup({
           name = "turnery",
           type = "acp",
           formatted_name = "turnery",
+          opts = { vision = true },
           roles = { llm = "assistant", user = "user" },
           commands = { default = { "turnery", "acp" } },
           defaults = { mcpServers = {}, timeout = 20000 },

@@ -14,8 +14,8 @@ impl Quirks {
     pub(crate) fn of(client: &Value) -> Self {
         let text = |key: &str| client.get(key).and_then(Value::as_str).unwrap_or_default();
         let joins_terminal_args = match text("name") {
-            // Every release up to 0.2.0, the newest that was read.
-            "vscode-acp-client" => true,
+            // Every release up to 0.2, the newest that was read.
+            "vscode-acp-client" => release(text("version")).is_none_or(|release| release <= (0, 2)),
             // Its arguments are quoted since December 2025. A whole line is right in later versions too.
             "zed" => release(text("version")).is_some_and(|release| release < (0, 220)),
             _ => false,
@@ -43,6 +43,8 @@ mod tests {
         let joins = |client: Value| Quirks::of(&client).joins_terminal_args;
         let client = |name: &str, version: &str| json!({"name": name, "version": version});
         assert!(joins(client("vscode-acp-client", "0.2.0")));
+        assert!(joins(json!({"name": "vscode-acp-client"})));
+        assert!(!joins(client("vscode-acp-client", "0.3.0")));
         assert!(joins(client("zed", "0.219.4")));
         assert!(joins(client("zed", "v0.99.1")));
         assert!(!joins(client("zed", "0.220.0")));

@@ -72,8 +72,19 @@ fn main() -> ExitCode {
         None => welcome(),
     };
     done.unwrap_or_else(|error| {
+        // Who stops reading, as `head` does, has what they want.
+        if is_broken_pipe(&error) {
+            return ExitCode::from(run::exit::BROKEN_PIPE);
+        }
         logs::complain(&error);
         ExitCode::from(run::exit::ERROR)
+    })
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
     })
 }
 

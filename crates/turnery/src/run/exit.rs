@@ -14,6 +14,8 @@ const REFUSED: u8 = 3;
 const LIMIT: u8 = 4;
 /// It was told to leave, and was stuck: it has been ended by [`crate::watchdog`].
 pub(crate) const STUCK: u8 = 75;
+/// Nobody reads the output any more, as shells count a SIGPIPE.
+pub(crate) const BROKEN_PIPE: u8 = 141;
 /// Cancelled, as shells count a Ctrl-C.
 pub(crate) const CANCELLED: u8 = 130;
 

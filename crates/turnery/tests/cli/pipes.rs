@@ -77,4 +77,9 @@ async fn a_reader_that_has_enough_is_no_fault() {
     drop(child.stdout.take());
     let done = end(child).await;
     assert_eq!(done.stderr, "");
+    // The list is there at once, and still nobody reads it.
+    let mut child = home.command(&["models"]).spawn().expect("started");
+    drop(child.stdout.take());
+    let done = end(child).await;
+    assert_eq!((done.stderr.as_str(), done.code), ("", Some(141)));
 }
