@@ -27,7 +27,7 @@ use std::{
     pin::pin,
     sync::{Arc, OnceLock},
 };
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::coop::unconstrained};
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
 use turnery_agent::{Agent, Session};
 
@@ -327,8 +327,10 @@ impl Serving {
     }
 }
 
-/// One poll, and no more.
+/// One poll, and no more. The runtime's budget of a task does not hold for it: without any left, the future would not
+/// run at all, and a prompt would be accepted only after what is read behind it, such as its cancel or the end of input.
 async fn poll_once<T>(future: &mut BoxFuture<'_, T>) -> Option<T> {
+    let mut future = pin!(unconstrained(future));
     poll_fn(|cx| {
         std::task::Poll::Ready(match future.poll_unpin(cx) {
             std::task::Poll::Ready(value) => Some(value),
@@ -367,4 +369,33 @@ fn too_many() -> Fault {
 /// Where updates that no session sends go: after what is in the queue already.
 pub(crate) async fn send(queue: &Sender, line: Vec<u8>) {
     let _ = queue.send(Out::Lines(line)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+    use tokio::task::coop::{consume_budget, has_budget_remaining};
+
+    #[tokio::test]
+    async fn a_handler_runs_at_once_without_budget() {
+        while has_budget_remaining() {
+            consume_budget().await;
+        }
+        let (entered, mut is_entered) = tokio::sync::oneshot::channel();
+        let prompt = async {
+            let _ = entered.send(());
+            pending().await
+        };
+        let mut handler = async {
+            tokio::select! {
+                () = prompt => {}
+                () = pending() => {}
+            }
+        }
+        .boxed();
+        assert!(!has_budget_remaining());
+        assert_eq!(poll_once(&mut handler).await, None);
+        assert_eq!(is_entered.try_recv(), Ok(()));
+    }
 }

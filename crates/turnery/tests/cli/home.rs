@@ -1,5 +1,6 @@
 //! A home of its own for each test: configuration, sessions and a project folder.
 
+use crate::local_servers::{LOCAL_SERVERS, NOBODY};
 use serde_json::Value;
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
@@ -99,7 +100,7 @@ impl Home {
         format!("scripted:{}", path.display())
     }
 
-    /// A command that sees nothing of the machine's own configuration.
+    /// A command that sees nothing of the machine's own configuration and servers of models.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         pass_on_signals();
         let mut command = Command::new(env!("CARGO_BIN_EXE_turnery"));
@@ -110,6 +111,7 @@ impl Home {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.folder.path())
             .env("TURNERY_HOME", self.folder.path().join("turnery"))
+            .envs(LOCAL_SERVERS.map(|name| (name, NOBODY)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

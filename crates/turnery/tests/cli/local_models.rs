@@ -3,6 +3,7 @@
 use crate::{
     editor::Editor,
     home::{Done, Home, end},
+    local_servers::NOBODY,
 };
 use serde_json::{Value, json};
 use std::{
@@ -10,18 +11,23 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     time::{Duration, Instant},
 };
+use turnery_models::ProviderConfig;
 
 /// A server as Ollama and others are: it lists two models and names that no model has, and says the same to every
 /// prompt.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
+    serve(listener);
+    address
+}
+
+fn serve(listener: TcpListener) {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let _ = answer(stream);
         }
     });
-    address
 }
 
 fn answer(mut stream: TcpStream) -> std::io::Result<()> {
@@ -185,4 +191,27 @@ async fn an_editor_is_offered_what_a_server_has() {
     let missing = offered(&home, nobody()).await;
     let of_it = missing.iter().find(|name| name.starts_with("ollama/"));
     assert_eq!(of_it, None, "{missing:?}");
+}
+
+/// Whatever server runs on the testing machine: each test has turnery look elsewhere.
+#[tokio::test]
+async fn tests_see_no_server_of_the_machine() {
+    let usual = ProviderConfig::well_known(&|_| None);
+    let usual = usual.iter().filter(|it| it.base_url.contains("//127."));
+    let usual: Vec<&ProviderConfig> = usual.collect();
+    for provider in &usual {
+        let at = provider.base_url.trim_start_matches("http://");
+        // A port that is taken has a server already.
+        if let Ok(listener) = TcpListener::bind(at.trim_end_matches("/v1")) {
+            serve(listener);
+        }
+    }
+    let home = Home::new();
+    let listed = home.run(&["models", "--json"]).await.json();
+    let needs = format!("a server with models at {NOBODY}");
+    for provider in &usual {
+        let row = row(&listed, &format!("{}/...", provider.name));
+        assert_eq!(row, Some((false, needs.clone())), "{listed}");
+    }
+    assert!(!usual.is_empty());
 }

@@ -2,6 +2,7 @@
 
 mod client;
 mod history;
+mod local_servers;
 mod story;
 
 use serde_json::Value;
