@@ -46,7 +46,16 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
     let served = runtime.runtime.block_on(async {
         tokio::spawn(watchdog.clone().answer());
         // The first session offers what is found.
-        tokio::spawn(async move { reach.discover().await });
+        tokio::spawn(async move {
+            reach.discover().await;
+            if let Some(silent) = reach.served().silent(&reach.now()) {
+                tracing::warn!(
+                    "{} at {} does not answer with a list of models: until it does, sessions begin with another model",
+                    silent.name,
+                    silent.shown_url()
+                );
+            }
+        });
         let options = ServeOptions {
             stop,
             v2: args.acp_v2,

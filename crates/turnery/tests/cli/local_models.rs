@@ -151,6 +151,21 @@ async fn a_server_that_does_not_answer_is_not_ready() {
     );
 }
 
+/// The editor's log says why the offline model answers.
+#[tokio::test]
+async fn an_editor_is_told_of_a_silent_server() {
+    let home = Home::new();
+    let at = nobody();
+    let address = format!("http://{at}/v1");
+    let mut editor = Editor::open(&home, &["acp"], &[("OPENAI_BASE_URL", &address)]);
+    editor.initialize().await;
+    let params = json!({"cwd": home.project(), "mcpServers": []});
+    editor.request(1, "session/new", params).await;
+    let left = editor.leave().await;
+    let told = format!("openai at {address} does not answer with a list of models");
+    assert!(left.stderr.contains(&told), "{}", left.stderr);
+}
+
 /// It takes connections and says nothing: half a second is waited for it.
 #[tokio::test]
 async fn a_server_that_hangs_is_waited_for_a_moment() {
