@@ -31,13 +31,21 @@ pub(crate) struct Fault {
 impl Fault {
     /// `what`: what happened. `details`: why, and what to do.
     pub(crate) fn new(code: i32, what: impl Into<String>, details: impl Into<String>) -> Self {
-        let (what, details) = (what.into(), details.into());
-        let message = format!("{what}: {details}");
+        let details = details.into();
+        Self::saying(code, format!("{}: {details}", what.into()), details)
+    }
+
+    /// With a message that says it all, and its part that says what to do.
+    pub(crate) fn saying(
+        code: i32,
+        message: impl Into<String>,
+        details: impl Into<String>,
+    ) -> Self {
         let mut data = Map::new();
-        data.insert("details".to_owned(), Value::String(details));
+        data.insert("details".to_owned(), Value::String(details.into()));
         Self {
             code,
-            message,
+            message: message.into(),
             data,
         }
     }

@@ -1,7 +1,7 @@
 //! Stop: what came of a prompt, as the wire says it (engine.md, section 7).
 
 use crate::{
-    fault::{AUTH_REQUIRED, Fault},
+    fault::{AUTH_REQUIRED, Fault, INTERNAL},
     news::meta,
     prompt_usage,
 };
@@ -231,9 +231,9 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
             "Ask for less, or choose another model.",
         ),
     };
-    let details = format!("{}. {details}", reason_of(message));
+    let reason = reason_of(message);
     let fault = match kind {
-        FaultKind::Auth => Fault::new(AUTH_REQUIRED, what, details),
+        FaultKind::Auth => Fault::new(AUTH_REQUIRED, what, format!("{reason}. {details}")),
         FaultKind::Network
         | FaultKind::Protocol
         | FaultKind::Unfinished
@@ -243,7 +243,12 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
         | FaultKind::BadRequest
         | FaultKind::Timeout
         | FaultKind::AnswerLimit => {
-            Fault::internal("provider_error", what, details, kind.is_retryable())
+            let what = if reason.is_empty() {
+                what.into()
+            } else {
+                reason
+            };
+            Fault::saying(INTERNAL, format!("{what}. {details}"), details)
         }
     };
     fault

@@ -280,12 +280,10 @@ impl Said {
                 "{provider} has no model called {model:?}, or not for you: choose another ({quote})."
             ),
             Cause::NoPath => format!(
-                "Nothing answers at {shown}: {url_hint} to the address that ends before /chat/completions or /v1/messages ({quote})."
+                "There is nothing at {shown}: {url_hint} to the address that ends before /chat/completions or /v1/messages ({quote})."
             ),
             Cause::Busy => format!("{provider} has had too many requests ({quote})."),
-            Cause::Overloaded => format!(
-                "{provider} is overloaded or broken: try again later, or choose another model ({quote})."
-            ),
+            Cause::Overloaded => format!("{provider} is overloaded or broken ({quote})."),
             Cause::Refused => format!("{provider} refuses the request ({quote})."),
         };
         ModelFault {
@@ -318,6 +316,10 @@ impl Said {
         }
         match status {
             Some(401) => Cause::Key,
+            // Gemini says so with 400.
+            Some(400) if says(&["api key not valid"]) => Cause::Key,
+            // A proxy's page says nothing of a key.
+            Some(403) if is_page(&self.message) => Cause::Refused,
             Some(403) => Cause::NotAllowed,
             Some(404) if says(&["model"]) => Cause::NoModel,
             Some(404 | 405 | 300..=399) => Cause::NoPath,
@@ -398,8 +400,14 @@ fn root(error: &dyn Error) -> String {
 fn quote(at: &Endpoint, text: &str) -> String {
     match short(at, text) {
         words if words.is_empty() => "it did not say why".to_owned(),
+        _ if is_page(text) => "it answered with a page for browsers".to_owned(),
         words => format!("it said: {words}"),
     }
+}
+
+fn is_page(text: &str) -> bool {
+    let start = text.trim_start().get(..5).unwrap_or_default();
+    start.eq_ignore_ascii_case("<html") || start.eq_ignore_ascii_case("<!doc")
 }
 
 /// A text that holds a provider's words, without the key, and shortened.

@@ -72,7 +72,8 @@ impl RetryPolicy {
         }
         if retry >= self.retries {
             if retry > 0 {
-                fault.message = format!("{} ({} attempts)", fault.message, retry + 1);
+                let said = fault.message.trim_end_matches('.');
+                fault.message = format!("{said} ({} attempts).", retry + 1);
             }
             return Err(fault);
         }
@@ -163,7 +164,7 @@ mod tests {
         let policy = RetryPolicy::default();
         assert!(policy.after(2, fault(FaultKind::Overloaded, None)).is_ok());
         let end = policy.after(3, fault(FaultKind::Overloaded, None));
-        assert_eq!(end.unwrap_err().message, "It is busy. (4 attempts)");
+        assert_eq!(end.unwrap_err().message, "It is busy (4 attempts).");
     }
 
     #[test]

@@ -176,7 +176,7 @@ async fn an_error_in_mid_stream_ends_the_call_after_text_and_not_before() {
     assert_eq!(fault.kind, FaultKind::Overloaded);
     assert_eq!(
         fault.message,
-        "acme is overloaded or broken: try again later, or choose another model (it said: Overloaded)."
+        "acme is overloaded or broken (it said: Overloaded)."
     );
     assert_eq!(streamed, [text(0, "Hi")]);
     assert_eq!(

@@ -44,7 +44,7 @@ async fn faults_by_status_and_text() {
             "404 Not Found",
             "404 page not found",
             FaultKind::BadRequest,
-            "Nothing answers at http://127.0.0.1",
+            "There is nothing at http://127.0.0.1",
         ),
         (
             "400 Bad Request",
@@ -105,6 +105,18 @@ async fn faults_by_status_and_text() {
             r#"{"error":{"message":"no access to m1"}}"#,
             FaultKind::Auth,
             "acme does not let this key use m1",
+        ),
+        (
+            "403 Forbidden",
+            "<!DOCTYPE html><html><title>Blocked</title></html>",
+            FaultKind::BadRequest,
+            "acme refuses the request (it answered with a page for browsers).",
+        ),
+        (
+            "400 Bad Request",
+            r#"[{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"API key not valid. Please pass a valid API key."}}]"#,
+            FaultKind::Auth,
+            "acme refuses the key",
         ),
         (
             "500 Internal Server Error",

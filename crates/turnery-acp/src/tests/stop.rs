@@ -172,15 +172,14 @@ fn the_cause_of_a_failure_is_in_the_message() {
     let told = refused(FaultKind::BadRequest, said.clone());
     assert_eq!(
         told["message"],
-        "The model's provider refuses the request: openai answered 400: no such parameter. \
-         Choose another model, or begin a new session."
+        "openai answered 400: no such parameter. Choose another model, or begin a new session."
     );
     assert_eq!(told["code"], -32603);
     let meta = json!({"turnery": {"outcome": "stopped.provider_error", "class": "provider"}});
     assert_eq!(
         told["data"],
         json!({
-            "details": "openai answered 400: no such parameter. Choose another model, or begin a new session.",
+            "details": "Choose another model, or begin a new session.",
             "kind": "provider_error",
             "retryable": false,
             "fault": "bad_request",
