@@ -255,6 +255,21 @@ async fn a_provider_says_whether_to_try_again() {
     assert_eq!(server.bodies().len(), 2);
 }
 
+/// The key reaches no text, whichever part of an answer repeats it.
+#[tokio::test]
+async fn key_is_masked_in_places_and_in_broken_events() {
+    let moved = "location: http://h/?key=sk%2Dtest\r\n";
+    let fault = fault_of("301 Moved Permanently", moved, "").await;
+    assert!(
+        fault.message.contains("to http://h/?key=[key]:"),
+        "{fault:?}"
+    );
+    let server = serve(vec![events("data: {\"choices\": \"sk-\u{ad}test\"}\n\n")]).await;
+    let model = server.model_with(Api::OpenAi, "m1", 0);
+    let fault = call(&*model, hello()).await.0.expect_err("a fault");
+    assert!(fault.message.contains("\"[key]\""), "{fault:?}");
+}
+
 /// A redirect would take the key and the conversation to wherever a server likes.
 #[tokio::test]
 async fn a_redirect_is_told_and_not_followed() {
