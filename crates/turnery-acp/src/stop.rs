@@ -293,7 +293,10 @@ pub(crate) fn exactly(result: &PromptResult) -> Meta {
         let row =
             |sum: &UsageRow| json!({"source": sum.source, "model": sum.model, "usage": sum.usage});
         told["childrenUsage"] = children.iter().map(row).collect();
-        told["totalUsage"] = json!(result.total_usage());
+    }
+    let total = result.usage_report().total();
+    if total != result.usage && total != Usage::default() {
+        told["totalUsage"] = json!(total);
     }
     let loops: Vec<_> = result.loop_ids().collect();
     if !loops.is_empty() {
