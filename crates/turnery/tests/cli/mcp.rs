@@ -67,6 +67,32 @@ async fn a_list_of_servers_that_work_is_a_success() {
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
 }
 
+/// The server starts only once the prompt has written a file: a prompt that waited for it would fail to use it.
+#[tokio::test]
+async fn prompt_waits_for_a_server_only_when_the_model_does() {
+    let home = Home::new();
+    let late = format!("while [ ! -e go ]; do sleep 0.05; done\n{SERVER}");
+    let script = home.write("server.sh", &late);
+    let entry = format!(
+        "[mcp.desk]\ncommand = \"/bin/sh\"\nargs = [\"{}\"]\n",
+        script.display()
+    );
+    home.write("turnery/config.toml", &entry);
+    let call = |name: &str, args| json!({"steps": [{"tool_call": {"name": name, "args": args}}]});
+    let scenario = json!({"answers": [
+        call("write_file", json!({"path": "go", "content": ""})),
+        call("wait_for_mcp_server", json!({"server": "desk"})),
+        {"when": {"last_tool_result_contains": "Its tools: mcp__desk__hello"}, "steps": [{"text": "there"}]},
+        {"steps": [{"text": "not there"}]},
+    ]});
+    let model = home.write("model.json", &scenario.to_string());
+    let model = format!("scripted:{}", model.display());
+    let done = home
+        .run(&["run", "--mode", "edit", "--model", &model, "go"])
+        .await;
+    assert_eq!((done.code, &*done.stdout), (Some(0), "there\n"), "{done:?}");
+}
+
 /// A project's own file starts nothing: its servers are named, and not run.
 #[tokio::test]
 async fn a_project_cannot_bring_a_server() {
