@@ -83,10 +83,18 @@ pub(super) fn show(path: &str, first: u64, last: Option<u64>, cx: &mut Conversat
     let end = last.unwrap_or(most).clamp(first, most);
     let args = json!({"path": path, "start_line": first, "end_line": end});
     let text = cx.must("read_file", args)?;
+    let numbers = text.lines().filter_map(|line| line.split_once('\t')?.0.trim().parse().ok());
+    let shown: u64 = numbers.max().unwrap_or(end);
     let lines = fenced(&text.replace('\t', "  "));
-    Ok(format!(
-        "{path}, from line {first}, at most {MAX_SHOWN} lines:\n{lines}"
-    ))
+    let which = match last.is_some() && (last == Some(first) || shown == first) {
+        true => format!("line {first}"),
+        false => format!("lines {first} to {shown}"),
+    };
+    let most = match last.is_none_or(|last| last > most) && shown == most {
+        true => format!(" (I show at most {MAX_SHOWN} lines at once)"),
+        false => String::new(),
+    };
+    Ok(format!("{path}, {which}{most}:\n{lines}"))
 }
 
 /// The definitions, headings and sections of a file, or of all files of a folder.
