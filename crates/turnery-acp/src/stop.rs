@@ -171,7 +171,7 @@ pub(crate) fn not_stored(error: &PromptError) -> Fault {
             ("store", "The prompt could not be stored", false)
         }
         PromptError::Model(_) => ("unknown_model", "There is no such model", false),
-        PromptError::Price(_) => ("unknown_price", "The limit of money cannot be kept", false),
+        PromptError::Price(_) => ("unknown_price", "The cost limit cannot be enforced", false),
         PromptError::Continue(_) => (
             "cannot_continue",
             "The session cannot go on like that",

@@ -19,7 +19,7 @@ use turnery_models::{Catalogue, Model, ModelName};
 /// A model without a known price, in a prompt with a limit of money.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no price is known of {model}, so the limit of money cannot be kept: say what a million of its \
+    "no price is known for {model}, so the cost limit cannot be enforced: say what a million of its \
      tokens cost in config.toml ([models.\"{model}\"] price = {{ input = 3.0, output = 15.0 }}), \
      choose another model, or leave out the limit (--max-cost, limits.cost)"
 )]

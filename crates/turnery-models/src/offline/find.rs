@@ -31,7 +31,7 @@ pub(super) fn lookup(written: &str, cx: &mut Conversation) -> Answer {
     let mut others = hits(json!({ "pattern": whole }), ".", cx)?;
     others.hits.retain(|hit| !defined.hits.contains(hit));
     if defined.is_none() && others.is_none() {
-        return Ok(format!("I found no `{name}`. {SCOPE}"));
+        return Ok(format!("No matches for `{name}`. {SCOPE}"));
     }
     let (count, list) = (defined.count(), defined.list(20));
     let text = format!("Definitions of `{name}` that I recognise: {count}\n{list}");
@@ -44,7 +44,7 @@ pub(super) fn lookup(written: &str, cx: &mut Conversation) -> Answer {
 pub(super) fn search(text: &str, path: &str, cx: &mut Conversation) -> Answer {
     let found = hits(json!({"pattern": text, "literal": true}), path, cx)?;
     if found.is_none() {
-        return Ok(format!("I found no `{text}`. {SCOPE}"));
+        return Ok(format!("No matches for `{text}`. {SCOPE}"));
     }
     let (count, list) = (found.count(), found.list(40));
     Ok(format!("`{text}` is on {count}:\n{list}"))
@@ -57,7 +57,7 @@ pub(super) fn todos(path: &str, cx: &mut Conversation) -> Answer {
     let pattern = format!("{comment}|{item}").replace("MARK", "(?:TODO|FIXME|XXX|HACK)");
     let found = hits(json!({ "pattern": pattern }), path, cx)?;
     if found.is_none() {
-        return Ok(format!("I found no TODO, FIXME, XXX or HACK. {SCOPE}"));
+        return Ok(format!("No matches for TODO, FIXME, XXX or HACK. {SCOPE}"));
     }
     let (count, lines) = (found.count(), found.list(100));
     let marks = "TODO, FIXME, XXX or HACK";

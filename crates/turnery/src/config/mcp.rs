@@ -119,7 +119,7 @@ fn given(value: &DeValue<'_>) -> Result<Given, String> {
             "prefix" => prefix = text(value.get_ref())?,
             other => {
                 return Err(format!(
-                    "{other} is no key of this table; write env or prefix"
+                    "unknown key `{other}`; write env or prefix"
                 ));
             }
         }
@@ -264,7 +264,7 @@ mod tests {
             ),
             (
                 "[mcp.a]\ncommand = \"x\"\nenv = { K = { evn = \"X\" } }\n",
-                "c:3: mcp.a.env: K: evn is no key of this table; write env or prefix",
+                "c:3: mcp.a.env: K: unknown key `evn`; write env or prefix",
             ),
         ] {
             assert_eq!(read(text).unwrap_err(), expected);

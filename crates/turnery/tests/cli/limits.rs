@@ -410,7 +410,7 @@ async fn unknown_price_with_a_limit_of_money_is_refused() {
         let told = done.json()["error"].as_str().map(str::to_owned);
         let told = told.unwrap_or_default();
         assert!(
-            told.starts_with("no price is known of desk/free, "),
+            told.starts_with("no price is known for desk/free, "),
             "{what}"
         );
         assert!(told.contains("[models.\"desk/free\"] price = "), "{what}");
@@ -432,7 +432,7 @@ async fn unknown_price_with_a_limit_of_money_is_refused() {
     assert!(
         answer["error"]
             .to_string()
-            .contains("no price is known of desk/free"),
+            .contains("no price is known for desk/free"),
         "{answer}"
     );
     assert_eq!(desk.requests("free"), 0);

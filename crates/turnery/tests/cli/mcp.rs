@@ -36,7 +36,7 @@ async fn each_server_is_listed_with_its_tools_or_with_what_is_wrong() {
     assert_eq!(
         listed.stdout,
         "desk: connected\n  mcp__desk__hello\n\
-         gone: does not work: it cannot be started: there is no such program\n"
+         gone: does not work: cannot start: program not found\n"
     );
     assert_eq!(listed.stderr, "", "trouble is told once");
     assert_eq!(listed.code, Some(1), "one of them is broken");
@@ -48,7 +48,7 @@ async fn each_server_is_listed_with_its_tools_or_with_what_is_wrong() {
             {"name": "desk", "connected": true, "tools": ["mcp__desk__hello"], "left_out": 0,
              "trouble": null},
             {"name": "gone", "connected": false, "tools": [], "left_out": 0,
-             "trouble": "it cannot be started: there is no such program"},
+             "trouble": "cannot start: program not found"},
         ])
     );
 }
