@@ -28,11 +28,7 @@ impl Tools {
             news.mark_changed();
             news
         });
-        Self {
-            own,
-            news,
-            servers,
-        }
+        Self { own, news, servers }
     }
 
     /// The same for a candidate, which works out of the person's sight.

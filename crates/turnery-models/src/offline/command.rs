@@ -64,7 +64,8 @@ impl Operands<'_> {
         let is_code = pattern!(r"[_:(!$#\p{Lu}]").is_match(name) || name.len() < raw.len();
         let is_sure = self.raw("sure").is_some();
         let is_meant = is_code || is_sure || self.raw("kind").is_some();
-        let is_defined = pattern!(r"(?i)^(?:defined|declared)$").is_match(self.raw("sure").unwrap_or_default());
+        let is_defined =
+            pattern!(r"(?i)^(?:defined|declared)$").is_match(self.raw("sure").unwrap_or_default());
         let is_file = is_file_name(name) && !is_defined;
         let name = name.trim_end_matches("()").trim_end_matches('!');
         let form = pattern!(r"^[\w$]{1,80}(?:(?:::|\.|#)[\w$]{1,80})*$");

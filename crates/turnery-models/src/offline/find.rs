@@ -83,7 +83,9 @@ pub(super) fn show(path: &str, first: u64, last: Option<u64>, cx: &mut Conversat
     let end = last.unwrap_or(most).clamp(first, most);
     let args = json!({"path": path, "start_line": first, "end_line": end});
     let text = cx.must("read_file", args)?;
-    let numbers = text.lines().filter_map(|line| line.split_once('\t')?.0.trim().parse().ok());
+    let numbers = text
+        .lines()
+        .filter_map(|line| line.split_once('\t')?.0.trim().parse().ok());
     let shown: u64 = numbers.max().unwrap_or(end);
     let lines = fenced(&text.replace('\t', "  "));
     let which = match last.is_some() && (last == Some(first) || shown == first) {

@@ -12,7 +12,10 @@ const PHRASINGS: [(&str, &str); 70] = [
     ("where are uses of parse", "Definitions of `parse`"),
     ("where's Loop declared", "Definitions of `Loop`"),
     ("tell me where Loop is defined", "Definitions of `Loop`"),
-    ("can you tell me where parse is used?", "Definitions of `parse`"),
+    (
+        "can you tell me where parse is used?",
+        "Definitions of `parse`",
+    ),
     ("where do we use Loop?", "Definitions of `Loop`"),
     ("where do I call parse?", "Definitions of `parse`"),
     ("find the definition of Loop", "Definitions of `Loop`"),
@@ -31,7 +34,10 @@ const PHRASINGS: [(&str, &str); 70] = [
     ("list all callers of parse", "Definitions of `parse`"),
     ("calls to parse", "Definitions of `parse`"),
     ("how many uses of parse?", "Definitions of `parse`"),
-    ("how many references to Loop are there?", "Definitions of `Loop`"),
+    (
+        "how many references to Loop are there?",
+        "Definitions of `Loop`",
+    ),
     ("how often is parse used?", "Definitions of `parse`"),
     ("how many times is parse called?", "Definitions of `parse`"),
     ("is parse used anywhere?", "Definitions of `parse`"),
@@ -48,11 +54,20 @@ const PHRASINGS: [(&str, &str); 70] = [
     ("grep src for \"needle\"", "`needle` is on 1 line"),
     ("which files contain \"needle\"?", "`needle` is on 1 line"),
     ("which file mentions 'needle'", "`needle` is on 1 line"),
-    ("find all occurrences of \"needle\"", "`needle` is on 1 line"),
+    (
+        "find all occurrences of \"needle\"",
+        "`needle` is on 1 line",
+    ),
     ("how often does \"needle\" occur?", "`needle` is on 1 line"),
     ("list TODOs", "TODO, FIXME, XXX or HACK begins"),
-    ("show me the todos in src", "TODO, FIXME, XXX or HACK begins"),
-    ("are there any TODOs left?", "TODO, FIXME, XXX or HACK begins"),
+    (
+        "show me the todos in src",
+        "TODO, FIXME, XXX or HACK begins",
+    ),
+    (
+        "are there any TODOs left?",
+        "TODO, FIXME, XXX or HACK begins",
+    ),
     ("show f.txt:1-2", "f.txt, lines 1 to 2:"),
     ("show f.txt lines 1-2", "f.txt, lines 1 to 2:"),
     ("show f.txt, lines 1 to 2", "f.txt, lines 1 to 2:"),
@@ -65,9 +80,18 @@ const PHRASINGS: [(&str, &str); 70] = [
     ("show the contents of f.txt", "f.txt, lines 1 to 2:"),
     ("cat f.txt", "f.txt, lines 1 to 2:"),
     ("replace aa with bb in f.txt", "Replaced `aa` with `bb` in"),
-    ("replace `aa` with `bb` in f.txt", "Replaced `aa` with `bb` in"),
-    ("change \"aa\" to \"bb\" in f.txt", "Replaced `aa` with `bb` in"),
-    ("list the definitions in f.txt", "f.txt: I recognise definitions"),
+    (
+        "replace `aa` with `bb` in f.txt",
+        "Replaced `aa` with `bb` in",
+    ),
+    (
+        "change \"aa\" to \"bb\" in f.txt",
+        "Replaced `aa` with `bb` in",
+    ),
+    (
+        "list the definitions in f.txt",
+        "f.txt: I recognise definitions",
+    ),
     ("which files are in src?", "`*`: 1 file"),
     ("what files did I change?", "Uncommitted"),
     ("list the modified files", "Uncommitted"),
@@ -137,12 +161,21 @@ fn guesses_are_not_made() {
 fn shown_lines_are_named() {
     let mut asked = Vec::new();
     for (prompt, says) in [
-        ("show f.txt:1-2", "f.txt, lines 1 to 2:\n```\n1  x\n2  x\n```"),
+        (
+            "show f.txt:1-2",
+            "f.txt, lines 1 to 2:\n```\n1  x\n2  x\n```",
+        ),
         ("show f.txt:3", "f.txt, line 3:\n```\n3  x\n```"),
         ("show f.txt:2-9", "f.txt, lines 2 to 4:\n"),
         ("show f.txt", "f.txt, lines 1 to 4:\n"),
-        ("show long.txt", "long.txt, lines 1 to 200 (I show at most 200 lines at once):\n"),
-        ("show long.txt:9-900", "long.txt, lines 9 to 208 (I show at most 200 lines at once):\n"),
+        (
+            "show long.txt",
+            "long.txt, lines 1 to 200 (I show at most 200 lines at once):\n",
+        ),
+        (
+            "show long.txt:9-900",
+            "long.txt, lines 9 to 208 (I show at most 200 lines at once):\n",
+        ),
         ("show long.txt:1-200", "long.txt, lines 1 to 200:\n"),
     ] {
         let played = play(prompt, |_, args| {

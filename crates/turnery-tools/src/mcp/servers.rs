@@ -164,7 +164,8 @@ impl Servers {
     /// Waits until the servers whose tools this text names are connected or have failed. Prompts wait for no others:
     /// the model gets a tool to wait with, and the tools of a server once it is connected.
     pub async fn settled_for_text(&self, text: &str) {
-        let is_named = |link: &&Arc<Link>| text.contains(&format!("{}__", names::of_all(&link.slug)));
+        let is_named =
+            |link: &&Arc<Link>| text.contains(&format!("{}__", names::of_all(&link.slug)));
         let named = self.links.iter().filter(is_named);
         join_all(named.map(|link| link.settled())).await;
     }

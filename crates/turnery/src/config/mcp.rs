@@ -118,9 +118,7 @@ fn given(value: &DeValue<'_>) -> Result<Given, String> {
             "env" => variable = Some(text(value.get_ref())?),
             "prefix" => prefix = text(value.get_ref())?,
             other => {
-                return Err(format!(
-                    "unknown key `{other}`; write env or prefix"
-                ));
+                return Err(format!("unknown key `{other}`; write env or prefix"));
             }
         }
     }

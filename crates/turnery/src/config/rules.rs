@@ -156,22 +156,25 @@ mod tests {
         for (text, expected) in [
             ("Edit(**)", "the tool is named edit here; write edit(**)"),
             ("Bash(**)", "the tool is named shell here; write shell"),
-            ("Bash(rm:*)", "the tool is named shell here; write shell(rm:*)"),
+            (
+                "Bash(rm:*)",
+                "the tool is named shell here; write shell(rm:*)",
+            ),
             ("Bash", "the tool is named shell here; write shell"),
             (
                 "Write(src/**)",
                 "the tool is named edit here; write edit(src/**)",
             ),
             ("MultiEdit", "the tool is named edit here; write edit"),
-            (
-                "NotebookEdit",
-                "the tool is named edit here; write edit",
-            ),
+            ("NotebookEdit", "the tool is named edit here; write edit"),
             (
                 "Read(**/.env)",
                 "the tool is named read here; write read(**/.env)",
             ),
-            ("Glob", "the tool is named find_files here; write find_files"),
+            (
+                "Glob",
+                "the tool is named find_files here; write find_files",
+            ),
             ("Grep", "the tool is named search here; write search"),
             ("Task", "the tool is named task here; write task"),
             ("apply_patch", "the tool is named edit here; write edit"),
@@ -189,7 +192,10 @@ mod tests {
                 "there is no tool WebFetch here, nor another that reads from the web: leave the rule out",
             ),
         ] {
-            assert_eq!(rule(text), Err(format!("invalid rule {text:?}: {expected}")));
+            assert_eq!(
+                rule(text),
+                Err(format!("invalid rule {text:?}: {expected}"))
+            );
         }
     }
 

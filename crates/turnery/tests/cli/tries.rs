@@ -109,7 +109,11 @@ async fn model_without_an_answer_has_not_won() {
     let empty = home.write("empty.json", &json!({"answers": []}).to_string());
     let broken = format!("scripted:{}", empty.display());
     let both = format!("{broken},{broken}");
-    let try_both = |models| ["run", "--model", &broken, "--try", models, "--format", "json", "hi"];
+    let try_both = |models| {
+        [
+            "run", "--model", &broken, "--try", models, "--format", "json", "hi",
+        ]
+    };
     let done = home.run(&try_both(&both)).await;
     let told = |done: &crate::home::Done| {
         let candidates = done.json()["candidates"].clone();
@@ -122,7 +126,11 @@ async fn model_without_an_answer_has_not_won() {
     let lost = (json!(false), json!(false));
     assert_eq!(told(&done), [lost.clone(), lost.clone()], "{done:?}");
     assert_ne!(done.code, Some(0));
-    assert_eq!(done.stderr.matches(", gave no answer").count(), 2, "{done:?}");
+    assert_eq!(
+        done.stderr.matches(", gave no answer").count(),
+        2,
+        "{done:?}"
+    );
     // One that has an answer wins, and its name is written as it is typed.
     let done = home.run(&try_both(&format!("{broken},offline"))).await;
     assert_eq!(told(&done), [lost, (json!(true), json!(true))], "{done:?}");

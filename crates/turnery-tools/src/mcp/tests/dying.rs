@@ -86,7 +86,11 @@ async fn model_can_wait_for_a_server_that_starts() {
     for (server, says, seconds) in [
         ("s", "s has started. Its tools: mcp__s__echo", 0),
         ("nobody", "these are: slow, s", 0),
-        ("slow", "slow does not work: it was not ready within 20 s", 20),
+        (
+            "slow",
+            "slow does not work: it was not ready within 20 s",
+            20,
+        ),
     ] {
         let envelope = waiting.run(&json!({"server": server}), &bench.cx).await;
         let told = format!("{envelope:?}");
