@@ -234,7 +234,7 @@ test("servers are used side by side, and a dead one sinks nothing", limit, async
 
     const notice = await seen((u) => u.sessionUpdate === "notice");
     assert.equal(notice.title, "MCP server absent");
-    assert.match(notice.description, /cannot be started/);
+    assert.match(notice.description, /cannot start/);
 
     const call = requests.find(({ body }) => body.includes("over HTTP"));
     const header = (name) => call.headers[call.headers.indexOf(name.toLowerCase()) + 1];

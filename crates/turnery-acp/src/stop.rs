@@ -171,7 +171,7 @@ pub(crate) fn not_stored(error: &PromptError) -> Fault {
             ("store", "The prompt could not be stored", false)
         }
         PromptError::Model(_) => ("unknown_model", "There is no such model", false),
-        PromptError::Price(_) => ("unknown_price", "The limit of money cannot be kept", false),
+        PromptError::Price(_) => ("unknown_price", "The cost limit cannot be enforced", false),
         PromptError::Continue(_) => (
             "cannot_continue",
             "The session cannot go on like that",
@@ -298,7 +298,10 @@ pub(crate) fn exactly(result: &PromptResult) -> Meta {
         let row =
             |sum: &UsageRow| json!({"source": sum.source, "model": sum.model, "usage": sum.usage});
         told["childrenUsage"] = children.iter().map(row).collect();
-        told["totalUsage"] = json!(result.total_usage());
+    }
+    let total = result.usage_report().total();
+    if total != result.usage && total != Usage::default() {
+        told["totalUsage"] = json!(total);
     }
     let loops: Vec<_> = result.loop_ids().collect();
     if !loops.is_empty() {

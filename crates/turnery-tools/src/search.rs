@@ -34,6 +34,9 @@ const MOST_CONTEXT: u32 = 10;
 /// A file with a longer line than this is skipped.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
+/// A longer pattern is cut in the title of a call; the whole of it is in the arguments. Unit: characters.
+const TITLE_PATTERN: usize = 60;
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
@@ -128,8 +131,12 @@ fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
         true => String::new(),
         false => format!(" in {}", workspace.display(&path)),
     };
+    let mut pattern: String = args.pattern.chars().take(TITLE_PATTERN).collect();
+    if pattern.len() < args.pattern.len() {
+        pattern.push('…');
+    }
     CallDetail {
-        title: format!("Search {:?}{place}", args.pattern),
+        title: format!("Search {pattern:?}{place}"),
         kind: CallKind::Search,
         locations: vec![Location { path, line: None }],
         artifacts: Vec::new(),

@@ -167,7 +167,7 @@ fn sound(
         "" if needs_none => Ok(None),
         "" => bail!("no key was given for {name}"),
         key if !key.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            bail!("this is no key for {name}: it holds characters that no key has")
+            bail!("this is not a key for {name}: it has characters that no key has")
         }
         key => Ok(Some(SecretString::from(key))),
     }

@@ -41,7 +41,7 @@ impl Parts {
         let places = Places::find(lookup, global.config.as_deref());
         let path = places.config.clone().unwrap_or_default();
         let file = match (&global.config, ConfigFile::read(&path)) {
-            (Some(_), Ok(None)) => Err(format!("{}: there is no such file", path.display())),
+            (Some(_), Ok(None)) => Err(format!("{}: no such file", path.display())),
             (_, Ok(file)) => Ok(file.unwrap_or_default()),
             (_, Err(error)) => Err(error.to_string()),
         };

@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}:2: modell is no key of this table; write \"model\" (or mode, thinking, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)",
+                "{}:2: unknown key `modell`; write \"model\" (or mode, thinking, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)",
                 root.join(".turnery/config.toml").display()
             )
         );

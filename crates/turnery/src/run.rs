@@ -231,7 +231,7 @@ async fn converse(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Resu
             }
         }
     };
-    let price = agent.models().price(&name);
+    let price = |model: &str| agent.models().price_of(model);
     let model = session.options().model;
     Ok(RunResult::of(
         session.id().clone(),

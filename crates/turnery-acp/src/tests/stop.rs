@@ -375,6 +375,8 @@ fn what_a_prompt_spent_is_in_meta() {
         Timestamp::default(),
     );
     record.children_usage = vec![child("s2", 3), child("s3", 4)];
+    record.usage = spent(7);
+    record.compaction_usage = Some(spent(2));
     record.issues = vec!["A hook failed.".to_owned()];
     let mut result = result(finished(prose()), None);
     result.usage = spent(7);
@@ -387,7 +389,7 @@ fn what_a_prompt_spent_is_in_meta() {
             "outcome": "finished.assistant_message",
             "usage": tokens(7),
             "childrenUsage": [{"source": "subagent", "model": "a/b", "usage": tokens(7)}],
-            "totalUsage": tokens(14),
+            "totalUsage": tokens(16),
             "loopIds": ["s.m.1"],
             "issues": ["A hook failed."],
         })

@@ -96,7 +96,7 @@ fn an_mcp_server_that_fails_is_told_of() {
     assert_eq!(notice["params"]["update"]["title"], "MCP server db");
     assert_eq!(
         notice["params"]["update"]["description"],
-        "It does not work: it cannot be started: there is no such program. Its tools fail or are missing; \
+        "It does not work: cannot start: program not found. Its tools fail or are missing; \
          everything else goes on."
     );
 

@@ -19,7 +19,7 @@ use turnery_models::{Catalogue, Model, ModelName};
 /// A model without a known price, in a prompt with a limit of money.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no price is known of {model}, so the limit of money cannot be kept: say what a million of its \
+    "no price is known for {model}, so the cost limit cannot be enforced: say what a million of its \
      tokens cost in config.toml ([models.\"{model}\"] price = {{ input = 3.0, output = 15.0 }}), \
      choose another model, or leave out the limit (--max-cost, limits.cost)"
 )]
@@ -87,6 +87,11 @@ impl Budget {
         self.own_turns = self.own_turns.map(|most| most.saturating_sub(turns));
     }
 
+    /// Number of turns that the whole prompt has begun.
+    pub(crate) fn turns(&self) -> u32 {
+        self.account().turns
+    }
+
     /// The limit that is reached, if one is.
     pub(crate) fn reached(&self) -> Option<Detail> {
         self.limits.reached(&self.spending(&self.account()))
@@ -149,11 +154,11 @@ impl Budget {
         out: &mut Vec<Effect>,
     ) {
         let mut account = self.account();
-        let before = machine.spending();
-        let others = self.spending(&account.minus(before));
-        machine.on(now, Input::OtherSpending(others), out);
+        let others = account.minus(machine.spending());
+        machine.on(now, Input::OtherSpending(self.spending(&others)), out);
         machine.on(now, input, out);
-        *account = charged(*account, machine.spending().minus(before));
+        // A turn that a hook refused is given back.
+        *account = charged(others, machine.spending());
     }
 
     /// Spending with the time of this part.

@@ -181,7 +181,10 @@ impl Task {
             self.lost = scope.number;
         }
         watch.release(&self.store).await;
-        end
+        end.map(|result| PromptResult {
+            turns: scope.budget.turns(),
+            ..result
+        })
     }
 
     /// The greatest number of a loop that this handle knows of; there may be greater ones in the store.

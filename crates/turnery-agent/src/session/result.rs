@@ -1,7 +1,7 @@
 //! Result: what came of a prompt, and how to wait for it.
 
 use super::{SayError, UnknownPrice, mail::Place};
-use crate::{CancellationToken, UsageRow, usage_report::children_usage};
+use crate::{CancellationToken, UsageReport, UsageRow, usage_report::children_usage};
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
 use turnery_engine::{
@@ -19,6 +19,9 @@ pub struct PromptResult {
     pub detail: Option<Detail>,
     /// Of all turns of its loops (I5). Child sessions are not part of it (C-17).
     pub usage: Usage,
+    /// Turns as the prompt's limits count them: with those of candidates, the judge and child sessions, without the
+    /// last reply beyond the limit of turns (C-4). In a child session: those of the whole prompt so far.
+    pub turns: u32,
     /// Its loops, in order, as they were stored: one, and one more for each frame (LASH-13). None if a
     /// hook did not let it begin.
     pub loops: Vec<Arc<LoopRecord>>,
@@ -50,6 +53,7 @@ impl PromptResult {
             outcome,
             detail,
             usage: Usage::default(),
+            turns: 0,
             loops: Vec::new(),
             is_stored: true,
         }
@@ -141,6 +145,13 @@ impl PromptResult {
     #[must_use]
     pub fn children_usage(&self) -> Vec<UsageRow> {
         children_usage(self.loops.iter().map(|record| &**record))
+    }
+
+    /// Everything that was spent on it, by purpose and model: its turns, child sessions, candidates, the judge and
+    /// summaries.
+    #[must_use]
+    pub fn usage_report(&self) -> UsageReport {
+        UsageReport::of(self.loops.iter().map(|record| &**record))
     }
 
     /// With its child sessions (I7).

@@ -6,10 +6,10 @@ use super::{
     prompting::Scope,
     watch::{Attended, Watch},
 };
-use crate::agent::overhead;
+use crate::{Client, agent::overhead, ask_user};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
-use turnery_engine::CommitFault;
+use turnery_engine::{CommitFault, Content};
 use turnery_tools::{Servers, Toolbox};
 
 /// Where the toolbox of a session comes from.
@@ -22,11 +22,18 @@ pub(crate) struct Tools {
 
 impl Tools {
     pub(crate) fn new(own: Toolbox, servers: Option<Arc<Servers>>) -> Self {
-        Self {
-            own,
-            news: servers.as_ref().map(|servers| servers.news()),
-            servers,
-        }
+        let news = servers.as_ref().map(|servers| {
+            let mut news = servers.news();
+            // There is a tool for servers that are starting, from the first call on.
+            news.mark_changed();
+            news
+        });
+        Self { own, news, servers }
+    }
+
+    /// The same for a candidate, which works out of the person's sight.
+    pub(super) fn withheld(&self, client: &dyn Client) -> Self {
+        Self::new(ask_user::withheld(&self.own, client), self.servers.clone())
     }
 
     /// Connect to the servers, in the background.
@@ -84,8 +91,8 @@ impl Task {
         }
     }
 
-    /// Wait a moment for servers that are still connecting; or let one of them write the prompt, if that is what is
-    /// to be said, and wait for that one until it is connected or has failed. After a cancel nothing of it is waited for: the loop
+    /// Waits for servers that are still connecting if the prompt names one of their tools; or lets one of them write
+    /// the prompt, if that is what is to be said, and waits for that one until it is connected or has failed. After a cancel nothing of it is waited for: the loop
     /// then begins with its cancel.
     pub(super) async fn with_servers(
         &mut self,
@@ -110,14 +117,13 @@ impl Task {
                         Some(Work::Say(content))
                     })
                 }
-                Work::Say(_)
-                | Work::Continue
-                | Work::Rerun(_)
-                | Work::Branch(..)
-                | Work::Compact => {
-                    servers.soon().await;
+                Work::Say(content) | Work::Branch(_, content) => {
+                    for text in content.iter().filter_map(Content::as_text) {
+                        servers.settled_for_text(text).await;
+                    }
                     Ok(None)
                 }
+                Work::Continue | Work::Rerun(_) | Work::Compact => Ok(None),
             }
         };
         let written = match watch.attend(self, asked, Duration::ZERO).await {

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use turnery_engine::{LoopId, SessionId};
 use turnery_models::{Catalogue, Model};
 use turnery_store::{NewSession, SpawnRef, Store, StoreError};
-use turnery_tools::{Files, Mode, Policy, Terminals, ToolCx, Toolbox, Workspace};
+use turnery_tools::{Files, Mode, Policy, Servers, Terminals, ToolCx, Toolbox, Workspace};
 
 /// What the child is told besides what its parent is told.
 const ROLE: &str = "\n\nYou are a sub-agent: another agent has given you the task that follows, and \
@@ -84,7 +84,8 @@ impl Parent {
         Ok(spawn(Opening {
             store: Arc::clone(&self.store),
             models: Arc::clone(&self.models),
-            toolbox: ask_user::withheld(&self.toolbox, &*self.client),
+            // It keeps the tools that there are now, so there is nothing to wait for.
+            toolbox: ask_user::withheld(&self.toolbox, &*self.client).without(Servers::WAIT_TOOL),
             servers: None,
             workspace: Arc::clone(&self.workspace),
             ports: Ports {

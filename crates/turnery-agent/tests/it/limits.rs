@@ -558,7 +558,7 @@ async fn model_chosen_in_mid_prompt_needs_a_price_too() {
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::ProviderError));
     let told = result.detail.as_ref().and_then(Detail::sentence).unwrap();
     assert!(
-        told.starts_with("no price is known of puppet/a, "),
+        told.starts_with("no price is known for puppet/a, "),
         "{told}"
     );
 }

@@ -251,8 +251,10 @@ impl Loop {
         }
     }
 
-    /// A turn that was not begun: what people said for it has not been heard.
+    /// A turn that was not begun: it is not counted, and what people said for it has not been heard.
     pub(super) fn abandon(&mut self, opening: Opening) {
+        let is_counted = self.last_reply.is_none() || self.spec.own_turns.is_some();
+        self.own.turns = self.own.turns.saturating_sub(is_counted.into());
         self.give_back(opening.heard);
     }
 

@@ -48,7 +48,7 @@ impl Operands<'_> {
                 let first = line("first");
                 find::show(path, first.unwrap_or(1), line("last").or(first), cx)
             }
-            "replace" => edit::replace(self.get("text")?, self.get("new")?, self.path()?, cx),
+            "replace" => edit::replace(self.old()?, self.new_text()?, self.file()?, cx),
             "apply" if pattern!(r"(?m)^@@ -").is_match(self.1) => edit::apply(self.1, cx),
             "run" => run::run(self.get("text")?, cx),
             "tests" => run::tests(cx),
@@ -64,7 +64,9 @@ impl Operands<'_> {
         let is_code = pattern!(r"[_:(!$#\p{Lu}]").is_match(name) || name.len() < raw.len();
         let is_sure = self.raw("sure").is_some();
         let is_meant = is_code || is_sure || self.raw("kind").is_some();
-        let is_file = is_file_name(name) && !is_sure;
+        let is_defined =
+            pattern!(r"(?i)^(?:defined|declared)$").is_match(self.raw("sure").unwrap_or_default());
+        let is_file = is_file_name(name) && !is_defined;
         let name = name.trim_end_matches("()").trim_end_matches('!');
         let form = pattern!(r"^[\w$]{1,80}(?:(?:::|\.|#)[\w$]{1,80})*$");
         (is_meant && !is_file && form.is_match(name) && !stands_for_another(name)).then_some(name)
@@ -72,6 +74,31 @@ impl Operands<'_> {
 
     fn text(&self) -> Option<&str> {
         self.get("text").filter(|text| !stands_for_another(text))
+    }
+
+    /// A text to replace: in quotes, or a word that stands for no character.
+    fn old(&self) -> Option<&str> {
+        self.literal("text")
+    }
+
+    fn new_text(&self) -> Option<&str> {
+        self.literal("new")
+    }
+
+    fn literal(&self, name: &str) -> Option<&str> {
+        let (raw, text) = (self.raw(name)?, self.get(name)?);
+        let is_word = pattern!(r"(?i)^(?:tabs?|spaces?|blanks?|commas?|newlines?|quotes?|semicolons?|nothing|yours?|mine|another|one|two)$").is_match(raw);
+        let is_meant = raw.len() > text.len() || !(is_word || stands_for_another(raw));
+        is_meant.then_some(text)
+    }
+
+    /// Where to replace: a file that is named as one if the text is not in quotes.
+    fn file(&self) -> Option<&str> {
+        let is_path = |it: &&str| is_file_name(it) || it.contains('/');
+        match self.get("file") {
+            Some(file) => Some(file).filter(is_path),
+            None => self.path(),
+        }
     }
 
     fn glob(&self) -> Option<&str> {
@@ -119,7 +146,7 @@ pub(super) fn carry_out(cx: &mut Conversation) -> Option<Answer> {
         return None;
     }
     let polite = pattern!(
-        r"(?i)^(?:(?:please|hey|hi|hello|ok|okay|now|then|can you|could you|would you|will you),? )+"
+        r"(?i)^(?:(?:please|hey|hi|hello|ok|okay|now|then|can you|could you|would you|will you|tell me|i want to know|do you know),? )+"
     );
     let first = polite.replace(first.trim(), "");
     let tail = pattern!(

@@ -16,7 +16,9 @@ const MAX_HUNKS: usize = 30;
 pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut Conversation) -> Answer {
     let found = find::hits(json!({"pattern": old, "literal": true}), path, cx)?;
     if found.is_none() {
-        return stop(format!("Nothing was changed: I found no `{old}`. {SCOPE}"));
+        return stop(format!(
+            "Nothing was changed: no matches for `{old}`. {SCOPE}"
+        ));
     }
     let files: Vec<String> = found.files().into_iter().map(str::to_owned).collect();
     if files.len() > MAX_FILES || !found.is_complete() {

@@ -31,7 +31,7 @@ pub(super) fn lookup(written: &str, cx: &mut Conversation) -> Answer {
     let mut others = hits(json!({ "pattern": whole }), ".", cx)?;
     others.hits.retain(|hit| !defined.hits.contains(hit));
     if defined.is_none() && others.is_none() {
-        return Ok(format!("I found no `{name}`. {SCOPE}"));
+        return Ok(format!("No matches for `{name}`. {SCOPE}"));
     }
     let (count, list) = (defined.count(), defined.list(20));
     let text = format!("Definitions of `{name}` that I recognise: {count}\n{list}");
@@ -44,7 +44,7 @@ pub(super) fn lookup(written: &str, cx: &mut Conversation) -> Answer {
 pub(super) fn search(text: &str, path: &str, cx: &mut Conversation) -> Answer {
     let found = hits(json!({"pattern": text, "literal": true}), path, cx)?;
     if found.is_none() {
-        return Ok(format!("I found no `{text}`. {SCOPE}"));
+        return Ok(format!("No matches for `{text}`. {SCOPE}"));
     }
     let (count, list) = (found.count(), found.list(40));
     Ok(format!("`{text}` is on {count}:\n{list}"))
@@ -57,7 +57,7 @@ pub(super) fn todos(path: &str, cx: &mut Conversation) -> Answer {
     let pattern = format!("{comment}|{item}").replace("MARK", "(?:TODO|FIXME|XXX|HACK)");
     let found = hits(json!({ "pattern": pattern }), path, cx)?;
     if found.is_none() {
-        return Ok(format!("I found no TODO, FIXME, XXX or HACK. {SCOPE}"));
+        return Ok(format!("No matches for TODO, FIXME, XXX or HACK. {SCOPE}"));
     }
     let (count, lines) = (found.count(), found.list(100));
     let marks = "TODO, FIXME, XXX or HACK";
@@ -83,10 +83,20 @@ pub(super) fn show(path: &str, first: u64, last: Option<u64>, cx: &mut Conversat
     let end = last.unwrap_or(most).clamp(first, most);
     let args = json!({"path": path, "start_line": first, "end_line": end});
     let text = cx.must("read_file", args)?;
+    let numbers = text
+        .lines()
+        .filter_map(|line| line.split_once('\t')?.0.trim().parse().ok());
+    let shown: u64 = numbers.max().unwrap_or(end);
     let lines = fenced(&text.replace('\t', "  "));
-    Ok(format!(
-        "{path}, from line {first}, at most {MAX_SHOWN} lines:\n{lines}"
-    ))
+    let which = match last.is_some() && (last == Some(first) || shown == first) {
+        true => format!("line {first}"),
+        false => format!("lines {first} to {shown}"),
+    };
+    let most = match last.is_none_or(|last| last > most) && shown == most {
+        true => format!(" (I show at most {MAX_SHOWN} lines at once)"),
+        false => String::new(),
+    };
+    Ok(format!("{path}, {which}{most}:\n{lines}"))
 }
 
 /// The definitions, headings and sections of a file, or of all files of a folder.

@@ -4,3 +4,4 @@
 mod driver;
 mod laws;
 mod outputs;
+mod phrasings;

@@ -63,11 +63,11 @@ pub(super) fn of_answer(error: &ErrorData) -> String {
 /// Why its program cannot be started.
 pub(super) fn of_spawn(kind: ErrorKind) -> String {
     let why = match kind {
-        ErrorKind::NotFound => "there is no such program".to_owned(),
+        ErrorKind::NotFound => "program not found".to_owned(),
         ErrorKind::PermissionDenied => "its program may not be run".to_owned(),
         other => other.to_string(),
     };
-    format!("it cannot be started: {why}")
+    format!("cannot start: {why}")
 }
 
 fn of_transport(error: &(dyn Error + 'static)) -> String {

@@ -27,6 +27,7 @@ mod server;
 mod servers;
 mod told;
 mod tool;
+mod wait_for_server;
 
 #[cfg(test)]
 mod tests;

@@ -46,7 +46,7 @@ impl ReadResource {
         let args: Args = parse_args(args)?;
         let mut links = chosen(&self.links, Some(&args.server))?;
         let link = links.pop().map(Arc::clone);
-        let gone = || failure(FailureKind::NotFound, "there is no such server".to_owned());
+        let gone = || failure(FailureKind::NotFound, "no such MCP server".to_owned());
         Ok((args, link.ok_or_else(gone)?))
     }
 

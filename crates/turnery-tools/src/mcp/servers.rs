@@ -13,6 +13,7 @@ use super::{
     secrets::Secrets,
     told::Told,
     tool::ServerTool,
+    wait_for_server::{self, WaitForServer},
 };
 use crate::{Tool, TraceContext, shell::HIDDEN_ENV};
 use futures_util::future::{BoxFuture, join_all, ready};
@@ -20,20 +21,15 @@ use std::{
     collections::HashSet,
     fmt,
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::{
-    sync::watch,
-    time::{Instant, timeout_at},
-};
+use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use turnery_engine::Content;
 
 /// How long a server may take to connect. What uses it waits as long.
 const BOUND: Duration = Duration::from_secs(20);
-/// How long after their start servers are waited for by prompts that may not use them.
-const HEAD_START: Duration = Duration::from_secs(2);
 /// How long a call may take, unless the server was given with another time.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -65,7 +61,6 @@ pub struct Servers {
     links: Vec<Arc<Link>>,
     /// Until they are started.
     tasks: Mutex<Vec<LinkTask>>,
-    started: OnceLock<Instant>,
     news: watch::Receiver<u64>,
     stop: CancellationToken,
     running: TaskTracker,
@@ -79,6 +74,9 @@ impl fmt::Debug for Servers {
 }
 
 impl Servers {
+    /// Name of the tool that waits for a server that is starting.
+    pub const WAIT_TOOL: &str = wait_for_server::NAME;
+
     /// These servers. Nothing is started yet.
     #[must_use]
     pub fn new(servers: &[McpServer], launch: &Launch) -> Self {
@@ -135,7 +133,6 @@ impl Servers {
         Self {
             links,
             tasks: Mutex::new(tasks),
-            started: OnceLock::new(),
             news: read,
             stop: CancellationToken::new(),
             running: TaskTracker::new(),
@@ -153,7 +150,6 @@ impl Servers {
 
     /// Connect to all of them, in the background. Needs a tokio runtime.
     pub fn start(&self) {
-        let _ = self.started.set(Instant::now());
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for task in tasks.drain(..) {
             self.running.spawn(task.serve(self.stop.clone()));
@@ -165,12 +161,13 @@ impl Servers {
         join_all(self.links.iter().map(|link| link.settled())).await;
     }
 
-    /// Waits like [`settled`](Self::settled), but not for long after they were started: a server that hangs
-    /// holds nobody up. The tools of one that connects later are there for the next call of the model.
-    pub async fn soon(&self) {
-        let started = self.started.get().copied();
-        let until = started.unwrap_or_else(Instant::now) + HEAD_START;
-        let _ = timeout_at(until, self.settled()).await;
+    /// Waits until the servers whose tools this text names are connected or have failed. Prompts wait for no others:
+    /// the model gets a tool to wait with, and the tools of a server once it is connected.
+    pub async fn settled_for_text(&self, text: &str) {
+        let is_named =
+            |link: &&Arc<Link>| text.contains(&format!("{}__", names::of_all(&link.slug)));
+        let named = self.links.iter().filter(is_named);
+        join_all(named.map(|link| link.settled())).await;
     }
 
     /// Whether a tool of that name may be offered by a server that is connecting.
@@ -216,12 +213,16 @@ impl Servers {
         self.stop.clone().cancelled_owned()
     }
 
-    /// The tools of all of them by now, and those that read their resources. As many as model APIs take.
+    /// The tools of all of them by now, those that read their resources, and one to wait for those that are starting. As many as model APIs take.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         let mut with_resources = Vec::new();
+        let mut starting = Vec::new();
         for (link, seen) in self.seen() {
+            if !seen.settled {
+                starting.push(Arc::clone(link));
+            }
             let Some(offer) = seen.offer else { continue };
             let mut taken = HashSet::new();
             for it in &offer.tools {
@@ -236,6 +237,9 @@ impl Servers {
         if !with_resources.is_empty() {
             tools.push(Arc::new(ListResources::new(with_resources.clone())));
             tools.push(Arc::new(ReadResource::new(with_resources)));
+        }
+        if !starting.is_empty() {
+            tools.push(Arc::new(WaitForServer::new(starting)));
         }
         tools
     }

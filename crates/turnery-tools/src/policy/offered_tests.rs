@@ -471,6 +471,6 @@ fn known_options_need_a_program_whose_options_are_known() {
     let error = "shell(rm -r:+)".parse::<Rule>().unwrap_err().to_string();
     assert_eq!(
         error,
-        "\"shell(rm -r:+)\" is no rule: no options are known of rm -r, so `:+` cannot be used: write shell(rm -r) for exactly this, or shell(rm -r:*) for any further arguments"
+        "invalid rule \"shell(rm -r:+)\": no options are known of rm -r, so `:+` cannot be used: write shell(rm -r) for exactly this, or shell(rm -r:*) for any further arguments"
     );
 }

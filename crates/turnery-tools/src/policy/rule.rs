@@ -84,7 +84,7 @@ impl fmt::Display for Rule {
 
 /// A rule that cannot be read: what is wrong and how it should look.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{rule:?} is no rule: {reason}")]
+#[error("invalid rule {rule:?}: {reason}")]
 pub struct RuleError {
     /// As it was written.
     pub rule: String,
@@ -372,35 +372,35 @@ mod tests {
         for (text, expected) in [
             (
                 "",
-                "\"\" is no rule: the tool is missing: write it like edit or shell(cargo test:*)",
+                "invalid rule \"\": the tool is missing: write it like edit or shell(cargo test:*)",
             ),
             (
                 "(x)",
-                "\"(x)\" is no rule: the tool is missing: write it like edit or shell(cargo test:*)",
+                "invalid rule \"(x)\": the tool is missing: write it like edit or shell(cargo test:*)",
             ),
             (
                 "shell(ls",
-                "\"shell(ls\" is no rule: the bracket is not closed: write it like shell(cargo test:*)",
+                "invalid rule \"shell(ls\": the bracket is not closed: write it like shell(cargo test:*)",
             ),
             (
                 "shell(*)",
-                "\"shell(*)\" is no rule: nothing to compare with: for all, write shell",
+                "invalid rule \"shell(*)\": nothing to compare with: for all, write shell",
             ),
             (
                 "edit()",
-                "\"edit()\" is no rule: nothing to compare with: for all, write edit",
+                "invalid rule \"edit()\": nothing to compare with: for all, write edit",
             ),
             (
                 "my tool",
-                "\"my tool\" is no rule: ' ' cannot be in a tool's name: write it like edit(src/**)",
+                "invalid rule \"my tool\": ' ' cannot be in a tool's name: write it like edit(src/**)",
             ),
             (
                 "shell(a && b)",
-                "\"shell(a && b)\" is no rule: it must be a single command: one rule for each, like shell(cargo test:*)",
+                "invalid rule \"shell(a && b)\": it must be a single command: one rule for each, like shell(cargo test:*)",
             ),
             (
                 "read(~/.ssh)",
-                "\"read(~/.ssh)\" is no rule: `~` is not known here: write the whole path, like read(/home/me/.ssh/**)",
+                "invalid rule \"read(~/.ssh)\": `~` is not known here: write the whole path, like read(/home/me/.ssh/**)",
             ),
         ] {
             assert_eq!(reason(text), expected);

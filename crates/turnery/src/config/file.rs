@@ -373,8 +373,8 @@ mod tests {
     fn a_rule_about_an_unknown_tool_is_an_error() {
         assert_eq!(
             problems("allow = [\"mcp__github\"]\ndeny = [\n  \"Bash(**)\",\n  \"edti(**)\",\n]\n"),
-            "config.toml:3: deny: \"Bash(**)\" is no rule: Bash is called shell here; write shell\n\
-             config.toml:4: deny: \"edti(**)\" is no rule: there is no tool \"edti\"; write \"edit\" (or shell, read, read_file, list_dir, find_files, search, edit_file, write_file, update_plan, task, ask_user, list_mcp_resources, read_mcp_resource), or mcp__SERVER for a server of tools"
+            "config.toml:3: deny: invalid rule \"Bash(**)\": the tool is named shell here; write shell\n\
+             config.toml:4: deny: invalid rule \"edti(**)\": there is no tool \"edti\"; write \"edit\" (or shell, read, read_file, list_dir, find_files, search, edit_file, write_file, update_plan, task, ask_user, list_mcp_resources, read_mcp_resource), or mcp__SERVER for a server of tools"
         );
     }
 
@@ -411,16 +411,16 @@ key_evn = \"X\"
         assert_eq!(
             problems(content),
             "\
-config.toml:1: modle is no key of this table; write \"model\" (or mode, thinking, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)
+config.toml:1: unknown key `modle`; write \"model\" (or mode, thinking, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)
 config.toml:2: mode: \"atuo\" is no mode; write \"auto\" (or ask, edit, plan)
 config.toml:5: allow: expected a text in quotes, found integer
-config.toml:9: limits.turn is no key of this table; write \"turns\" (or tokens, seconds, answer_bytes, answer_calls, idle_seconds, content_seconds, cost)
+config.toml:9: unknown key `limits.turn`; write \"turns\" (or tokens, seconds, answer_bytes, answer_calls, idle_seconds, content_seconds, cost)
 config.toml:10: limits.tokens: -1 is no whole number from 1 on
 config.toml:11: limits.seconds: expected a whole number, found string
 config.toml:14: providers.desk.api: \"opnai\" is no API; write \"openai\" (or anthropic)
 config.toml:15: providers.desk.base_url: must hold no user or password; use key_env or key_file
-config.toml:16: providers.desk.key_evn is no key of this table; write \"key_env\" (or api, base_url, key_file, models)
-config.toml:18: provider is no key of this table; write \"providers\" (or model, mode, thinking, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, models)"
+config.toml:16: unknown key `providers.desk.key_evn`; write \"key_env\" (or api, base_url, key_file, models)
+config.toml:18: unknown key `provider`; write \"providers\" (or model, mode, thinking, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, models)"
         );
     }
 
@@ -461,9 +461,9 @@ config.toml:3: hooks.on: \"before_toll\" is no hook; write \"before_tool\" (or b
 config.toml:4: hooks: tools is for before_tool and after_tool only
 config.toml:6: hooks.command: there is no command in it
 config.toml:7: hooks.tools: \"eidt_file\" is no tool; write \"edit_file\" (or read_file, list_dir, find_files, search, write_file, shell, update_plan, task)
-config.toml:9: models.desk/a.contxt_window is no key of this table; write \"context_window\" (or max_output, images, audio, reasoning, price)
+config.toml:9: unknown key `models.desk/a.contxt_window`; write \"context_window\" (or max_output, images, audio, reasoning, price)
 config.toml:10: models.desk/a.price: a price needs input and output, each for a million tokens
-config.toml:10: models.desk/a.price.outptu is no key of this table; write \"output\" (or input, cache_read, cache_write)"
+config.toml:10: unknown key `models.desk/a.price.outptu`; write \"output\" (or input, cache_read, cache_write)"
         );
     }
 
@@ -484,7 +484,7 @@ config.toml:2: compaction.first_turns: -1 is no whole number from 0 on
 config.toml:3: compaction.recent_turns: expected a whole number, found string
 config.toml:4: compaction.summary_tokens: 0 is no whole number from 1 on
 config.toml:5: compaction.output_lines: expected a whole number, found float
-config.toml:6: compaction.rooom is no key of this table; write \"room\" (or first_turns, recent_turns, summary_tokens, output_lines)"
+config.toml:6: unknown key `compaction.rooom`; write \"room\" (or first_turns, recent_turns, summary_tokens, output_lines)"
         );
         let none = ConfigFile::parse(Path::new("f"), "[compaction]\nfirst_turns = 0\n").unwrap();
         let usual = CompactionSettings::default();

@@ -118,9 +118,7 @@ fn given(value: &DeValue<'_>) -> Result<Given, String> {
             "env" => variable = Some(text(value.get_ref())?),
             "prefix" => prefix = text(value.get_ref())?,
             other => {
-                return Err(format!(
-                    "{other} is no key of this table; write env or prefix"
-                ));
+                return Err(format!("unknown key `{other}`; write env or prefix"));
             }
         }
     }
@@ -264,7 +262,7 @@ mod tests {
             ),
             (
                 "[mcp.a]\ncommand = \"x\"\nenv = { K = { evn = \"X\" } }\n",
-                "c:3: mcp.a.env: K: evn is no key of this table; write env or prefix",
+                "c:3: mcp.a.env: K: unknown key `evn`; write env or prefix",
             ),
         ] {
             assert_eq!(read(text).unwrap_err(), expected);

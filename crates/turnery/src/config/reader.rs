@@ -292,7 +292,7 @@ impl Section<'_, '_> {
                 self.notes.add(
                     Some(name.span().start),
                     format!(
-                        "{}{key} is no key of this table; write {}",
+                        "unknown key `{}{key}`; write {}",
                         self.path,
                         alternatives(key, &self.asked)
                     ),

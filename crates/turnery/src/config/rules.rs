@@ -99,7 +99,7 @@ pub(crate) fn rule(text: &str) -> Result<Rule, String> {
         .strip_prefix("mcp__")
         .is_some_and(|server| !server.is_empty());
     if !tool.is_empty() && tool.chars().all(is_name) && !NAMES.contains(&tool) && !is_served {
-        return Err(format!("{text:?} is no rule: {}", unknown(tool, inside)));
+        return Err(format!("invalid rule {text:?}: {}", unknown(tool, inside)));
     }
     text.parse().map_err(|error| format!("{error}"))
 }
@@ -126,7 +126,7 @@ fn unknown(tool: &str, inside: Option<&str>) -> String {
     let whole = inside.map(|inside| format!("{ours}({inside}"));
     let meant = whole.filter(|whole| whole.parse::<Rule>().is_ok());
     format!(
-        "{tool} is called {ours} here; write {}",
+        "the tool is named {ours} here; write {}",
         meant.as_deref().unwrap_or(ours)
     )
 }
@@ -154,42 +154,48 @@ mod tests {
     #[test]
     fn other_agents_names_are_answered_with_turnerys() {
         for (text, expected) in [
-            ("Edit(**)", "Edit is called edit here; write edit(**)"),
-            ("Bash(**)", "Bash is called shell here; write shell"),
-            ("Bash(rm:*)", "Bash is called shell here; write shell(rm:*)"),
-            ("Bash", "Bash is called shell here; write shell"),
+            ("Edit(**)", "the tool is named edit here; write edit(**)"),
+            ("Bash(**)", "the tool is named shell here; write shell"),
+            (
+                "Bash(rm:*)",
+                "the tool is named shell here; write shell(rm:*)",
+            ),
+            ("Bash", "the tool is named shell here; write shell"),
             (
                 "Write(src/**)",
-                "Write is called edit here; write edit(src/**)",
+                "the tool is named edit here; write edit(src/**)",
             ),
-            ("MultiEdit", "MultiEdit is called edit here; write edit"),
-            (
-                "NotebookEdit",
-                "NotebookEdit is called edit here; write edit",
-            ),
+            ("MultiEdit", "the tool is named edit here; write edit"),
+            ("NotebookEdit", "the tool is named edit here; write edit"),
             (
                 "Read(**/.env)",
-                "Read is called read here; write read(**/.env)",
+                "the tool is named read here; write read(**/.env)",
             ),
-            ("Glob", "Glob is called find_files here; write find_files"),
-            ("Grep", "Grep is called search here; write search"),
-            ("Task", "Task is called task here; write task"),
-            ("apply_patch", "apply_patch is called edit here; write edit"),
+            (
+                "Glob",
+                "the tool is named find_files here; write find_files",
+            ),
+            ("Grep", "the tool is named search here; write search"),
+            ("Task", "the tool is named task here; write task"),
+            ("apply_patch", "the tool is named edit here; write edit"),
             (
                 "run_shell_command(git push:*)",
-                "run_shell_command is called shell here; write shell(git push:*)",
+                "the tool is named shell here; write shell(git push:*)",
             ),
-            ("replace", "replace is called edit here; write edit"),
+            ("replace", "the tool is named edit here; write edit"),
             (
                 "SHELL(rm:*)",
-                "SHELL is called shell here; write shell(rm:*)",
+                "the tool is named shell here; write shell(rm:*)",
             ),
             (
                 "WebFetch(domain:example.org)",
                 "there is no tool WebFetch here, nor another that reads from the web: leave the rule out",
             ),
         ] {
-            assert_eq!(rule(text), Err(format!("{text:?} is no rule: {expected}")));
+            assert_eq!(
+                rule(text),
+                Err(format!("invalid rule {text:?}: {expected}"))
+            );
         }
     }
 

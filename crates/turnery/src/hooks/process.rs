@@ -53,7 +53,7 @@ async fn start(words: &[String], cwd: &Path) -> Result<(ProcessTree, ChildPipes)
         confinement: None,
     });
     let started = started.await;
-    started.map_err(|error| format!("{program:?} cannot be started: {error}"))
+    started.map_err(|error| format!("cannot start {program:?}: {error}"))
 }
 
 /// Talks to the command until it has ended, or has printed too much.

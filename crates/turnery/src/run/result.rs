@@ -7,7 +7,7 @@ use crate::run::{
 };
 use anyhow::anyhow;
 use serde::Serialize;
-use turnery_agent::{PromptResult, Session, money};
+use turnery_agent::{Bill, PromptResult, Session, money};
 use turnery_engine::{LoopId, Price, SessionId, Usage};
 
 /// What came of a run: the last line of `--format json` and `--format stream-json`.
@@ -32,15 +32,17 @@ pub(super) struct RunResult {
     stored: bool,
     /// The model's last message.
     text: String,
-    /// Tokens of all turns; absent when no prompt ran, or the provider said nothing.
+    /// Tokens of everything that the prompt spent: its turns, candidates, the judge, sub-agents and summaries; absent
+    /// when no prompt ran, or the provider said nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
-    /// What they cost; absent where the model's price is not known.
+    /// What they cost; absent unless the prices of all models that were called are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
-    /// Turns with the model.
+    /// Turns as the limits count them, with those of candidates, the judge and sub-agents. The last reply that follows
+    /// a limit of turns is not counted.
     turns: u32,
-    /// `provider/model`.
+    /// `provider/model`, or `offline`.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     /// With `--try`, what became of each model's.
@@ -103,7 +105,7 @@ impl RunResult {
         model: String,
         result: &PromptResult,
         seen: Seen,
-        price: Option<Price>,
+        price: impl Fn(&str) -> Option<Price>,
     ) -> Self {
         let Ending {
             outcome,
@@ -114,10 +116,9 @@ impl RunResult {
         let candidates = tries::of(result);
         tries::tell(&candidates);
         let winner = tries::winner(&candidates);
-        // Several models have several prices.
-        let price = price.filter(|_| candidates.is_empty());
+        let bill = Bill::of(&result.usage_report(), price);
         // All zeros: no provider said anything.
-        let usage = Some(result.usage).filter(|usage| *usage != Usage::default());
+        let usage = Some(bill.usage()).filter(|usage| *usage != Usage::default());
         Self {
             r#type: "result",
             session_id: Some(session_id),
@@ -126,11 +127,9 @@ impl RunResult {
             stop_reason,
             stored: result.is_stored,
             text: seen.text,
-            cost: usage
-                .zip(price)
-                .map(|(usage, price)| money(price.of(&usage))),
+            cost: usage.and_then(|_| bill.total()).map(money),
             usage,
-            turns: seen.turns,
+            turns: result.turns,
             model: winner.or(Some(model)),
             candidates,
             duration_ms: 0,
@@ -198,9 +197,8 @@ mod tests {
             };
             let seen = Seen {
                 text: "partial".to_owned(),
-                turns: 1,
             };
-            let result = RunResult::of("s".into(), "p/m".to_owned(), &prompt, seen, None);
+            let result = RunResult::of("s".into(), "p/m".to_owned(), &prompt, seen, |_| None);
             assert_eq!(json!(result)["stored"], is_stored);
         }
         let failed = RunResult::failed(&anyhow!("the disk is full"));

@@ -28,8 +28,6 @@ enum Shown {
 pub(crate) struct Seen {
     /// The text of the model's last message, or the value that the prompt ended with.
     pub(crate) text: String,
-    /// Turns that ended.
-    pub(crate) turns: u32,
 }
 
 /// The session's end of the queue.
@@ -148,7 +146,6 @@ pub(crate) fn line(out: &mut impl io::Write, value: &impl Serialize) -> io::Resu
 impl Seen {
     fn note(&mut self, kind: &EventKind) {
         match kind {
-            EventKind::TurnEnd { .. } => self.turns += 1,
             EventKind::MessageEnd { message } => {
                 if let Some(text) = answer(message) {
                     self.text = text;
@@ -159,7 +156,8 @@ impl Seen {
                     self.text = render(value);
                 }
             }
-            EventKind::ParallelStart { .. }
+            EventKind::TurnEnd { .. }
+            | EventKind::ParallelStart { .. }
             | EventKind::ParallelEnd { .. }
             | EventKind::LoopStart { .. }
             | EventKind::InputRejected { .. }

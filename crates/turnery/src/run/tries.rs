@@ -45,15 +45,15 @@ enum PickBy {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Tried {
-    /// `provider/model`.
+    /// `provider/model`, or `offline`.
     model: String,
     /// Of its turns.
     usage: Usage,
     /// From its start to its end.
     duration_ms: u64,
-    /// Whether it came to an answer.
+    /// Whether it gave an answer.
     finished: bool,
-    /// Whether its answer was taken.
+    /// Whether its answer was taken; never without `finished`.
     won: bool,
 }
 
@@ -104,12 +104,20 @@ pub(super) fn of(result: &PromptResult) -> Vec<Tried> {
         let group = record.parallel_group.as_ref()?;
         let config = record.config.as_ref()?;
         let took = record.ended_at? - record.started_at;
+        let finished = matches!(
+            record.outcome,
+            Some(Outcome::Finished(_) | Outcome::FrameSwitch { .. })
+        );
+        let model = ModelName {
+            provider: config.provider.clone(),
+            model: config.model.clone(),
+        };
         Some(Tried {
-            model: format!("{}/{}", config.provider, config.model),
+            model: model.to_string(),
             usage: record.usage,
             duration_ms: u64::try_from(took.num_milliseconds()).unwrap_or_default(),
-            finished: matches!(record.outcome, Some(Outcome::Finished(_))),
-            won: group.is_selected,
+            finished,
+            won: finished && group.is_selected,
         })
     };
     result.loops.iter().filter_map(|it| tried(it)).collect()
@@ -134,7 +142,7 @@ pub(super) fn tell(tried: &[Tried]) {
         let end = match (finished, won) {
             (true, true) => ", its answer was taken",
             (true, false) => "",
-            (false, _) => ", it came to no answer",
+            (false, _) => ", gave no answer",
         };
         let tokens = usage.total();
         logs::say(&format!(

@@ -124,5 +124,8 @@ async fn a_broken_configuration_is_told_to_the_editor() {
         .request(1, "session/new", json!({"cwd": cwd, "mcpServers": []}))
         .await;
     let error = answer["error"].to_string();
-    assert!(error.contains("config.toml:1: modle is no key"), "{answer}");
+    assert!(
+        error.contains("config.toml:1: unknown key `modle`"),
+        "{answer}"
+    );
 }

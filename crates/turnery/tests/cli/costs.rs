@@ -47,7 +47,7 @@ async fn a_prompt_stops_once_it_has_cost_so_much() {
     let unknown = home.run(&run).await;
     assert_eq!(unknown.code, Some(1));
     assert!(
-        unknown.stderr.contains("no price is known of scripted"),
+        unknown.stderr.contains("no price is known for scripted"),
         "{unknown:?}"
     );
     // Each turn costs 1 + 0.5: the second is the first to reach the limit.

@@ -256,6 +256,20 @@ fn rows() -> Vec<Row> {
     rows
 }
 
+/// Whether the result tells what the desk charged: each answer is a turn and costs 1. The reply beyond a limit of turns
+/// is no turn.
+fn is_billed(result: &Value, limits: &str, charged: u64, answers: u64) -> bool {
+    let tokens = ["input", "output"].map(|key| result["usage"][key].as_u64().unwrap_or_default());
+    let cost = result["cost"].as_f64().unwrap_or_default();
+    let turns = match limits.strip_prefix("turns = ") {
+        Some(most) => most.to_owned(),
+        None => answers.to_string(),
+    };
+    tokens.iter().sum::<u64>() == charged
+        && format!("{cost:.2}") == format!("{answers}.00")
+        && result["turns"].to_string() == turns
+}
+
 /// Requests are counted by the desk, answers paid by what it says that they cost.
 // proves: UP-1, C-4, ACP-43, ACP-44
 #[tokio::test]
@@ -279,9 +293,11 @@ async fn every_limit_holds_over_all_that_works_for_a_prompt() {
             && result["outcome"] == "limit"
             && result["stop_reason"] == stop_reason
             && told.contains(error)
-            && done.stderr.contains(error);
+            && done.stderr.contains(error)
+            && (is_silent || is_billed(&result, limits, charged, answers));
         if !holds {
-            let what = ["outcome", "stop_reason", "error"].map(|key| result[key].to_string());
+            let keys = ["outcome", "stop_reason", "error", "usage", "cost", "turns"];
+            let what = keys.map(|key| result[key].to_string());
             wrong.push(format!(
                 "{shape:?}, {limits}: {requests} requests, {charged} tokens, exit {:?}, {what:?}",
                 done.code
@@ -394,7 +410,7 @@ async fn unknown_price_with_a_limit_of_money_is_refused() {
         let told = done.json()["error"].as_str().map(str::to_owned);
         let told = told.unwrap_or_default();
         assert!(
-            told.starts_with("no price is known of desk/free, "),
+            told.starts_with("no price is known for desk/free, "),
             "{what}"
         );
         assert!(told.contains("[models.\"desk/free\"] price = "), "{what}");
@@ -416,7 +432,7 @@ async fn unknown_price_with_a_limit_of_money_is_refused() {
     assert!(
         answer["error"]
             .to_string()
-            .contains("no price is known of desk/free"),
+            .contains("no price is known for desk/free"),
         "{answer}"
     );
     assert_eq!(desk.requests("free"), 0);

@@ -36,7 +36,7 @@ async fn each_server_is_listed_with_its_tools_or_with_what_is_wrong() {
     assert_eq!(
         listed.stdout,
         "desk: connected\n  mcp__desk__hello\n\
-         gone: does not work: it cannot be started: there is no such program\n"
+         gone: does not work: cannot start: program not found\n"
     );
     assert_eq!(listed.stderr, "", "trouble is told once");
     assert_eq!(listed.code, Some(1), "one of them is broken");
@@ -48,7 +48,7 @@ async fn each_server_is_listed_with_its_tools_or_with_what_is_wrong() {
             {"name": "desk", "connected": true, "tools": ["mcp__desk__hello"], "left_out": 0,
              "trouble": null},
             {"name": "gone", "connected": false, "tools": [], "left_out": 0,
-             "trouble": "it cannot be started: there is no such program"},
+             "trouble": "cannot start: program not found"},
         ])
     );
 }
@@ -65,6 +65,32 @@ async fn a_list_of_servers_that_work_is_a_success() {
     let listed = home.run(&["mcp", "list"]).await;
     assert_eq!(listed.stdout, "desk: connected\n  mcp__desk__hello\n");
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
+}
+
+/// The server starts only once the prompt has written a file: a prompt that waited for it would fail to use it.
+#[tokio::test]
+async fn prompt_waits_for_a_server_only_when_the_model_does() {
+    let home = Home::new();
+    let late = format!("while [ ! -e go ]; do sleep 0.05; done\n{SERVER}");
+    let script = home.write("server.sh", &late);
+    let entry = format!(
+        "[mcp.desk]\ncommand = \"/bin/sh\"\nargs = [\"{}\"]\n",
+        script.display()
+    );
+    home.write("turnery/config.toml", &entry);
+    let call = |name: &str, args| json!({"steps": [{"tool_call": {"name": name, "args": args}}]});
+    let scenario = json!({"answers": [
+        call("write_file", json!({"path": "go", "content": ""})),
+        call("wait_for_mcp_server", json!({"server": "desk"})),
+        {"when": {"last_tool_result_contains": "Its tools: mcp__desk__hello"}, "steps": [{"text": "there"}]},
+        {"steps": [{"text": "not there"}]},
+    ]});
+    let model = home.write("model.json", &scenario.to_string());
+    let model = format!("scripted:{}", model.display());
+    let done = home
+        .run(&["run", "--mode", "edit", "--model", &model, "go"])
+        .await;
+    assert_eq!((done.code, &*done.stdout), (Some(0), "there\n"), "{done:?}");
 }
 
 /// A project's own file starts nothing: its servers are named, and not run.

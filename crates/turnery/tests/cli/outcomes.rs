@@ -90,7 +90,10 @@ async fn usage_mistakes_exit_with_two() {
             &["run", "--max-turns", "0", "x"],
             "\"0\" is no whole number from 1 on",
         ),
-        (&["run", "--allow", "shell(", "x"], "\"shell(\" is no rule"),
+        (
+            &["run", "--allow", "shell(", "x"],
+            "invalid rule \"shell(\": ",
+        ),
         (&["rnu"], "unrecognized subcommand 'rnu'"),
         (
             &["tool", "call", "read_file", "{path"],

@@ -60,13 +60,13 @@ async fn a_mistake_in_a_file_is_told_with_file_line_and_the_nearest_key() {
     assert_eq!(
         done.stderr,
         format!(
-            "turnery: {}:4: limits.trns is no key of this table; write \"turns\" (or tokens, seconds, answer_bytes, answer_calls, idle_seconds, content_seconds, cost)\n",
+            "turnery: {}:4: unknown key `limits.trns`; write \"turns\" (or tokens, seconds, answer_bytes, answer_calls, idle_seconds, content_seconds, cost)\n",
             file.display()
         )
     );
     let none = home.run(&["run", "--config", "none.toml", "hi"]).await;
     assert!(
-        none.stderr.ends_with("none.toml: there is no such file\n"),
+        none.stderr.ends_with("none.toml: no such file\n"),
         "{none:?}"
     );
 }

@@ -62,7 +62,9 @@ async fn a_judge_picks_and_json_has_all_candidates() {
     let told = |it: &Value| (it["won"].clone(), it["usage"]["output"].clone());
     let told: Vec<_> = candidates.iter().map(told).collect();
     assert_eq!(told, [(json!(false), json!(9)), (json!(true), json!(2))]);
-    assert_eq!(result["usage"]["output"], 11);
+    // With the judge's: two tries of 9 and 2 tokens, and its answer of 1.
+    assert_eq!(result["usage"]["output"], 12);
+    assert_eq!(result["turns"], 3);
 }
 
 /// Nothing is begun for it.
@@ -98,4 +100,40 @@ async fn a_way_to_pick_needs_something_to_pick_from() {
     let done = home.run(&["run", "--pick", "first", "hi"]).await;
     assert_eq!(done.code, Some(2), "{done:?}");
     assert!(done.stderr.contains("--try"), "{done:?}");
+}
+
+/// Scripts take `won` for "there is an answer".
+#[tokio::test]
+async fn model_without_an_answer_has_not_won() {
+    let home = Home::new();
+    let empty = home.write("empty.json", &json!({"answers": []}).to_string());
+    let broken = format!("scripted:{}", empty.display());
+    let both = format!("{broken},{broken}");
+    let try_both = |models| {
+        [
+            "run", "--model", &broken, "--try", models, "--format", "json", "hi",
+        ]
+    };
+    let done = home.run(&try_both(&both)).await;
+    let told = |done: &crate::home::Done| {
+        let candidates = done.json()["candidates"].clone();
+        let candidates = candidates.as_array().cloned().unwrap_or_default();
+        candidates
+            .iter()
+            .map(|it| (it["finished"].clone(), it["won"].clone()))
+            .collect::<Vec<_>>()
+    };
+    let lost = (json!(false), json!(false));
+    assert_eq!(told(&done), [lost.clone(), lost.clone()], "{done:?}");
+    assert_ne!(done.code, Some(0));
+    assert_eq!(
+        done.stderr.matches(", gave no answer").count(),
+        2,
+        "{done:?}"
+    );
+    // One that has an answer wins, and its name is written as it is typed.
+    let done = home.run(&try_both(&format!("{broken},offline"))).await;
+    assert_eq!(told(&done), [lost, (json!(true), json!(true))], "{done:?}");
+    assert!(done.stderr.contains("tried offline: "), "{done:?}");
+    assert_eq!(done.json()["model"], "offline", "{done:?}");
 }

@@ -2,7 +2,7 @@
 //! store of the session.
 
 use super::super::{
-    BackgroundWork, PromptError, Task, Tools, plan::Plan, prompting::Scope, run::Run, watch::Watch,
+    BackgroundWork, PromptError, Task, plan::Plan, prompting::Scope, run::Run, watch::Watch,
 };
 use crate::{Ports, Silent, ask_user, observe::observing, sink::Tap};
 use futures_util::future::BoxFuture;
@@ -53,7 +53,7 @@ impl Task {
         Self {
             store: Arc::new(store),
             models: Arc::clone(&self.models),
-            tools: Tools::new(self.toolbox.clone(), None),
+            tools: self.tools.withheld(&*self.ports.client),
             toolbox: ask_user::withheld(&self.toolbox, &*self.ports.client),
             workspace: Arc::clone(&self.workspace),
             ports: Ports {

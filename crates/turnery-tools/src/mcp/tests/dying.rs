@@ -49,11 +49,11 @@ async fn a_server_that_hangs_delays_only_what_uses_it() {
     servers.settled_for_tool("mcp__s__echo").await;
     servers.settled_for_prompt("s:the_weather").await;
     assert_eq!(began.elapsed().as_secs(), 0);
-    servers.soon().await;
-    assert_eq!(began.elapsed().as_secs(), 2, "for a start that is slow");
-    servers.soon().await;
-    assert_eq!(began.elapsed().as_secs(), 2, "once");
+    let text = "use mcp__s__echo and the server slow, but not mcp__slow";
+    servers.settled_for_text(text).await;
+    assert_eq!(began.elapsed().as_millis(), 0);
     assert_eq!(bench.names()[0], "mcp__s__echo");
+    assert_eq!(bench.names().last().unwrap(), "wait_for_mcp_server");
     for (name, may) in [
         ("mcp__slow__x", true),
         ("mcp__slo__x", false),
@@ -63,8 +63,40 @@ async fn a_server_that_hangs_delays_only_what_uses_it() {
     ] {
         assert_eq!(servers.may_have_tool(name), may, "{name}");
     }
+    servers.settled_for_text("use mcp__slow__x").await;
+    assert_eq!(began.elapsed().as_secs(), 20);
     servers.settled_for_tool("mcp__slow__x").await;
     assert_eq!(began.elapsed().as_secs(), 20);
+    let waits = |name: &String| name == "wait_for_mcp_server";
+    assert!(!bench.names().iter().any(waits), "it has failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn model_can_wait_for_a_server_that_starts() {
+    let hanging = Fake {
+        hangs: true,
+        ..Fake::new(Vec::new())
+    };
+    let good = Fake::new(vec![tool("echo")]);
+    let bench = Bench::new(vec![("slow", hanging), ("s", good)]);
+    let waiting = bench.tool("wait_for_mcp_server");
+    let about = &waiting.spec().description;
+    assert!(about.ends_with("Still starting: slow, s."), "{about}");
+    let began = Instant::now();
+    for (server, says, seconds) in [
+        ("s", "s has started. Its tools: mcp__s__echo", 0),
+        ("nobody", "these are: slow, s", 0),
+        (
+            "slow",
+            "slow does not work: it was not ready within 20 s",
+            20,
+        ),
+    ] {
+        let envelope = waiting.run(&json!({"server": server}), &bench.cx).await;
+        let told = format!("{envelope:?}");
+        assert!(told.contains(says), "{told}");
+        assert_eq!(began.elapsed().as_secs(), seconds, "{server}");
+    }
 }
 
 #[tokio::test]

@@ -118,7 +118,7 @@ async fn one_that_cannot_be_started_is_reported_without_its_arguments() {
     servers.settled().await;
     assert_eq!(
         servers.status()[0].trouble.as_deref(),
-        Some("it cannot be started: there is no such program")
+        Some("cannot start: program not found")
     );
 }
 
