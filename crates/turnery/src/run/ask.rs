@@ -106,11 +106,20 @@ impl Terminal {
 
 /// What to do when nobody can be asked: the flag that would have allowed it.
 fn hint(ask: &Ask) -> String {
+    // The rule for all edits is what a person would be offered; for one file there is a narrower one.
+    let path = ask.args["path"].as_str().filter(|path| !path.contains(['*', '?', '[', '{', '(', ')']));
     match &ask.rule {
-        Some(rule) => format!(
-            "nobody is there to ask; to allow it, add --allow '{}'",
-            rule.to_string().replace('\'', "'\\''")
-        ),
+        Some(rule) => {
+            let rule = rule.to_string();
+            let rule = match path {
+                Some(path) if rule == "edit" => format!("edit({path})"),
+                Some(_) | None => rule,
+            };
+            format!(
+                "nobody is there to ask; to allow it, add --allow '{}'",
+                rule.replace('\'', "'\\''")
+            )
+        }
         // Its server says that it may destroy: no rule is offered, but the user may write one.
         None if ask.tool_name.starts_with("mcp__") => format!(
             "nobody is there to ask; to allow it, add --allow '{}'",
@@ -294,6 +303,12 @@ mod tests {
         assert_eq!(
             hint(&asked),
             "nobody is there to ask; to allow it, add --allow 'shell(ls)'"
+        );
+        asked.rule = Some("edit".parse().unwrap());
+        asked.args = std::sync::Arc::new(serde_json::json!({"path": "src/a.rs"}));
+        assert_eq!(
+            hint(&asked),
+            "nobody is there to ask; to allow it, add --allow 'edit(src/a.rs)'"
         );
         asked.rule = None;
         assert_eq!(
