@@ -280,3 +280,27 @@ impl Read for Heedful<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_pattern_is_cut_in_the_title_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = Workspace::local(folder.path().canonicalize().unwrap()).unwrap();
+        let title = |pattern: &str| {
+            let args: Args =
+                serde_json::from_value(serde_json::json!({"pattern": pattern})).unwrap();
+            detail(&args, workspace.cwd().to_owned(), &workspace).title
+        };
+        assert_eq!(
+            title(&"é".repeat(60)),
+            format!("Search \"{}\"", "é".repeat(60))
+        );
+        assert_eq!(
+            title(&"é".repeat(61)),
+            format!("Search \"{}…\"", "é".repeat(60))
+        );
+    }
+}
