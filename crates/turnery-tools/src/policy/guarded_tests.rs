@@ -187,6 +187,9 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
     ] {
         assert_eq!(bench.shell(&auto, write), ASK, "{write}");
     }
+    let whole = home.join("config.toml").display().to_string();
+    let hidden = format!("bash -c 'echo x > {}'", whole.to_uppercase());
+    assert_eq!(bench.shell(&auto, &hidden), ASK, "{hidden}");
     for read in [
         "cat .turnery/config.toml",
         "ls home",
@@ -220,4 +223,119 @@ fn a_work_tree_that_an_agent_keeps_is_a_project_like_any_other() {
     ] {
         assert_eq!(bench.edit(&edit, path), ASK, "{path}");
     }
+}
+
+/// Files that a program runs something from, or keeps keys in: one of each.
+const ONE_OF_EACH: &[&str] = &[
+    ".aider/x",
+    ".amazonq/x",
+    ".aws/x",
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".buildkite/x",
+    ".circleci/x",
+    ".cirrus.yml",
+    ".codex/x",
+    ".config/autostart/x",
+    ".config/environment.d/x",
+    ".config/mise.toml",
+    ".config/mise/x",
+    ".config/nvim/x",
+    ".config/systemd/x",
+    ".config/turnery/x",
+    ".config/zsh/x",
+    ".continue/x",
+    ".cshrc",
+    ".curlrc",
+    ".dir-locals.el",
+    ".docker/x",
+    ".drone.yml",
+    ".emacs",
+    ".exrc",
+    ".fleet/x",
+    ".gdbinit",
+    ".gitconfig",
+    ".gitea/workflows/x",
+    ".githooks/x",
+    ".github/actions/x",
+    ".gitlab-ci.yml",
+    ".gitpod.yml",
+    ".gnupg/x",
+    ".hgrc",
+    ".inputrc",
+    ".irbrc",
+    ".kiro/x",
+    ".kshrc",
+    ".kube/x",
+    ".lefthook.yaml",
+    ".lefthook.yml",
+    ".lldbinit",
+    ".local/bin/x",
+    ".local/share/turnery/x",
+    ".login",
+    ".mise.local.toml",
+    ".mise.toml",
+    ".netrc",
+    ".nvim.lua",
+    ".nvimrc",
+    ".octaverc",
+    ".opencode/x",
+    ".pam_environment",
+    ".pnpmfile.cjs",
+    ".pre-commit-config.yml",
+    ".pryrc",
+    ".pypirc",
+    ".qwen/x",
+    ".roo/x",
+    ".rtx.toml",
+    ".sqliterc",
+    ".tcshrc",
+    ".tmux.conf",
+    ".travis.yml",
+    ".vim/x",
+    ".vimrc",
+    ".wgetrc",
+    ".windsurf/x",
+    ".woodpecker.yml",
+    ".woodpecker/x",
+    ".xinitrc",
+    ".xprofile",
+    ".xsession",
+    ".xsessionrc",
+    ".yarn/plugins/x",
+    ".yarn/releases/x",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".zed/x",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "config.worktree",
+    "jenkinsfile",
+    "lefthook.yaml",
+    "lefthook.yml",
+    "library/application support/turnery/x",
+    "library/launchagents/x",
+    "mise.local.toml",
+    "mise.toml",
+    "rust-toolchain",
+    "sitecustomize.py",
+    "usercustomize.py",
+];
+
+#[test]
+fn every_guarded_file_is_asked_about_in_edit_mode() {
+    let bench = Bench::new();
+    let policy = policy(Mode::Edit);
+    for path in ONE_OF_EACH {
+        for path in [(*path).to_owned(), format!("sub/{path}")] {
+            assert_ne!(bench.edit(&policy, &path), Judgement::Allow, "{path}");
+        }
+    }
+    assert_eq!(bench.edit(&policy, "sub/x"), Judgement::Allow);
 }

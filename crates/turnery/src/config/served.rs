@@ -12,6 +12,8 @@ use std::{
 };
 use turnery_models::{ModelName, ProviderConfig, served_models};
 
+/// Variable that keeps servers from being looked for at their usual addresses, if it says `off`.
+const LOCAL_SERVERS: &str = "TURNERY_LOCAL_SERVERS";
 /// How long a server may take to answer.
 const WAIT: Duration = Duration::from_millis(500);
 /// How long an answer holds.
@@ -40,8 +42,12 @@ impl Served {
         if asked.is_some_and(|asked| asked.elapsed() < FRESH) {
             return;
         }
+        let looks_around = std::env::var_os(LOCAL_SERVERS).is_none_or(|value| value != "off");
         let answers = all.iter().filter(|it| is_keyless(it)).map(|it| async {
-            let models = served_models(it, WAIT).await;
+            let models = match looks_around || !is_standard(it) {
+                true => served_models(it, WAIT).await,
+                false => None,
+            };
             (it.name.clone(), (it.base_url.clone(), models))
         });
         let models = join_all(answers).await.into_iter().collect();

@@ -1,6 +1,5 @@
 //! A home of its own for each test: configuration, sessions and a project folder.
 
-use crate::local_servers::{LOCAL_SERVERS, NOBODY};
 use serde_json::Value;
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
@@ -111,7 +110,7 @@ impl Home {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.folder.path())
             .env("TURNERY_HOME", self.folder.path().join("turnery"))
-            .envs(LOCAL_SERVERS.map(|name| (name, NOBODY)))
+            .env("TURNERY_LOCAL_SERVERS", "off")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -3,7 +3,6 @@
 use crate::{
     editor::Editor,
     home::{Done, Home, end},
-    local_servers::NOBODY,
 };
 use serde_json::{Value, json};
 use std::{
@@ -208,7 +207,7 @@ async fn an_editor_is_offered_what_a_server_has() {
     assert_eq!(of_it, None, "{missing:?}");
 }
 
-/// Whatever server runs on the testing machine: each test has turnery look elsewhere.
+/// Whatever server runs on the testing machine: no test has turnery look for it.
 #[tokio::test]
 async fn tests_see_no_server_of_the_machine() {
     let usual = ProviderConfig::well_known(&|_| None);
@@ -223,10 +222,9 @@ async fn tests_see_no_server_of_the_machine() {
     }
     let home = Home::new();
     let listed = home.run(&["models", "--json"]).await.json();
-    let needs = format!("a server with models at {NOBODY}");
     for provider in &usual {
         let row = row(&listed, &format!("{}/...", provider.name));
-        assert_eq!(row, Some((false, needs.clone())), "{listed}");
+        assert_eq!(row.map(|row| row.0), Some(false), "{listed}");
     }
     assert!(!usual.is_empty());
 }

@@ -3,7 +3,6 @@
 use crate::{
     editor::Editor,
     home::{Home, end},
-    local_servers::{LOCAL_SERVERS, NOBODY},
     login::{KEY, provider},
 };
 use serde_json::{Value, json};
@@ -77,7 +76,7 @@ async fn in_an_empty_home_the_first_line_is_the_answer() {
         .env("TERM", "dumb")
         .env("http_proxy", "http://127.0.0.1:9")
         .env("https_proxy", "http://127.0.0.1:9")
-        .envs(LOCAL_SERVERS.map(|name| (name, NOBODY)))
+        .env("TURNERY_LOCAL_SERVERS", "off")
         .current_dir(home.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -18,8 +18,6 @@ mod killing;
 mod lifeline;
 mod limits;
 mod local_models;
-#[path = "../rust_client/local_servers.rs"]
-mod local_servers;
 mod login;
 mod login_acp;
 mod mcp;

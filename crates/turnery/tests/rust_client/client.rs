@@ -1,9 +1,6 @@
 //! Client: the official client, and what the story asks of an agent through it.
 
-use crate::{
-    history::History,
-    local_servers::{LOCAL_SERVERS, NOBODY},
-};
+use crate::history::History;
 use agent_client_protocol::v1::schema::{CancelNotification, ContentBlock};
 use agent_client_protocol::{
     AcpAgent, AcpAgentConfig, Agent, Client as Official, JsonRpcRequest, JsonRpcResponse, Result,
@@ -27,6 +24,16 @@ use tokio::sync::watch;
 
 /// How long a process may take for its part of the story.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Where servers of models are looked for on this machine.
+const LOCAL_SERVERS: [&str; 4] = [
+    "LLAMACPP_BASE_URL",
+    "LMSTUDIO_BASE_URL",
+    "OLLAMA_HOST",
+    "VLLM_BASE_URL",
+];
+/// An address at which nobody answers: a server that happens to run would be in the list of models.
+const NOBODY: &str = "http://127.0.0.1:1/v1";
 
 /// What the client's person was sent and asked, and will say.
 #[derive(Default)]

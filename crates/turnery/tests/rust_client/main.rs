@@ -2,7 +2,6 @@
 
 mod client;
 mod history;
-mod local_servers;
 mod story;
 
 use serde_json::Value;

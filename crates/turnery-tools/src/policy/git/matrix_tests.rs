@@ -318,7 +318,8 @@ fn every_kind_of_index_is_read() {
 
 #[test]
 fn what_leads_outside_is_asked_about() {
-    let lay: [fn(&Bench); 11] = [
+    let lay: [fn(&Bench); 12] = [
+        |b| link(b, ".git/ORIG_HEAD", "/etc/passwd"),
         |b| link(b, ".git/rebase-merge/head-name", "/etc/passwd"),
         |b| link(b, ".git/rebase-apply/head-name", "/etc/passwd"),
         |b| link(b, ".git/worktrees/w/gitdir", "/etc/passwd"),
@@ -489,7 +490,7 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
     ];
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
-    let cases: [Laid; 4] = [
+    let cases: [Laid; 5] = [
         ("git push", |b| {
             config(b, "[remote \"origin\"]\nurl = ./x.git\n")
         }),
@@ -507,6 +508,10 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
         ("git fetch origin", |b| {
             fs::create_dir_all(b.work.join(".git/remotes")).unwrap();
             fs::write(b.work.join(".git/remotes/origin"), "URL: ext::evil\n").unwrap();
+        }),
+        ("git fetch other", |b| {
+            fs::create_dir_all(b.work.join(".git/branches")).unwrap();
+            fs::write(b.work.join(".git/branches/other"), "ext::evil\n").unwrap();
         }),
     ];
     for (line, lay) in cases {
@@ -529,6 +534,10 @@ fn repository_that_git_passes_over_is_asked_about() {
     bench.git("init -q sub");
     let sub = bench.work.join("sub");
     let policy = Policy::new(Mode::Ask, vec![], vec![]);
+    assert_eq!(bench.judge(&policy, &sub, "git status"), Judgement::Allow);
+    // With packed refs the folder is empty, and nothing in it could be found closed.
+    fs::remove_dir_all(sub.join(".git/refs")).unwrap();
+    fs::create_dir(sub.join(".git/refs")).unwrap();
     assert_eq!(bench.judge(&policy, &sub, "git status"), Judgement::Allow);
     let closed = fs::Permissions::from_mode(0o400);
     fs::set_permissions(sub.join(".git/refs"), closed).unwrap();
