@@ -67,11 +67,9 @@ pub(crate) fn runs_nothing(
         roots: workspace.roots(),
         hooks,
         fetches: hooks == Hooks::Enabled && may_fetch(command),
-        pushes: hooks == Hooks::Enabled
-            && command
-                .args
-                .iter()
-                .any(|arg| arg.literal().is_none_or(|word| word == "push")),
+        pushes: (hooks == Hooks::Enabled)
+            .then(|| pushes_to(command))
+            .flatten(),
         left: MOST_REPOSITORIES,
     };
     let mut seen = HashSet::new();
@@ -79,6 +77,37 @@ pub(crate) fn runs_nothing(
         folder
             .canonicalize()
             .is_ok_and(|folder| !seen.insert(folder.clone()) || check.is_plain_from(&folder))
+    })
+}
+
+/// Where a command pushes to, if it may push at all.
+enum Target {
+    /// A branch's remote, or the usual one.
+    Configured,
+    /// A remote by its name. What is none is a path to git.
+    Named(String),
+    /// Not known.
+    Unknown,
+}
+
+fn pushes_to(command: &Command) -> Option<Target> {
+    let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
+    let at = words
+        .iter()
+        .position(|word| word.is_none_or(|word| word == "push"))?;
+    let mut operands = Vec::new();
+    for word in words.iter().skip(at) {
+        match word {
+            Some(word) if word.starts_with("--repo") => return Some(Target::Unknown),
+            Some(word) if word.starts_with('-') => {}
+            Some(word) => operands.push(*word),
+            None => return Some(Target::Unknown),
+        }
+    }
+    Some(match operands.as_slice() {
+        ["push"] => Target::Configured,
+        ["push", name, ..] => Target::Named((*name).to_owned()),
+        _ => Target::Unknown,
     })
 }
 
@@ -172,8 +201,8 @@ struct Check<'a> {
     hooks: Hooks,
     /// Whether submodules may be fetched.
     fetches: bool,
-    /// Whether the command may push.
-    pushes: bool,
+    /// Where the command pushes to, if it does.
+    pushes: Option<Target>,
     /// Repositories that may still be looked at.
     left: usize,
 }
@@ -321,11 +350,26 @@ impl Check<'_> {
         if self.hooks == Hooks::Enabled && !is_at_rest {
             return None;
         }
-        // The hooks of the other repository run too.
-        if self.pushes && config.has_local_remotes {
-            return None;
+        if let Some(target) = &self.pushes {
+            // The hooks of the other repository run too, and what is no remote is a repository here.
+            let is_remote = match target {
+                Target::Configured => config.remotes.contains("origin"),
+                Target::Named(name) => config.remotes.contains(name),
+                Target::Unknown => false,
+            };
+            let mut of_branches = config
+                .branch_remotes
+                .iter()
+                .chain(&of_work_tree.branch_remotes);
+            let are_remotes = of_branches.all(|name| name == "." || config.remotes.contains(name));
+            let is_local = config.has_local_remotes || of_work_tree.has_local_remotes;
+            if is_local || !is_remote || !are_remotes {
+                return None;
+            }
         }
-        if self.fetches && (config.has_submodules || of_work_tree.has_submodules) {
+        let has_modules = kind(&common_dir.join("modules")) != Kind::Absent
+            || kind(&work_tree.join(".gitmodules")) != Kind::Absent;
+        if self.fetches && (has_modules || config.has_submodules || of_work_tree.has_submodules) {
             return None;
         }
         // Git takes settings out of the environment before it starts itself in a submodule.

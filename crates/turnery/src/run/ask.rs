@@ -107,7 +107,9 @@ impl Terminal {
 /// What to do when nobody can be asked: the flag that would have allowed it.
 fn hint(ask: &Ask) -> String {
     // The rule for all edits is what a person would be offered; for one file there is a narrower one.
-    let path = ask.args["path"].as_str().filter(|path| !path.contains(['*', '?', '[', '{', '(', ')']));
+    let path = ask.args["path"]
+        .as_str()
+        .filter(|path| !path.contains(['*', '?', '[', '{', '(', ')']));
     match &ask.rule {
         Some(rule) => {
             let rule = rule.to_string();

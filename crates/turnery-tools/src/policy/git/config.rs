@@ -4,7 +4,7 @@
 //! `[section "name"]`, a section or a key that is not listed here makes the whole file not plain. The
 //! lists hold what git itself, its hosts and common editors write.
 
-use std::{fs, io::Read as _, path::Path};
+use std::{collections::BTreeSet, fs, io::Read as _, path::Path};
 
 /// Larger files are not looked into. Unit: bytes.
 const LARGEST: u64 = 1 << 20;
@@ -20,8 +20,14 @@ pub(super) struct PlainConfig {
     pub(super) has_submodules: bool,
     /// A remote is a repository on this machine.
     pub(super) has_local_remotes: bool,
+    /// Names of remotes with a URL. To git any other name is a path.
+    pub(super) remotes: BTreeSet<String>,
+    /// Names that branches give for their remotes.
+    pub(super) branch_remotes: BTreeSet<String>,
     /// Object names have 32 bytes instead of 20.
     pub(super) sha256: bool,
+    /// `core.repositoryformatversion`. Without it git passes over the extensions.
+    version: Option<u8>,
 }
 
 /// Sections without a name, each with the keys that only say how git works or talks.
@@ -180,7 +186,7 @@ fn parse_plain(text: &str) -> Option<PlainConfig> {
             .as_ref()?
             .admit(&key.to_lowercase(), value, &mut config)?;
     }
-    Some(config)
+    (!config.sha256 || config.version == Some(1)).then_some(config)
 }
 
 /// `[core]` or `[remote "origin"]`, without the brackets.
@@ -228,6 +234,19 @@ impl<'a> Section<'a> {
             ("core", None, "fsmonitor") => plain
                 .filter(|value| matches!(*value, "true" | "false"))
                 .map(|_| ()),
+            ("core", None, "repositoryformatversion") => {
+                let version = match plain? {
+                    "0" => 0,
+                    "1" => 1,
+                    _ => return None,
+                };
+                // Said twice it is not clear which one counts.
+                config.version.replace(version).is_none().then_some(())
+            }
+            // Whether a signature is good is asked of gpg.
+            ("branch" | "tag", None, "sort") => plain
+                .filter(|value| !value.to_lowercase().contains("signature"))
+                .map(|_| ()),
             ("core", None, "hookspath") => {
                 config.has_hooks = true;
                 Some(())
@@ -254,11 +273,17 @@ impl<'a> Section<'a> {
                 config.has_local_remotes = true;
                 plain.filter(|value| is_plain_url(value)).map(|_| ())
             }
-            ("remote", Some(_), "url" | "pushurl") | ("submodule", Some(_), "url") => {
+            ("remote", Some(name), "url") => {
+                config.remotes.insert(name.to_owned());
+                plain.filter(|value| is_plain_url(value)).map(|_| ())
+            }
+            ("remote", Some(_), "pushurl") | ("submodule", Some(_), "url") => {
                 plain.filter(|value| is_plain_url(value)).map(|_| ())
             }
             ("branch", Some(_), "remote" | "pushremote") => {
-                plain.filter(|value| is_remote_name(value)).map(|_| ())
+                let name = plain.filter(|value| is_remote_name(value))?;
+                config.branch_remotes.insert(name.to_owned());
+                Some(())
             }
             _ => Some(()),
         }
@@ -273,9 +298,15 @@ fn is_name(text: &str) -> bool {
 
 /// Whether a URL names no program: `ext::sh -c ...` does, and other helpers do.
 fn is_plain_url(url: &str) -> bool {
-    let known = ["https://", "http://", "ssh://", "git://", "git@", "file://"];
+    let known = ["https://", "http://", "ssh://", "git://", "file://"];
     let is_path = url.starts_with(['/', '.']);
-    (is_path || known.iter().any(|start| url.starts_with(start)))
+    // Without a colon before the first slash it is a path.
+    let is_host = |rest: &str| {
+        rest.split_once(':')
+            .is_some_and(|(host, _)| !host.contains('/'))
+    };
+    let is_short = url.strip_prefix("git@").is_some_and(is_host);
+    (is_path || is_short || known.iter().any(|start| url.starts_with(start)))
         && !url.contains("::")
         && !url.contains(char::is_whitespace)
 }
@@ -323,6 +354,9 @@ mod tests {
     fn usual_configurations_are_plain() {
         let expected = PlainConfig {
             has_submodules: true,
+            remotes: BTreeSet::from(["origin".to_owned()]),
+            branch_remotes: BTreeSet::from(["origin".to_owned()]),
+            version: Some(0),
             ..PlainConfig::default()
         };
         assert_eq!(
@@ -331,13 +365,14 @@ mod tests {
         );
         assert_eq!(parse_plain(USUAL), Some(expected));
         assert_eq!(
-            parse_plain("[core]\n\tworktree = ../../../x\n[extensions]\n\tobjectFormat = sha256\n"),
+            parse_plain(
+                "[core]\n\trepositoryformatversion = 1\n\tworktree = ../../../x\n[extensions]\n\tobjectFormat = sha256\n"
+            ),
             Some(PlainConfig {
-                has_local_remotes: false,
                 worktree: Some("../../../x".to_owned()),
-                has_hooks: false,
-                has_submodules: false,
                 sha256: true,
+                version: Some(1),
+                ..PlainConfig::default()
             })
         );
     }
@@ -386,6 +421,13 @@ mod tests {
             "[format]\npretty = %G?\n",
             "[credential]\nhelper = x\n",
             "[extensions]\npartialClone = origin\n",
+            "[extensions]\nobjectFormat = sha256\n",
+            "[core]\nrepositoryformatversion = 0\n[extensions]\nobjectFormat = sha256\n",
+            "[core]\nrepositoryformatversion = 1\nrepositoryformatversion = 0\n[extensions]\nobjectFormat = sha256\n",
+            "[branch]\nsort = -signature\n",
+            "[tag]\nsort = Signature:key\n",
+            "[remote \"x\"]\nurl = git@x\n",
+            "[remote \"x\"]\nurl = git@x/y:z\n",
             "[extensions]\nrefStorage = files:///x\n",
             "[url \"ext::x\"]\ninsteadOf = https://\n",
             "[gc]\nrecentObjectsHook = x\n",

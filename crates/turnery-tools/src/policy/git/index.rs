@@ -83,7 +83,13 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
         }
     }
     let end = index.len() - rest.0.len();
+    // Git looks for the end of the entries at a fixed place, whatever lies around it.
+    let believed = index.len().checked_sub(hash + 12 + hash);
+    let mut is_hidden = believed
+        .and_then(|at| index.get(at..at + 4))
+        .is_some_and(|name| name == b"EOIE");
     while rest.0.len() > hash {
+        is_hidden &= Some(index.len() - rest.0.len()) != believed;
         let name = rest.take(4)?;
         // Extensions in small letters change what the entries mean.
         if !name.first()?.is_ascii_uppercase() {
@@ -101,7 +107,7 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
             return None;
         }
     }
-    (rest.0.len() == hash).then_some(found)
+    (rest.0.len() == hash && !is_hidden).then_some(found)
 }
 
 /// Whether the blocks of the table of offsets are all entries, in order.
@@ -202,5 +208,11 @@ mod tests {
             assert!(!is_read(&[(b"IEOT", numbers(table))]), "{table:?}");
         }
         assert!(!is_read(&[(b"EOIE", numbers(&[148, 0, 0, 0, 0, 0]))]));
+        // Where git looks for it, an extension of another name holds it.
+        let mut body = b"EOIE".to_vec();
+        body.extend(numbers(&[24, 140, 0, 0, 0, 0, 0]));
+        assert!(!is_read(&[(b"TREE", body.clone())]));
+        body.push(0);
+        assert!(is_read(&[(b"TREE", body)]));
     }
 }

@@ -487,12 +487,34 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
         "shell(git push:*)",
         "shell(git rebase:*)",
         "shell(git fetch:*)",
+        "shell(git pull:*)",
     ];
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
-    let cases: [Laid; 5] = [
+    let cases: [Laid; 12] = [
         ("git push", |b| {
             config(b, "[remote \"origin\"]\nurl = ./x.git\n")
+        }),
+        ("git push", |b| {
+            config(b, "[remote \"up\"]\nurl = git@x/y:z\n")
+        }),
+        ("git push", |b| {
+            config(b, "[branch \"main\"]\nremote = evil\n")
+        }),
+        ("git push", |b| {
+            config(b, "[branch \"main\"]\npushRemote = evil\n")
+        }),
+        ("git push origin main", |b| {
+            b.git("config --remove-section remote.origin")
+        }),
+        ("git push", |b| {
+            b.git("config --remove-section remote.origin")
+        }),
+        ("git fetch", |b| {
+            fs::create_dir_all(b.work.join(".git/modules/x")).unwrap();
+        }),
+        ("git pull", |b| {
+            fs::write(b.work.join(".gitmodules"), "").unwrap();
         }),
         ("git push", |b| {
             config(b, "[remote \"origin\"]\nurl = file:///x.git\n")
@@ -516,9 +538,30 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
     ];
     for (line, lay) in cases {
         let bench = Bench::new();
+        config(
+            &bench,
+            "[remote \"origin\"]\nurl = https://example.org/x.git\n",
+        );
         let before = bench.judge(&policy, &bench.work, line);
         assert_eq!(before, Judgement::Allow, "{line}");
         lay(&bench);
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+    }
+    // What is no remote is a folder with hooks of its own.
+    let bench = Bench::new();
+    config(
+        &bench,
+        "[remote \"origin\"]\nurl = https://example.org/x.git\n",
+    );
+    for line in [
+        "git push evil main",
+        "git push --repo=evil",
+        "git push -o x origin",
+    ] {
         let judged = bench.judge(&policy, &bench.work, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),

@@ -95,7 +95,11 @@ pub(crate) fn may_track(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     let tracked: Option<Vec<PathBuf>> = git_dir.and_then(|git_dir| {
         let index = git_dir.join("index");
         // The length of a hash is in a configuration that need not be read for this: the other one does not fit.
-        index::tracked(&index, false).or_else(|| index::tracked(&index, true))
+        match (index::tracked(&index, false), index::tracked(&index, true)) {
+            (Some(paths), None) | (None, Some(paths)) => Some(paths),
+            (Some(one), Some(other)) if one.is_empty() && other.is_empty() => Some(one),
+            (Some(_), Some(_)) | (None, None) => None,
+        }
     });
     tracked.is_none_or(|paths| paths.iter().any(|path| is_met(&work_tree.join(path))))
 }
