@@ -92,16 +92,19 @@ enum Target {
 
 fn pushes_to(command: &Command) -> Option<Target> {
     let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
+    if words.first() == Some(&Some("stash")) {
+        return None;
+    }
     let at = words
         .iter()
         .position(|word| word.is_none_or(|word| word == "push"))?;
     let mut operands = Vec::new();
     for word in words.iter().skip(at) {
         match word {
-            Some(word) if word.starts_with("--repo") => return Some(Target::Unknown),
-            Some(word) if word.starts_with('-') => {}
-            Some(word) => operands.push(*word),
-            None => return Some(Target::Unknown),
+            Some(word) if is_flag_of_push(word) => {}
+            Some(word) if !word.starts_with('-') => operands.push(*word),
+            // The next word may be its value.
+            Some(_) | None => return Some(Target::Unknown),
         }
     }
     Some(match operands.as_slice() {
@@ -109,6 +112,39 @@ fn pushes_to(command: &Command) -> Option<Target> {
         ["push", name, ..] => Target::Named((*name).to_owned()),
         _ => Target::Unknown,
     })
+}
+
+/// Options of `git push` that take no value, or have it in the same word.
+fn is_flag_of_push(word: &str) -> bool {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    matches!(
+        name,
+        "--" | "-4"
+            | "-6"
+            | "-d"
+            | "-f"
+            | "-n"
+            | "-q"
+            | "-u"
+            | "-v"
+            | "--all"
+            | "--atomic"
+            | "--branches"
+            | "--delete"
+            | "--dry-run"
+            | "--follow-tags"
+            | "--force"
+            | "--force-if-includes"
+            | "--force-with-lease"
+            | "--no-verify"
+            | "--porcelain"
+            | "--progress"
+            | "--prune"
+            | "--quiet"
+            | "--set-upstream"
+            | "--tags"
+            | "--verbose"
+    )
 }
 
 /// Whether the command may fetch. A fetch goes on in the submodules of new commits, also in those that are not
@@ -367,16 +403,34 @@ impl Check<'_> {
                 return None;
             }
         }
-        let has_modules = kind(&common_dir.join("modules")) != Kind::Absent
-            || kind(&work_tree.join(".gitmodules")) != Kind::Absent;
-        if self.fetches && (has_modules || config.has_submodules || of_work_tree.has_submodules) {
+        let links = index::gitlinks(&git_dir.join("index"), config.sha256)?;
+        let modules = [
+            common_dir.join("modules"),
+            git_dir.join("modules"),
+            work_tree.join(".gitmodules"),
+        ];
+        let has_submodules = config.has_submodules
+            || of_work_tree.has_submodules
+            || !links.is_empty()
+            || modules.iter().any(|path| kind(path) != Kind::Absent);
+        if self.fetches && has_submodules {
             return None;
         }
         // Git takes settings out of the environment before it starts itself in a submodule.
         let hooks = std::mem::replace(&mut self.hooks, Hooks::Enabled);
-        let links = index::gitlinks(&git_dir.join("index"), config.sha256)?;
+        // What has become a folder with a repository in it is a submodule to those who look for changes to commit.
+        let became_links: Vec<PathBuf> = match hooks {
+            Hooks::Disabled => Vec::new(),
+            Hooks::Enabled => index::tracked(&git_dir.join("index"), config.sha256)?
+                .into_iter()
+                .filter(|path| {
+                    let place = work_tree.join(path);
+                    kind(&place) == Kind::Folder && kind(&place.join(".git")) != Kind::Absent
+                })
+                .collect(),
+        };
         let lenders = std::slice::from_ref(common_dir);
-        let are_plain = links.iter().all(|link| {
+        let are_plain = links.iter().chain(&became_links).all(|link| {
             let folder = work_tree.join(link);
             let is_here = folder.starts_with(work_tree) && !is_led_elsewhere(work_tree, link);
             // What is not checked out has no `.git`, and git leaves it alone.

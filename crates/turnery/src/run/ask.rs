@@ -307,7 +307,7 @@ mod tests {
             "nobody is there to ask; to allow it, add --allow 'shell(ls)'"
         );
         asked.rule = Some("edit".parse().unwrap());
-        asked.args = std::sync::Arc::new(serde_json::json!({"path": "src/a.rs"}));
+        asked.args = Arc::new(serde_json::json!({"path": "src/a.rs"}));
         assert_eq!(
             hint(&asked),
             "nobody is there to ask; to allow it, add --allow 'edit(src/a.rs)'"

@@ -243,6 +243,8 @@ impl<'a> Section<'a> {
                 // Said twice it is not clear which one counts.
                 config.version.replace(version).is_none().then_some(())
             }
+            // With another format the repository would choose the key file.
+            ("gpg", None, "format") => plain.filter(|value| *value == "openpgp").map(|_| ()),
             // Whether a signature is good is asked of gpg.
             ("branch" | "tag", None, "sort") => plain
                 .filter(|value| !value.to_lowercase().contains("signature"))
@@ -274,7 +276,9 @@ impl<'a> Section<'a> {
                 plain.filter(|value| is_plain_url(value)).map(|_| ())
             }
             ("remote", Some(name), "url") => {
-                config.remotes.insert(name.to_owned());
+                if is_remote_name(name) {
+                    config.remotes.insert(name.to_owned());
+                }
                 plain.filter(|value| is_plain_url(value)).map(|_| ())
             }
             ("remote", Some(_), "pushurl") | ("submodule", Some(_), "url") => {

@@ -488,10 +488,16 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
         "shell(git rebase:*)",
         "shell(git fetch:*)",
         "shell(git pull:*)",
+        "shell(git commit:*)",
     ];
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
-    let cases: [Laid; 12] = [
+    let cases: [Laid; 14] = [
+        ("git commit -a --dry-run", |b| {
+            fs::remove_file(b.work.join("src/a.txt")).unwrap();
+            b.git("clone -q . src/a.txt");
+            b.configure(&b.work.join("src/a.txt/.git"), "[core]\nfsmonitor = EVIL\n");
+        }),
         ("git push", |b| {
             config(b, "[remote \"origin\"]\nurl = ./x.git\n")
         }),
@@ -512,6 +518,12 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
         }),
         ("git fetch", |b| {
             fs::create_dir_all(b.work.join(".git/modules/x")).unwrap();
+        }),
+        ("git fetch", |b| {
+            let missing = "1".repeat(40);
+            b.git(&format!(
+                "update-index --add --cacheinfo 160000,{missing},lib"
+            ));
         }),
         ("git pull", |b| {
             fs::write(b.work.join(".gitmodules"), "").unwrap();
@@ -555,12 +567,13 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
     let bench = Bench::new();
     config(
         &bench,
-        "[remote \"origin\"]\nurl = https://example.org/x.git\n",
+        "[remote \"origin\"]\nurl = https://example.org/x.git\n[remote \"/abs/evil\"]\nurl = https://example.org/x.git\n",
     );
     for line in [
         "git push evil main",
         "git push --repo=evil",
-        "git push -o x origin",
+        "git push -o origin evil main",
+        "git push /abs/evil main",
     ] {
         let judged = bench.judge(&policy, &bench.work, line);
         assert!(
