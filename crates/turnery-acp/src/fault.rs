@@ -32,20 +32,21 @@ impl Fault {
     /// `what`: what happened. `details`: why, and what to do.
     pub(crate) fn new(code: i32, what: impl Into<String>, details: impl Into<String>) -> Self {
         let details = details.into();
-        Self::saying(code, format!("{}: {details}", what.into()), details)
+        let message = format!("{}: {details}", what.into());
+        Self {
+            message,
+            ..Self::saying(code, details)
+        }
     }
 
-    /// With a message that says it all, and its part that says what to do.
-    pub(crate) fn saying(
-        code: i32,
-        message: impl Into<String>,
-        details: impl Into<String>,
-    ) -> Self {
+    /// With a text that says it all.
+    pub(crate) fn saying(code: i32, text: impl Into<String>) -> Self {
+        let message = text.into();
         let mut data = Map::new();
-        data.insert("details".to_owned(), Value::String(details.into()));
+        data.insert("details".to_owned(), Value::String(message.clone()));
         Self {
             code,
-            message: message.into(),
+            message,
             data,
         }
     }

@@ -248,7 +248,7 @@ fn provider(kind: FaultKind, message: &str) -> Fault {
             } else {
                 reason
             };
-            Fault::saying(INTERNAL, format!("{what}. {details}"), details)
+            Fault::saying(INTERNAL, format!("{what}. {details}"))
         }
     };
     fault

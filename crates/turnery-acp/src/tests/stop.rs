@@ -179,7 +179,7 @@ fn the_cause_of_a_failure_is_in_the_message() {
     assert_eq!(
         told["data"],
         json!({
-            "details": "Choose another model, or begin a new session.",
+            "details": "openai answered 400: no such parameter. Choose another model, or begin a new session.",
             "kind": "provider_error",
             "retryable": false,
             "fault": "bad_request",

@@ -139,7 +139,7 @@ async fn a_key_that_is_refused_or_cannot_be_checked_is_not_kept() {
     );
     for (typed, why) in [
         ("", "no key was given for openai"),
-        ("sk-two words", "it holds characters that no key has"),
+        ("sk-two words", "it has characters that no key has"),
     ] {
         let done = home.run_with(&at(address), typed).await;
         assert_eq!(done.code, Some(1));
