@@ -195,23 +195,34 @@ fn end_turn() -> Result<PromptResponse, Fault> {
     Ok(PromptResponse::new(StopReason::EndTurn))
 }
 
-/// All commands: the name, what it is for, what may follow. Of two with one name the first counts: ours,
-/// then those of the person and the project, then those of MCP servers. Their texts are made visible: projects and
-/// servers are others' work.
+/// A command as it is offered. Its texts are made visible: projects and servers are others' work.
+pub(crate) struct Offered<'o> {
+    pub(crate) name: &'o str,
+    pub(crate) about: Cow<'o, str>,
+    /// What may follow.
+    pub(crate) hint: Option<Cow<'o, str>>,
+}
+
+/// All commands. Of two with one name the first counts: ours, then those of the person and the project, then those of
+/// MCP servers.
 pub(crate) fn all<'o>(
     options: &'o SessionOptions,
     of_servers: &'o [McpPrompt],
-) -> Vec<(&'o str, Cow<'o, str>, Option<Cow<'o, str>>)> {
+) -> Vec<Offered<'o>> {
     let ours = TABLE.iter().map(|it| (it.name, it.about, it.hint));
     let texts = options.slashes.iter();
     let texts = texts.map(|it| (it.name.as_str(), it.about.as_str(), it.hint.as_deref()));
     let of_servers = of_servers.iter();
     let of_servers =
         of_servers.map(|it| (it.command.as_str(), it.about.as_str(), it.hint.as_deref()));
-    let mut all: Vec<(&str, Cow<'_, str>, Option<Cow<'_, str>>)> = Vec::new();
+    let mut all: Vec<Offered<'_>> = Vec::new();
     for (name, about, hint) in ours.chain(texts).chain(of_servers) {
-        if all.iter().all(|known| known.0 != name) {
-            all.push((name, visible_line(about), hint.map(visible_line)));
+        if all.iter().all(|known| known.name != name) {
+            all.push(Offered {
+                name,
+                about: visible_line(about),
+                hint: hint.map(visible_line),
+            });
         }
     }
     all
@@ -224,8 +235,7 @@ pub(crate) fn offer(session: &Session, of_servers: &[McpPrompt]) -> Vec<u8> {
     };
     let options = session.options();
     let all = all(&options, of_servers).into_iter();
-    let all =
-        all.map(|(name, about, hint)| AvailableCommand::new(name, about).input(hint.map(input)));
+    let all = all.map(|it| AvailableCommand::new(it.name, it.about).input(it.hint.map(input)));
     let update = AvailableCommandsUpdate::new(all.collect());
     let id = session.id().as_str();
     update::line(id, &SessionUpdate::AvailableCommandsUpdate(update))

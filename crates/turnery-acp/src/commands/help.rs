@@ -18,11 +18,9 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn text(options: &SessionOptions, of_servers: &[McpPrompt]) -> String {
-    let lines = all(options, of_servers)
-        .into_iter()
-        .map(|(name, about, hint)| {
-            let hint = hint.map(|hint| format!(" {hint}")).unwrap_or_default();
-            format!("- `/{name}{hint}`: {about}\n")
-        });
+    let lines = all(options, of_servers).into_iter().map(|it| {
+        let hint = it.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
+        format!("- `/{}{hint}`: {}\n", it.name, it.about)
+    });
     lines.collect()
 }

@@ -59,9 +59,11 @@ pub(crate) fn changed(session: &Session) -> Vec<u8> {
 /// All commands, for the client to offer, the prompts of MCP servers among them.
 pub(super) fn commands(options: &SessionOptions, prompts: &[McpPrompt]) -> Vec<AvailableCommand> {
     let all = commands::all(options, prompts).into_iter();
-    let all = all.map(|(name, about, hint)| {
-        let input = hint.map(|hint| AvailableCommandInput::Text(TextCommandInput::new(hint)));
-        AvailableCommand::Command(Command::new(name, about).input(input))
+    let all = all.map(|it| {
+        let input = it
+            .hint
+            .map(|hint| AvailableCommandInput::Text(TextCommandInput::new(hint)));
+        AvailableCommand::Command(Command::new(it.name, it.about).input(input))
     });
     all.collect()
 }

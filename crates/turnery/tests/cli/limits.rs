@@ -262,12 +262,12 @@ fn is_billed(result: &Value, limits: &str, charged: u64, answers: u64) -> bool {
     let tokens = ["input", "output"].map(|key| result["usage"][key].as_u64().unwrap_or_default());
     let cost = result["cost"].as_f64().unwrap_or_default();
     let turns = match limits.strip_prefix("turns = ") {
-        Some(most) => most.to_owned(),
-        None => answers.to_string(),
+        Some(most) => most.parse().ok(),
+        None => Some(answers),
     };
     tokens.iter().sum::<u64>() == charged
         && format!("{cost:.2}") == format!("{answers}.00")
-        && result["turns"].to_string() == turns
+        && result["turns"].as_u64() == turns
 }
 
 /// Requests are counted by the desk, answers paid by what it says that they cost.
