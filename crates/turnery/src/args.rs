@@ -38,7 +38,8 @@ Examples:
 
 Configuration is read from config.toml in turnery's folder, then from .turnery/config.toml of the
 project (which may only narrow), then from TURNERY_MODEL, TURNERY_MODE, TURNERY_THINKING and
-TURNERY_MAX_TURNS, then from flags. TURNERY_HOME moves turnery's folder.";
+TURNERY_MAX_TURNS, then from flags. TURNERY_HOME moves turnery's folder;
+TURNERY_LOCAL_SERVERS=off looks for no model server on this machine.";
 
 /// A coding agent for your editor and your shell.
 #[derive(Debug, Parser)]

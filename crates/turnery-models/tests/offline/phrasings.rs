@@ -1,5 +1,5 @@
-//! Everyday phrasings of the commands, written down before the patterns: the verbs and orders of words that a person
-//! would try next after one of the help's own examples. An answer begins with what was understood.
+//! Everyday phrasings of the commands: the verbs and orders of words that a person would try next after one of the
+//! help's own examples. An answer begins with what was understood.
 
 use crate::driver::play;
 

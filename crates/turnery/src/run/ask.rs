@@ -157,6 +157,9 @@ fn question(ask: &Ask, paint: Paint) -> String {
         }
     }
     if diffs == 0 {
+        if let (Some(_), Some(reason)) = (command, ask.args["outside_sandbox"].as_str()) {
+            let _ = writeln!(text, "The model's reason: {}", visible_line(reason));
+        }
         if let (Some(_), Some(folder)) = (command, ask.args["cwd"].as_str()) {
             let _ = writeln!(text, "in {}:", visible_line(folder));
         }
@@ -281,6 +284,11 @@ mod tests {
         // The title of a command says nothing more.
         let args = serde_json::json!({"command": "ls\nrm x", "cwd": "inner"});
         assert_eq!(shown("ls\nrm x", args), "\nin inner:\nls\nrm x\n");
+        let args = serde_json::json!({"command": "ls", "outside_sandbox": "it \u{202e}must"});
+        assert_eq!(
+            shown("Outside the sandbox: ls", args),
+            "\nOutside the sandbox: ls\nThe model's reason: it ⟨U+202E⟩must\nls\n"
+        );
         let padded = format!("make test{}; touch M", " ".repeat(4050));
         assert_eq!(
             shown("", serde_json::json!({"command": padded})),
