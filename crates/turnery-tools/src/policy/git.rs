@@ -10,6 +10,8 @@ pub(crate) mod environment;
 mod index;
 
 #[cfg(test)]
+mod layout_tests;
+#[cfg(test)]
 mod matrix_tests;
 #[cfg(test)]
 mod matrix_ways;

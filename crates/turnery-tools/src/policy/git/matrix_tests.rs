@@ -4,7 +4,7 @@
 use super::super::{Judgement, Mode, Policy, Rule, programs::PROGRAMS};
 use super::{
     environment::harden,
-    matrix_ways::{WAYS, config, submodule},
+    matrix_ways::{WAYS, submodule},
 };
 use crate::{Access, Workspace};
 use std::{
@@ -59,7 +59,7 @@ impl Bench {
         self.git_in(&self.work, line);
     }
 
-    fn git_in(&self, folder: &Path, line: &str) {
+    pub(super) fn git_in(&self, folder: &Path, line: &str) {
         let output = self.run(folder, &format!("git {line}"), &self.environment());
         assert!(output.status.success(), "git {line}: {output:?}");
     }
@@ -96,7 +96,7 @@ impl Bench {
     }
 
     /// Whether the program has run since the last time.
-    fn takes_mark(&self) -> bool {
+    pub(super) fn takes_mark(&self) -> bool {
         fs::remove_file(self.root.join("mark")).is_ok()
     }
 
@@ -111,7 +111,7 @@ impl Bench {
     }
 
     /// Makes every file look changed, so that git reads it again.
-    fn touch(&self, folder: &Path) {
+    pub(super) fn touch(&self, folder: &Path) {
         // Git compares whole seconds.
         self.age.set(self.age.get() + 60);
         let then = SystemTime::now() - Duration::from_secs(self.age.get());
@@ -127,7 +127,7 @@ impl Bench {
         }
     }
 
-    fn workspace(&self) -> Workspace {
+    pub(super) fn workspace(&self) -> Workspace {
         Workspace::local(self.work.clone()).unwrap()
     }
 
@@ -170,7 +170,7 @@ fn commands() -> Vec<String> {
 }
 
 /// Rules as a person has them who was asked before, and one of a person's own.
-fn rules() -> Vec<Rule> {
+pub(super) fn rules() -> Vec<Rule> {
     let texts = [
         "shell(git status)",
         "shell(git diff)",
@@ -317,38 +317,6 @@ fn every_kind_of_index_is_read() {
 }
 
 #[test]
-fn what_leads_outside_is_asked_about() {
-    let lay: [fn(&Bench); 12] = [
-        |b| link(b, ".git/ORIG_HEAD", "/etc/passwd"),
-        |b| link(b, ".git/rebase-merge/head-name", "/etc/passwd"),
-        |b| link(b, ".git/rebase-apply/head-name", "/etc/passwd"),
-        |b| link(b, ".git/worktrees/w/gitdir", "/etc/passwd"),
-        |b| link(b, ".git/refs/heads/hooks", "/etc"),
-        |b| link(b, ".git/logs/hooks", "/etc"),
-        |b| link(b, ".git/fsmonitor--daemon.ipc", "/etc/passwd"),
-        |b| fs::write(b.work.join(".git/objects/info/alternates"), "/x\n").unwrap(),
-        |b| std::os::unix::fs::symlink("/etc", b.work.join(".git/refs/heads/x")).unwrap(),
-        |b| std::os::unix::fs::symlink("/etc/x", b.work.join(".git/objects/pack/x.pack")).unwrap(),
-        |b| config(b, "[core]\nworktree = /etc\n"),
-        |b| {
-            fs::rename(b.work.join(".git"), b.root.join("elsewhere")).unwrap();
-            fs::write(b.work.join(".git"), "gitdir: ../elsewhere\n").unwrap();
-        },
-    ];
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
-    for (at, lay) in lay.iter().enumerate() {
-        let bench = Bench::new();
-        assert_eq!(
-            bench.judge(&policy, &bench.work, "git status"),
-            Judgement::Allow
-        );
-        lay(&bench);
-        let judged = bench.judge(&policy, &bench.work, "git status");
-        assert!(matches!(judged, Judgement::Ask { .. }), "{at}: {judged:?}");
-    }
-}
-
-#[test]
 fn git_after_a_change_of_the_work_tree_is_asked_about() {
     let bench = Bench::new();
     fs::create_dir(bench.work.join("docs")).unwrap();
@@ -387,234 +355,4 @@ fn what_git_add_makes_a_submodule_runs_nothing() {
             assert!(!bench.takes_mark(), "{line}");
         }
     }
-}
-
-/// A fetch goes on in submodules that a new commit names and that are not checked out, in what is kept of them.
-#[test]
-fn a_fetch_of_submodules_is_asked_about() {
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
-    let bench = Bench::new();
-    let to = bench.root.join("upstream");
-    bench.git(&format!("clone -q . {}", to.display()));
-    bench.git(&format!("remote add origin {}", to.display()));
-    let modules = "[submodule \"lib\"]\n\turl = ../upstream\n";
-    fs::write(
-        to.join(".gitmodules"),
-        modules.to_owned() + "\tpath = lib\n",
-    )
-    .unwrap();
-    let missing = "1".repeat(40);
-    bench.git_in(&to, "add -A");
-    bench.git_in(
-        &to,
-        &format!("update-index --add --cacheinfo 160000,{missing},lib"),
-    );
-    bench.git_in(&to, "commit -q -m lib");
-    config(&bench, &(modules.to_owned() + "\tactive = true\n"));
-    bench.git("init -q --bare .git/modules/lib");
-    bench.configure(
-        &bench.work.join(".git/modules/lib"),
-        "[core]\nbare = false\n[remote \"origin\"]\nurl = ../../upstream\nuploadpack = EVIL\n",
-    );
-    for line in ["git fetch", "git fetch origin", "git pull --rebase"] {
-        let judged = bench.judge(&policy, &bench.work, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
-    }
-    let line = "git fetch --no-recurse-submodules";
-    assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
-    bench.run(&bench.work, line, &bench.environment());
-    assert!(!bench.takes_mark(), "{line}");
-    // It works where nobody defends.
-    bench.git("update-ref -d refs/remotes/origin/main");
-    let output = bench.run(&bench.work, "git fetch", &bench.environment());
-    assert!(bench.takes_mark(), "{output:?}");
-}
-
-/// A command line, and what is laid out before it.
-type Laid = (&'static str, fn(&Bench));
-
-fn link(bench: &Bench, name: &str, target: &str) {
-    let path = bench.work.join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::os::unix::fs::symlink(target, path).unwrap();
-}
-
-/// Git goes by the length of a name in the index, which may lie about where the name ends.
-#[test]
-fn submodule_under_a_false_name_is_asked_about() {
-    let bench = Bench::new();
-    let lib = bench.work.join("lib");
-    bench.git("init -q -b main lib");
-    fs::write(lib.join("z"), "z\n").unwrap();
-    bench.git_in(&lib, "add z");
-    bench.git_in(&lib, "commit -q -m z");
-    let head = bench.run(&lib, "git rev-parse HEAD", &bench.environment());
-    let head = String::from_utf8(head.stdout).unwrap();
-    fs::write(lib.join(".git/info/attributes"), "* filter=e\n").unwrap();
-    bench.configure(&lib.join(".git"), "[filter \"e\"]\nclean = EVIL\n");
-    fs::write(lib.join("z"), "y\n").unwrap();
-    bench.git(&format!(
-        "update-index --add --cacheinfo 160000,{},lib",
-        head.trim()
-    ));
-    let file = bench.work.join(".git/index");
-    let mut index = fs::read(&file).unwrap();
-    let at = index
-        .windows(6)
-        .position(|bytes| bytes == b"\0\x03lib\0")
-        .unwrap();
-    index[at..at + 6].copy_from_slice(b"\0\x02libX");
-    fs::write(&file, index).unwrap();
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
-    for line in ["git status", "git diff"] {
-        let judged = bench.judge(&policy, &bench.work, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
-    }
-    // It works where nobody defends.
-    bench.run(&bench.work, "git status", &bench.environment());
-    assert!(bench.takes_mark());
-}
-
-#[test]
-fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
-    let rules = [
-        "shell(git push:*)",
-        "shell(git rebase:*)",
-        "shell(git fetch:*)",
-        "shell(git pull:*)",
-        "shell(git commit:*)",
-    ];
-    let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
-    let policy = Policy::new(Mode::Ask, rules, vec![]);
-    let cases: [Laid; 14] = [
-        ("git commit -a --dry-run", |b| {
-            fs::remove_file(b.work.join("src/a.txt")).unwrap();
-            b.git("clone -q . src/a.txt");
-            b.configure(&b.work.join("src/a.txt/.git"), "[core]\nfsmonitor = EVIL\n");
-        }),
-        ("git push", |b| {
-            config(b, "[remote \"origin\"]\nurl = ./x.git\n")
-        }),
-        ("git push", |b| {
-            config(b, "[remote \"up\"]\nurl = git@x/y:z\n")
-        }),
-        ("git push", |b| {
-            config(b, "[branch \"main\"]\nremote = evil\n")
-        }),
-        ("git push", |b| {
-            config(b, "[branch \"main\"]\npushRemote = evil\n")
-        }),
-        ("git push origin main", |b| {
-            b.git("config --remove-section remote.origin")
-        }),
-        ("git push", |b| {
-            b.git("config --remove-section remote.origin")
-        }),
-        ("git fetch", |b| {
-            fs::create_dir_all(b.work.join(".git/modules/x")).unwrap();
-        }),
-        ("git fetch", |b| {
-            let missing = "1".repeat(40);
-            b.git(&format!(
-                "update-index --add --cacheinfo 160000,{missing},lib"
-            ));
-        }),
-        ("git pull", |b| {
-            fs::write(b.work.join(".gitmodules"), "").unwrap();
-        }),
-        ("git push", |b| {
-            config(b, "[remote \"origin\"]\nurl = file:///x.git\n")
-        }),
-        ("git rebase --continue", |b| {
-            fs::create_dir(b.work.join(".git/rebase-merge")).unwrap();
-            fs::write(
-                b.work.join(".git/rebase-merge/git-rebase-todo"),
-                "exec touch x\n",
-            )
-            .unwrap();
-        }),
-        ("git fetch origin", |b| {
-            fs::create_dir_all(b.work.join(".git/remotes")).unwrap();
-            fs::write(b.work.join(".git/remotes/origin"), "URL: ext::evil\n").unwrap();
-        }),
-        ("git fetch other", |b| {
-            fs::create_dir_all(b.work.join(".git/branches")).unwrap();
-            fs::write(b.work.join(".git/branches/other"), "ext::evil\n").unwrap();
-        }),
-    ];
-    for (line, lay) in cases {
-        let bench = Bench::new();
-        config(
-            &bench,
-            "[remote \"origin\"]\nurl = https://example.org/x.git\n",
-        );
-        let before = bench.judge(&policy, &bench.work, line);
-        assert_eq!(before, Judgement::Allow, "{line}");
-        lay(&bench);
-        let judged = bench.judge(&policy, &bench.work, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
-    }
-    // What is no remote is a folder with hooks of its own.
-    let bench = Bench::new();
-    config(
-        &bench,
-        "[remote \"origin\"]\nurl = https://example.org/x.git\n[remote \"/abs/evil\"]\nurl = https://example.org/x.git\n",
-    );
-    for line in [
-        "git push evil main",
-        "git push --repo=evil",
-        "git push -o origin evil main",
-        "git push /abs/evil main",
-    ] {
-        let judged = bench.judge(&policy, &bench.work, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
-    }
-}
-
-/// Git passes over a `.git` whose folders it may not enter, and takes the repository above.
-#[test]
-fn repository_that_git_passes_over_is_asked_about() {
-    let bench = Bench::new();
-    bench.git("init -q sub");
-    let sub = bench.work.join("sub");
-    let policy = Policy::new(Mode::Ask, vec![], vec![]);
-    assert_eq!(bench.judge(&policy, &sub, "git status"), Judgement::Allow);
-    // With packed refs the folder is empty, and nothing in it could be found closed.
-    fs::remove_dir_all(sub.join(".git/refs")).unwrap();
-    fs::create_dir(sub.join(".git/refs")).unwrap();
-    assert_eq!(bench.judge(&policy, &sub, "git status"), Judgement::Allow);
-    let closed = fs::Permissions::from_mode(0o400);
-    fs::set_permissions(sub.join(".git/refs"), closed).unwrap();
-    let is_root = rustix::process::geteuid().is_root();
-    let judged = bench.judge(&policy, &sub, "git status");
-    // Root enters every folder.
-    assert_eq!(judged == Judgement::Allow, is_root, "{judged:?}");
-    fs::set_permissions(sub.join(".git/refs"), fs::Permissions::from_mode(0o700)).unwrap();
-}
-
-#[test]
-fn confined_git_shows_neither_keys_nor_what_links_lead_to() {
-    let bench = Bench::new();
-    let policy = Policy::new(Mode::Ask, vec![], vec![]).confined(true);
-    let judge = |line: &str| bench.judge(&policy, &bench.work, line);
-    assert_eq!(judge("git grep one"), Judgement::Allow);
-    assert_eq!(judge("git config --get user.name"), Judgement::Allow);
-    assert_ne!(
-        judge("git config --get http.https://x.extraheader"),
-        Judgement::Allow
-    );
-    link(&bench, "linked", "/etc");
-    assert_ne!(judge("git grep one"), Judgement::Allow);
 }
