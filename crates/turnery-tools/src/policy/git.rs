@@ -150,12 +150,16 @@ fn is_flag_of_push(word: &str) -> bool {
 }
 
 /// Whether the command may fetch. A fetch goes on in the submodules of new commits, also in those that are not
-/// checked out: what is kept of them below `.git/modules` may name programs too.
+/// checked out: what is kept of them below `.git/modules` may name programs too. That submodules are left out counts
+/// only as the one option of the line: git goes by the last one, and the word may be the value of another.
 fn may_fetch(command: &Command) -> bool {
     let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
     match words.first() {
         Some(Some("add" | "commit" | "push" | "stash" | "tag")) if command.name == "git" => false,
-        _ => !words.contains(&Some("--no-recurse-submodules")),
+        _ => !words
+            .iter()
+            .filter(|word| word.is_none_or(|word| word.starts_with('-')))
+            .eq([&Some("--no-recurse-submodules")]),
     }
 }
 

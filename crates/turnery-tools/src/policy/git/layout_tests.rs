@@ -33,7 +33,15 @@ fn a_fetch_of_submodules_is_asked_about() {
         &bench.work.join(".git/modules/lib"),
         "[core]\nbare = false\n[remote \"origin\"]\nurl = ../../upstream\nuploadpack = EVIL\n",
     );
-    for line in ["git fetch", "git fetch origin", "git pull --rebase"] {
+    for line in [
+        "git fetch",
+        "git fetch origin",
+        "git pull --rebase",
+        "git fetch --no-recurse-submodules --recurse-submodules",
+        "git fetch -o --no-recurse-submodules",
+        "git fetch --no-recurse-submodules --multiple --recurse-submodules origin",
+        "git pull --no-recurse-submodules --recurse-submodules",
+    ] {
         let judged = bench.judge(&policy, &bench.work, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
