@@ -9,7 +9,9 @@ use std::{fs, os::unix::fs::PermissionsExt};
 /// A fetch goes on in submodules that a new commit names and that are not checked out, in what is kept of them.
 #[test]
 fn a_fetch_of_submodules_is_asked_about() {
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let wide = ["shell(git fetch:*)", "shell(git pull:*)"];
+    let wide = wide.iter().map(|text| text.parse().unwrap()).collect();
+    let policy = Policy::new(Mode::Ask, wide, vec![]);
     let bench = Bench::new();
     let to = bench.root.join("upstream");
     bench.git(&format!("clone -q . {}", to.display()));
