@@ -5,6 +5,7 @@
 //! starts the command (its supervisor), which the command inherits and cannot take off again. Nothing is
 //! confined by halves: where a confinement cannot be applied, the command does not start.
 
+mod links;
 mod places;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
@@ -14,6 +15,8 @@ mod settings;
 mod capabilities;
 #[cfg(target_os = "linux")]
 mod files;
+#[cfg(target_os = "linux")]
+mod repositories;
 #[cfg(target_os = "linux")]
 mod syscalls;
 #[cfg(all(test, target_os = "linux"))]
@@ -46,8 +49,10 @@ pub struct Confinement {
     pub temporary: Vec<PathBuf>,
     /// Folder for the temporary files of this command alone. It writes there even if it writes nowhere else.
     pub scratch: Option<PathBuf>,
-    /// Further folders of programs and caches, from the environment (`CARGO_HOME` and the like).
+    /// Further folders of programs, from the environment (`JAVA_HOME` and the like).
     pub toolchains: Vec<PathBuf>,
+    /// Further files and folders of caches, from the environment (`registry` in `CARGO_HOME`).
+    pub caches: Vec<PathBuf>,
     /// Further files and folders that no command reads or writes, such as turnery's own.
     pub private: Vec<PathBuf>,
 }
@@ -62,6 +67,24 @@ pub struct SandboxSupport {
 }
 
 impl Confinement {
+    /// The files and folders that commands of the session write to, those that only read aside. They exist, and
+    /// are without links. None is found through a link in another: a command may have put it there.
+    fn writable(&self) -> Vec<PathBuf> {
+        let mut writable = self.roots.clone();
+        let home = self.home.iter();
+        let caches = home.flat_map(|home| places::CACHES.iter().map(|it| home.join(it)));
+        for path in self
+            .temporary
+            .iter()
+            .cloned()
+            .chain(caches)
+            .chain(self.caches.iter().cloned())
+        {
+            writable.extend(links::follow(&path, &writable));
+        }
+        writable
+    }
+
     /// Whether a command needs a [`scratch`](Self::scratch) folder: it may write to no folder for temporary files.
     #[must_use]
     pub fn needs_scratch(&self) -> bool {

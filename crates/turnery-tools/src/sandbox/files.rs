@@ -4,12 +4,15 @@
 //! Landlock only allows, and what it allows for a folder holds for everything below. To leave something
 //! out, its siblings are allowed one by one, along the way down to it.
 
-use super::{Confinement, places};
+use super::{Confinement, links, places, repositories::Repositories};
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, Ruleset,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
-use rustix::fs::{Mode, OFlags};
+use rustix::{
+    fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
+    io::Errno,
+};
 use std::{
     collections::HashMap,
     ffi::OsString,
@@ -66,11 +69,13 @@ pub(super) fn restrict(confinement: &Confinement) -> io::Result<Option<u32>> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(VERSION)))
         .and_then(Ruleset::create)
         .map_err(io::Error::other)?;
-    let mut rules = Rules {
+    let rules = Rules {
         ruleset,
+        writable: confinement.writable(),
         left_out: Vec::new(),
+        is_cut_short: false,
     };
-    rules = rules.allow_all(confinement)?;
+    let rules = rules.allow_all(confinement)?;
     let status = rules.ruleset.restrict_self().map_err(io::Error::other)?;
     match status.ruleset {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => {
@@ -82,8 +87,12 @@ pub(super) fn restrict(confinement: &Confinement) -> io::Result<Option<u32>> {
 
 struct Rules {
     ruleset: RulesetCreated,
+    /// Where commands of the session write: [`Confinement::writable`].
+    writable: Vec<PathBuf>,
     /// Files and folders that the next rules leave out, under all their names.
     left_out: Vec<PathBuf>,
+    /// Whether a folder held more than [`MOST_SIBLINGS`].
+    is_cut_short: bool,
 }
 
 impl Rules {
@@ -94,25 +103,30 @@ impl Rules {
             joined.collect()
         };
         let keys = [in_home(places::KEYS), confinement.private.clone()].concat();
+        let linked = linked_keys(&keys, &self.writable);
         let mut links = Links::default();
         let existing = keys.iter().filter(|it| it.exists());
-        self.left_out = links.with_targets(existing);
-        let repositories = repositories(&confinement.roots, home);
+        self.left_out = links.with_targets(existing.chain(&linked));
+        let repositories = Repositories::around(&confinement.roots, home, &self.writable);
+        let mut readable = in_home(places::TOOLCHAINS);
+        readable.extend(confinement.toolchains.iter().cloned());
         if confinement.writes {
             // Names are no secrets, and a program may look for itself or for its settings anywhere.
             self = self.allow(Path::new("/"), AccessFs::ReadDir.into())?;
             self.left_out.push("/dev".into());
             self = self.allow_below(Path::new("/"), read())?;
             self.left_out.pop();
-            self = self.allow_below(Path::new("/dev/shm"), read())?;
+            if !self.is_cut_short {
+                readable.clear();
+            }
+            readable.push("/dev/shm".into());
         } else {
-            let system = places::SYSTEM.iter().map(PathBuf::from);
-            let readable = system
-                .chain(in_home(places::TOOLCHAINS))
-                .chain(confinement.toolchains.iter().cloned())
-                .chain(confinement.roots.iter().cloned())
-                .chain(repositories.iter().cloned());
-            for path in readable {
+            readable.extend(places::SYSTEM.iter().map(PathBuf::from));
+            readable.extend(repositories.work_trees);
+            readable.extend(repositories.git_folders.iter().cloned());
+        }
+        for path in &readable {
+            if let Some(path) = links::follow(path, &self.writable) {
                 self = self.allow_below(&path, read())?;
             }
         }
@@ -123,38 +137,33 @@ impl Rules {
             self = self.allow(scratch, read() | write())?;
         }
         if !confinement.writes {
+            for root in &confinement.roots {
+                self = self.allow_below(root, read())?;
+            }
             return Ok(self);
         }
         // Also what does not exist yet.
         let started_later = in_home(places::STARTED_LATER);
-        self.left_out = links.with_targets(keys.iter().chain(&started_later));
-        let mut writable = confinement.roots.clone();
-        writable.extend(confinement.temporary.iter().cloned());
-        writable.extend(in_home(places::CACHES));
-        writable.extend(repositories.into_iter().filter(|it| is_git_folder(it)));
-        for folder in &confinement.toolchains {
-            writable.extend(places::TOOLCHAIN_CACHES.iter().map(|it| folder.join(it)));
-        }
+        let later = keys.iter().chain(&started_later).chain(&linked);
+        self.left_out = links.with_targets(later);
+        let writable = [self.writable.clone(), repositories.git_folders].concat();
         for path in &writable {
             self = self.allow_below(path, read() | write())?;
         }
         Ok(self)
     }
 
-    /// Allows this for a path, which may be a link, and all below but what is left out.
+    /// Allows this for a path without links and all below but what is left out.
     fn allow_below(self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<Self> {
-        let Ok(path) = path.canonicalize() else {
-            return Ok(self);
-        };
         let mut left_out = Vec::new();
         for other in &self.left_out {
-            match other.strip_prefix(&path) {
+            match other.strip_prefix(path) {
                 Ok(below) => left_out.push(below.to_owned()),
                 Err(_) if path.starts_with(other) => return Ok(self),
                 Err(_) => {}
             }
         }
-        self.allow_without(&path, &left_out, access)
+        self.allow_without(path, &left_out, access)
     }
 
     /// Allows this for a path and all below but `left_out`, which is relative to it. No link is followed:
@@ -180,7 +189,11 @@ impl Rules {
         let Ok(siblings) = fs::read_dir(path) else {
             return Ok(self);
         };
-        for sibling in siblings.take(MOST_SIBLINGS).flatten() {
+        for (place, sibling) in siblings.flatten().enumerate() {
+            if place == MOST_SIBLINGS {
+                self.is_cut_short = true;
+                break;
+            }
             if let Ok(kind) = sibling.file_type()
                 && !kind.is_symlink()
             {
@@ -210,10 +223,14 @@ impl Rules {
         access: BitFlags<AccessFs>,
         is_folder: bool,
     ) -> io::Result<Self> {
-        // Resolved before: a link here was put in since.
-        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let Ok(at) = rustix::fs::open(path, flags, Mode::empty()) else {
-            return Ok(self);
+        // Links were followed before: one that is here now was put in since.
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let at = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            Ok(at) => at,
+            Err(Errno::NOSYS | Errno::PERM) => {
+                return Err(io::Error::other("openat2 is not available"));
+            }
+            Err(_) => return Ok(self),
         };
         let access = match is_folder {
             true => access,
@@ -225,6 +242,28 @@ impl Rules {
             .map_err(io::Error::other)?;
         Ok(self)
     }
+}
+
+/// Where links that lie in folders of keys lead: a person may keep the files themselves elsewhere. Nothing among
+/// files that commands write is a key.
+fn linked_keys(keys: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for folder in keys {
+        let Ok(entries) = fs::read_dir(folder) else {
+            continue;
+        };
+        for entry in entries.take(MOST_SIBLINGS).flatten() {
+            let is_link = entry.file_type().is_ok_and(|it| it.is_symlink());
+            if is_link
+                && let Ok(target) = entry.path().canonicalize()
+                && target.is_file()
+                && !writable.iter().any(|it| target.starts_with(it))
+            {
+                found.push(target);
+            }
+        }
+    }
+    found
 }
 
 /// Follows links, and each folder's only once: many of the paths lie in the home folder.
@@ -262,42 +301,4 @@ impl Links {
         };
         Some(folder?.join(path.file_name()?))
     }
-}
-
-/// What git needs of the repositories that hold the roots: their work tree, and git's own folders where
-/// they lie elsewhere (a linked work tree). A `.git` file may name any folder; it counts only if that
-/// folder names the file in return.
-fn repositories(roots: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for root in roots {
-        let Some(top) = root.ancestors().find(|it| it.join(".git").exists()) else {
-            continue;
-        };
-        let dot_git = top.join(".git");
-        if dot_git.is_dir() {
-            found.push(dot_git);
-        } else if let Some(folder) = linked_git_folder(&dot_git) {
-            let common = fs::read_to_string(folder.join("commondir")).ok();
-            found.extend(common.map(|it| folder.join(it.trim_end())));
-            found.push(folder);
-        }
-        if !home.is_some_and(|home| home.starts_with(top)) {
-            found.push(top.to_owned());
-        }
-    }
-    found
-}
-
-fn linked_git_folder(dot_git: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(dot_git).ok()?;
-    let folder = dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim());
-    let back = fs::read_to_string(folder.join("gitdir")).ok()?;
-    let is_mutual =
-        Path::new(back.trim_end()).canonicalize().ok()? == dot_git.canonicalize().ok()?;
-    is_mutual.then_some(folder)
-}
-
-/// Whether git keeps its own files in this folder.
-fn is_git_folder(folder: &Path) -> bool {
-    folder.join("HEAD").is_file()
 }

@@ -56,8 +56,12 @@ pub(super) const KEYS: &[&str] = &[
     ".config/git/credentials",
     ".config/google-chrome",
     ".config/hub",
+    ".config/microsoft-edge",
+    ".config/mozilla",
     ".config/op",
+    ".config/opera",
     ".config/rclone",
+    ".config/vivaldi",
     ".docker/config.json",
     ".git-credentials",
     ".gnupg",
@@ -71,8 +75,12 @@ pub(super) const KEYS: &[&str] = &[
     ".pypirc",
     ".ssh",
     ".terraform.d/credentials.tfrc.json",
+    ".thunderbird",
+    ".var/app",
     ".vault-token",
     ".zsh_history",
+    "snap/chromium",
+    "snap/firefox",
 ];
 
 /// Below the home folder: what no command writes even if the home folder is a root, since it runs later
@@ -116,13 +124,36 @@ pub(super) const CACHES: &[&str] = &[
     "go/pkg",
 ];
 
-/// Below a folder of [`Confinement::toolchains`](super::Confinement::toolchains): caches in it.
-pub(super) const TOOLCHAIN_CACHES: &[&str] = &[
-    ".global-cache",
-    ".package-cache",
-    ".package-cache-mutate",
-    "git",
-    "registry",
+/// Variables that name folders which hold caches, and the caches in them.
+pub(super) const CACHE_VARIABLES: &[(&str, &[&str])] = &[
+    (
+        "CARGO_HOME",
+        &[
+            ".global-cache",
+            ".package-cache",
+            ".package-cache-mutate",
+            "git",
+            "registry",
+        ],
+    ),
+    ("GOPATH", &["pkg"]),
+];
+
+/// Variables that name files or folders of keys, and the keys in them; no names: the place itself.
+pub(super) const KEY_VARIABLES: &[(&str, &[&str])] = &[
+    ("AWS_CONFIG_FILE", &[]),
+    ("AWS_SHARED_CREDENTIALS_FILE", &[]),
+    ("AZURE_CONFIG_DIR", &[]),
+    ("CARGO_HOME", &["credentials", "credentials.toml"]),
+    ("CLOUDSDK_CONFIG", &[]),
+    ("DOCKER_CONFIG", &["config.json"]),
+    ("GH_CONFIG_DIR", &[]),
+    ("GNUPGHOME", &[]),
+    ("HF_HOME", &["stored_tokens", "token"]),
+    ("KUBECONFIG", &[]),
+    ("NETRC", &[]),
+    ("PASSWORD_STORE_DIR", &[]),
+    ("PGPASSFILE", &[]),
 ];
 
 /// Devices that every command may read and write.

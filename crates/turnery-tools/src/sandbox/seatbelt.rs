@@ -36,8 +36,7 @@ pub(crate) fn profile(confinement: &Confinement) -> String {
         rule("allow", "file-write*", scratch);
     }
     if confinement.writes {
-        let folders = confinement.roots.iter().chain(&confinement.temporary);
-        for path in folders.cloned().chain(in_home(places::CACHES)) {
+        for path in confinement.writable() {
             rule("allow", "file-write*", &path);
         }
         for path in in_home(places::STARTED_LATER) {

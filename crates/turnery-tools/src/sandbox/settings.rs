@@ -94,13 +94,7 @@ impl SandboxSettings {
         if !self.is_active() {
             return None;
         }
-        let variable = |name: &&str| env::var_os(name).map(PathBuf::from);
-        let path = env::var_os("PATH").unwrap_or_default();
-        let toolchains = places::TOOLCHAIN_VARIABLES
-            .iter()
-            .filter_map(variable)
-            .chain(env::split_paths(&path))
-            .filter(|folder| folder.is_absolute());
+        let toolchains = (places::TOOLCHAIN_VARIABLES.iter().copied()).chain(["PATH"]);
         let mut temporary = vec![env::temp_dir()];
         temporary.extend(["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from));
         // New files can be allowed in a whole folder only. One that holds keys is read like any other folder.
@@ -110,17 +104,52 @@ impl SandboxSettings {
             let folder = resolved(folder);
             !keys.iter().any(|key| key.starts_with(&folder))
         });
-        Some(Confinement {
+        let mut confinement = Confinement {
             writes: self.mode == SandboxMode::Workspace && !only_reads,
             network: self.network && !only_reads,
             roots: roots.to_vec(),
             home,
             temporary,
             scratch: None,
-            toolchains: toolchains.collect(),
+            toolchains: toolchains.flat_map(folders_of).collect(),
+            caches: named(places::CACHE_VARIABLES),
             private: self.private.clone(),
-        })
+        };
+        // A key among files that commands write is one of theirs; to leave it out would refuse all new files beside it.
+        let writable = confinement.writable();
+        let is_apart = |key: &PathBuf| !writable.iter().any(|it| resolved(key).starts_with(it));
+        let below_config = places::KEYS
+            .iter()
+            .filter_map(|key| key.strip_prefix(".config/"));
+        let below_config: Vec<&str> = below_config.collect();
+        let further = [
+            named(places::KEY_VARIABLES),
+            named(&[("XDG_CONFIG_HOME", &below_config)]),
+        ];
+        (confinement.private).extend(further.into_iter().flatten().filter(is_apart));
+        Some(confinement)
     }
+}
+
+/// The absolute paths in a variable, which may hold several.
+fn folders_of(variable: &str) -> Vec<PathBuf> {
+    let value = env::var_os(variable).unwrap_or_default();
+    let paths = env::split_paths(&value).filter(|it| it.is_absolute());
+    paths.collect()
+}
+
+/// What lies at these names below the paths in these variables.
+fn named(table: &[(&str, &[&str])]) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for (variable, names) in table {
+        for folder in folders_of(variable) {
+            match names {
+                [] => all.push(folder),
+                names => all.extend(names.iter().map(|name| folder.join(name))),
+            }
+        }
+    }
+    all
 }
 
 fn resolved(path: impl AsRef<Path>) -> PathBuf {

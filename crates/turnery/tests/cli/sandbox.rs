@@ -75,6 +75,44 @@ async fn keys_and_the_agent_are_out_of_reach_of_commands() {
     }
 }
 
+/// Variables move keys to other places. What lies in the project is the project's all the same.
+#[tokio::test]
+async fn keys_are_closed_where_the_environment_puts_them() {
+    let is_confining = SandboxSupport::detect().is_usable();
+    let home = Home::new();
+    let folder = elsewhere();
+    let command = format!(
+        "cd {}; cat kube cargo/credentials.toml config/gh/hosts; cat open; cat $OLDPWD/pgpass; touch $OLDPWD/new",
+        folder.path().display()
+    );
+    for name in ["kube", "cargo/credentials.toml", "config/gh/hosts", "open"] {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, format!("content of {name}.")).expect("a file");
+    }
+    home.write("project/pgpass", "content of pgpass.");
+    for (sandbox, is_closed) in [("workspace", is_confining), ("off", false)] {
+        let args = shell(json!({ "command": command }));
+        let model = home.scripted(json!([args, {"steps": [{"text": "done"}]}]));
+        let mut run = home.command(&["run", "--mode", "auto", "--sandbox", sandbox]);
+        run.args(["--format", "stream-json", "--model", &model, "hi"])
+            .env("KUBECONFIG", folder.path().join("kube"))
+            .env("CARGO_HOME", folder.path().join("cargo"))
+            .env("XDG_CONFIG_HOME", folder.path().join("config"))
+            .env("PGPASSFILE", home.project().join("pgpass"));
+        let told = crate::home::end(run.spawn().expect("started")).await;
+        for key in ["kube", "cargo/credentials.toml", "config/gh/hosts"] {
+            let said = told.stdout.contains(&format!("content of {key}."));
+            assert_eq!(said, !is_closed, "{key}: {told:?}");
+        }
+        assert!(
+            told.stdout.contains("content of open.content of pgpass."),
+            "{told:?}"
+        );
+        assert!(home.project().join("new").exists(), "{told:?}");
+    }
+}
+
 /// The agent is the parent of the supervisor, which is the parent of the shell.
 #[tokio::test]
 async fn command_cannot_read_the_agents_environment_or_signal_it() {
@@ -90,6 +128,43 @@ async fn command_cannot_read_the_agents_environment_or_signal_it() {
         let signalled = told(&home, &flags, json!({ "command": signal })).await;
         let is_refused = confines && support.landlock >= Some(6);
         assert_eq!(signalled.contains("reached\\n"), !is_refused, "{signalled}");
+    }
+}
+
+/// One command puts links where the environment points to, the next one writes through them.
+#[tokio::test]
+async fn folders_that_the_environment_names_open_nothing() {
+    for (sandbox, is_closed) in [
+        ("workspace", SandboxSupport::detect().is_usable()),
+        ("off", false),
+    ] {
+        let home = Home::new();
+        let folder = elsewhere();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::create_dir(path("bin")).expect("a folder");
+        std::fs::write(path("bin/git"), "program").expect("a file");
+        let link = format!(
+            "mkdir tools; for i in git registry pkg bin; do ln -s {0} tools/$i; done; ln -s {0} tmp",
+            folder.path().display()
+        );
+        let write = format!("echo x >> {}; echo x > {}", path("bin/git"), path("new"));
+        let steps = [link, write].map(|it| shell(json!({ "command": it })));
+        let [first, second] = steps;
+        let model = home.scripted(json!([first, second, {"steps": [{"text": "done"}]}]));
+        let mut run = home.command(&["run", "--mode", "auto", "--sandbox", sandbox]);
+        run.args(["--model", &model, "hi"]);
+        let tools = home.project().join("tools");
+        for name in ["CARGO_HOME", "GOPATH", "VIRTUAL_ENV"] {
+            run.env(name, &tools);
+        }
+        let inherited = std::env::var("PATH").expect("a path");
+        run.env("TMPDIR", home.project().join("tmp"))
+            .env("PATH", format!("{inherited}:{}", path("bin")));
+        let done = crate::home::end(run.spawn().expect("started")).await;
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let program = std::fs::read_to_string(path("bin/git")).expect("a file");
+        assert_eq!(program == "program", is_closed, "{done:?}");
+        assert_eq!(!folder.path().join("new").exists(), is_closed, "{done:?}");
     }
 }
 

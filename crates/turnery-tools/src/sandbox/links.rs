@@ -1,0 +1,83 @@
+//! Follows links, except those that a command may have made.
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
+/// As many links as Linux follows in one path.
+const MOST_LINKS: usize = 40;
+
+/// An absolute path without links. `None` if nothing is there, or if a link on the way lies in one of
+/// `writable` or below: a command could lead turnery anywhere with it. `writable` holds paths without links.
+pub(super) fn follow(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
+    let mut resolved = PathBuf::from("/");
+    let mut rest = names(path);
+    let mut links = 0;
+    while let Some(name) = rest.pop() {
+        if name == ".." {
+            resolved.pop();
+            continue;
+        }
+        let next = resolved.join(name);
+        if !fs::symlink_metadata(&next).ok()?.is_symlink() {
+            resolved = next;
+            continue;
+        }
+        links += 1;
+        if links > MOST_LINKS || writable.iter().any(|it| resolved.starts_with(it)) {
+            return None;
+        }
+        let target = fs::read_link(&next).ok()?;
+        if target.is_absolute() {
+            resolved = PathBuf::from("/");
+        }
+        rest.extend(names(&target));
+    }
+    Some(resolved)
+}
+
+/// The names in a path, the last one first.
+fn names(path: &Path) -> Vec<OsString> {
+    let names = path.components().rev().filter_map(|it| match it {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    });
+    names.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_are_followed_outside_what_is_writable_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        for name in ["project/d", "target/inner", "mine"] {
+            fs::create_dir_all(top.join(name)).unwrap();
+        }
+        symlink(top.join("target"), top.join("project/link")).unwrap();
+        symlink("../target/inner", top.join("mine/link")).unwrap();
+        symlink("loop", top.join("mine/loop")).unwrap();
+        let project = [top.join("project")];
+        let expected: [(&str, Option<&str>, Option<&str>); 7] = [
+            ("project/link", Some("target"), None),
+            ("project/link/inner", Some("target/inner"), None),
+            ("project/link/..", Some(""), None),
+            ("project/./d", Some("project/d"), Some("project/d")),
+            ("mine/link", Some("target/inner"), Some("target/inner")),
+            ("mine/loop", None, None),
+            ("mine/absent", None, None),
+        ];
+        for (path, freely, within) in expected {
+            let wanted = |it: Option<&str>| it.map(|it| top.join(it));
+            let path = top.join(path);
+            assert_eq!(follow(&path, &[]), wanted(freely), "{path:?}");
+            assert_eq!(follow(&path, &project), wanted(within), "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What git needs of the repositories that hold a session's roots: their work tree, and git's own folder
+//! where it lies elsewhere.
+//!
+//! A `.git` that is no folder may name any place, and a command may write one. It counts only if that place
+//! names it in return: git's own record of a linked work tree, or the configuration of a submodule.
+
+use super::links::follow;
+use std::{
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+/// Of the files that say where a repository lies, no more than this is read. Unit: bytes.
+const LONGEST: u64 = 64 << 10;
+
+/// The folders that git needs. Without links.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Repositories {
+    pub(super) work_trees: Vec<PathBuf>,
+    pub(super) git_folders: Vec<PathBuf>,
+}
+
+impl Repositories {
+    /// Those that hold `roots`. No link in `writable`, where commands write, is followed.
+    pub(super) fn around(roots: &[PathBuf], home: Option<&Path>, writable: &[PathBuf]) -> Self {
+        let mut found = Self::default();
+        for root in roots {
+            let has_git = |it: &&Path| fs::symlink_metadata(it.join(".git")).is_ok();
+            let Some(top) = root.ancestors().find(has_git) else {
+                continue;
+            };
+            // In a folder for everybody's temporary files, `.git` may be anybody's.
+            let is_shared =
+                writable.iter().any(|it| it == top) && !roots.iter().any(|it| it == top);
+            if !is_shared && !home.is_some_and(|home| home.starts_with(top)) {
+                found.work_trees.push(top.to_owned());
+            }
+            let folder = follow(&top.join(".git"), writable).and_then(|it| match it.is_dir() {
+                true => Some(it),
+                false => named_folder(&it, writable),
+            });
+            found
+                .git_folders
+                .extend(folder.filter(|it| it.join("HEAD").is_file()));
+        }
+        found
+    }
+}
+
+/// The folder that holds what git writes for the work tree of this `.git` file.
+fn named_folder(dot_git: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
+    let work_tree = dot_git.parent()?;
+    let text = read(dot_git)?;
+    let folder = work_tree.join(text.strip_prefix("gitdir:")?.trim());
+    let folder = follow(&folder, writable)?;
+    let leads_to = |path: &str, wanted: &Path| {
+        let path = folder.join(path.trim_end_matches(['\n', '\r']));
+        path.canonicalize().is_ok_and(|it| it == wanted)
+    };
+    if let Some(common) = read(&folder.join("commondir")) {
+        let common = follow(&folder.join(common.trim_end()), writable)?;
+        let is_recorded = folder.parent() == Some(&common.join("worktrees"))
+            && leads_to(&read(&folder.join("gitdir"))?, dot_git);
+        return is_recorded.then_some(common);
+    }
+    let names_work_tree = leads_to(&work_tree_of(&read(&folder.join("config"))?)?, work_tree);
+    names_work_tree.then_some(folder)
+}
+
+/// `core.worktree` of a configuration.
+fn work_tree_of(config: &str) -> Option<String> {
+    let mut is_core = false;
+    for line in config.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_core = line.eq_ignore_ascii_case("[core]");
+        } else if is_core
+            && let Some((key, value)) = line.split_once('=')
+            && key.trim().eq_ignore_ascii_case("worktree")
+        {
+            return Some(value.trim().trim_matches('"').to_owned());
+        }
+    }
+    None
+}
+
+fn read(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    let file = fs::File::open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    file.take(LONGEST).read_to_string(&mut text).ok()?;
+    Some(text)
+}

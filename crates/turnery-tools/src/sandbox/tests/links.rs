@@ -1,0 +1,249 @@
+//! What one command leaves on the disk opens nothing to the next one.
+
+use super::{DENIED, World, is_confining};
+use crate::sandbox::Confinement;
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+const WRITE: &str = "echo x >> $HOME/Documents/tax.txt";
+const READ: &str = "cat $HOME/Documents/tax.txt";
+
+impl World {
+    fn path(&self, name: &str) -> PathBuf {
+        self.home().join(name)
+    }
+
+    /// Moves `name` away, and puts a link to the folder `Documents` in its place.
+    fn swap(&self, name: &str) {
+        let path = self.path(name);
+        if path.exists() {
+            fs::rename(&path, path.with_extension("moved")).expect("a world to test in");
+        }
+        symlink(self.path("Documents"), path).expect("a world to test in");
+    }
+
+    /// Neither commands that write nor those that only read get at the folder `Documents`.
+    fn keeps_documents(&self, change: impl Fn(&mut Confinement)) {
+        let mut confinement = self.workspace();
+        change(&mut confinement);
+        self.refuses(&confinement, WRITE, DENIED);
+        confinement.writes = false;
+        self.refuses(&confinement, WRITE, DENIED);
+        self.refuses(&confinement, READ, DENIED);
+    }
+
+    fn git(&self, folder: &str, arguments: &[&str]) {
+        let output = Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@b"])
+            .args(["-c", "protocol.file.allow=always"])
+            .args(arguments)
+            .current_dir(self.path(folder))
+            .output();
+        let output = output.expect("a world to test in");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn programs_cannot_be_replaced() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    fs::create_dir(world.path("bin")).unwrap();
+    for name in ["git", "registry", ".package-cache"] {
+        fs::write(world.path("bin").join(name), "program\n").unwrap();
+        let mut confinement = world.workspace();
+        confinement.toolchains = vec![world.path("bin")];
+        let line = format!("echo x >> $HOME/bin/{name}");
+        world.refuses(&confinement, &line, DENIED);
+        confinement.writes = false;
+        world.refuses(&confinement, &line, DENIED);
+        world.allows(&confinement, &format!("cat $HOME/bin/{name}"));
+    }
+}
+
+#[test]
+fn links_in_a_project_open_nothing() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    fs::write(world.path("Documents/HEAD"), "ref: refs/heads/main\n").unwrap();
+    for name in [".git", "registry", "bin", "tmp"] {
+        let path = world.path("project").join(name);
+        symlink(world.path("Documents"), &path).unwrap();
+        world.keeps_documents(|it| match name {
+            "registry" => it.caches.push(path.clone()),
+            "bin" => it.toolchains.push(path.clone()),
+            "tmp" => it.temporary.push(path.clone()),
+            _ => {}
+        });
+    }
+}
+
+/// A root in a folder for temporary files can be moved away by a command.
+#[test]
+fn root_swapped_for_a_link_is_not_followed() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    fs::create_dir(world.path("tmp/root")).unwrap();
+    world.swap("tmp/root");
+    world.keeps_documents(|it| it.roots = vec![world.path("tmp/root")]);
+    let below = world.path("tmp/root/inner");
+    fs::create_dir(world.path("Documents/inner")).unwrap();
+    fs::write(world.path("Documents/inner/a"), "a\n").unwrap();
+    let mut confinement = world.workspace();
+    confinement.roots = vec![below];
+    world.refuses(&confinement, "echo x >> $HOME/Documents/inner/a", DENIED);
+}
+
+#[test]
+fn cache_in_a_root_swapped_for_a_link_is_not_followed() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let elsewhere = world.path("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    for name in ["home/.ssh", "home/go/pkg", "home/project"] {
+        fs::create_dir_all(world.path(name)).unwrap();
+    }
+    symlink(&elsewhere, world.path("home/.cache")).unwrap();
+    world.swap("home/go/pkg");
+    let home = |roots: Vec<PathBuf>| {
+        let mut confinement = world.workspace();
+        confinement.home = Some(world.path("home"));
+        confinement.roots = roots;
+        confinement
+    };
+    world.refuses(&home(vec![world.path("home")]), WRITE, DENIED);
+    // Where no command can have put it, a link of the person's is followed.
+    let apart = home(vec![world.path("home/project")]);
+    world.allows(&apart, "echo x > $HOME/home/.cache/a");
+}
+
+/// A `.git` file of a project may not open a folder that does not name it in return.
+#[test]
+fn git_file_opens_no_foreign_folder() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    fs::write(world.path("Documents/HEAD"), "ref: refs/heads/main\n").unwrap();
+    let dot_git = world.path("project/.git");
+    let documents = world.path("Documents").display().to_string();
+    fs::write(&dot_git, format!("gitdir: {documents}\n")).unwrap();
+    world.keeps_documents(|_| {});
+    // A linked work tree, and a submodule, of which the project writes both ends.
+    for forged in [
+        world.path("project/forged"),
+        world.path("project/worktrees/forged"),
+    ] {
+        fs::create_dir_all(&forged).unwrap();
+        let write = |name: &str, text: &Path| {
+            fs::write(forged.join(name), format!("{}\n", text.display())).unwrap();
+        };
+        write("commondir", Path::new(&documents));
+        write("gitdir", &dot_git);
+        write("HEAD", Path::new("ref: refs/heads/main"));
+        fs::write(&dot_git, format!("gitdir: {}\n", forged.display())).unwrap();
+        world.keeps_documents(|_| {});
+    }
+    let linked = world.path("project/modules");
+    symlink(&documents, &linked).unwrap();
+    let config = format!("[core]\n\tworktree = {}\n", world.path("project").display());
+    fs::write(world.path("project/config"), config).unwrap();
+    fs::write(&dot_git, format!("gitdir: {}\n", linked.display())).unwrap();
+    world.keeps_documents(|_| {});
+}
+
+/// The folder of a linked work tree or a submodule belongs to that one alone.
+#[test]
+fn git_file_opens_no_folder_of_another_work_tree() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    fs::create_dir(world.path("main")).unwrap();
+    world.git("main", &["init", "-q"]);
+    world.git("main", &["commit", "-q", "--allow-empty", "-m", "x"]);
+    world.git("main", &["worktree", "add", "-q", "../linked"]);
+    world.git(
+        "main",
+        &["submodule", "--quiet", "add", "../main", "module"],
+    );
+    for name in ["worktrees/linked", "modules/module"] {
+        let folder = world.path("main/.git").join(name);
+        let text = format!("gitdir: {}\n", folder.display());
+        fs::write(world.path("project/.git"), text).unwrap();
+        let head = folder.join("HEAD").display().to_string();
+        for confinement in [world.workspace(), world.read_only()] {
+            world.refuses(
+                &confinement,
+                &format!("touch {head}.lock; rm {head}.lock"),
+                DENIED,
+            );
+        }
+        world.refuses(&world.read_only(), &format!("cat {head}"), DENIED);
+    }
+}
+
+/// Work trees, submodules and subfolders whose repository lies outside the roots.
+#[test]
+fn git_works_where_its_folder_lies_elsewhere() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    fs::create_dir_all(world.path("main/sub/deep")).unwrap();
+    world.git("main", &["init", "-q"]);
+    world.git("main", &["commit", "-q", "--allow-empty", "-m", "x"]);
+    world.git("main", &["worktree", "add", "-q", "../linked"]);
+    world.git("main", &["worktree", "add", "-q", "../relative"]);
+    let record = world.path("main/.git/worktrees/relative/gitdir");
+    fs::write(record, "../../../../relative/.git\n").unwrap();
+    world.git(
+        "main",
+        &["submodule", "--quiet", "add", "../main", "module"],
+    );
+    let commit = "git -c user.name=a -c user.email=a@b commit -q -m y";
+    for folder in ["main/module", "linked", "relative", "main/sub/deep"] {
+        let mut confinement = world.workspace();
+        confinement.roots = vec![world.path(folder)];
+        let line = format!("cd $HOME/{folder} && echo y > y && git add y && {commit}");
+        world.allows(&confinement, &line);
+        confinement.writes = false;
+        let line = format!("cd $HOME/{folder} && GIT_OPTIONAL_LOCKS=0 git status && git log");
+        world.allows(&confinement, &line);
+        // The work tree of the repository is read, not written.
+        let outside = "echo x >> $HOME/main/.gitmodules";
+        confinement.writes = true;
+        world.refuses(&confinement, outside, DENIED);
+    }
+}
+
+/// A person may keep keys in a folder of their own, and put links to them where programs look.
+#[test]
+fn key_behind_a_link_stays_closed() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    symlink(world.path("Documents/tax.txt"), world.path(".ssh/config")).unwrap();
+    symlink(world.path("Documents"), world.path(".ssh/folder")).unwrap();
+    fs::write(world.path("Documents/other.txt"), "x\n").unwrap();
+    let workspace = world.workspace();
+    world.refuses(&workspace, READ, DENIED);
+    world.refuses(&workspace, "cat $HOME/.ssh/config", DENIED);
+    world.allows(&workspace, "cat $HOME/Documents/other.txt");
+    // What lies in the project is the project's.
+    symlink(world.path("project/a.txt"), world.path(".ssh/known_hosts")).unwrap();
+    world.allows(&workspace, "cat a.txt && echo x > new.txt");
+}
