@@ -235,8 +235,10 @@ fn path_matches(parts: &[&str], base: &Path, own: &Path) -> bool {
     };
     match parts.split_first() {
         Some((&"", parts)) => fits(parts, &own),
+        // A variable alone is a pattern no more with braces than without: `${x}`, `$?`.
         Some((first, parts)) if first.starts_with('~') || first.contains('$') => {
-            (0..own.len()).any(|at| own.get(at..).is_some_and(|own| fits(parts, own)))
+            !parts.is_empty()
+                && (0..own.len()).any(|at| own.get(at..).is_some_and(|own| fits(parts, own)))
         }
         _ => {
             let base = names(base);

@@ -184,6 +184,7 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
         "rm -rf ./h*/",
         "cp x ~/*/config.toml",
         "tee $HOME/ho*/config.t* < x",
+        "tee ${x}/config.t* < x",
     ] {
         assert_eq!(bench.shell(&auto, write), ASK, "{write}");
     }
@@ -200,6 +201,11 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
         "python3 -c 'print([1, 2][0])'",
         "rm -rf ~/.cache/x*",
         "mv src other",
+        "touch a || exit $?",
+        "python3 -c 1; echo exit=$?",
+        "for f in a b; do touch ${f}.rs; done",
+        "touch \"${a[@]}\" ${b[0]} $*",
+        "touch ${x:-y} ${x%.c} src/${x##*/}",
     ] {
         assert_eq!(bench.shell(&auto, read), Judgement::Allow, "{read}");
     }

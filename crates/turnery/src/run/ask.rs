@@ -127,7 +127,7 @@ fn hint(ask: &Ask) -> String {
             "nobody is there to ask; to allow it, add --allow '{}'",
             ask.tool_name
         ),
-        None => "nobody is there to ask, and no rule can allow it; --mode auto asks about less"
+        None => "nobody is there to ask, and no rule can allow it; of all modes, auto asks about the least"
             .to_owned(),
     }
 }
@@ -323,7 +323,7 @@ mod tests {
         asked.rule = None;
         assert_eq!(
             hint(&asked),
-            "nobody is there to ask, and no rule can allow it; --mode auto asks about less"
+            "nobody is there to ask, and no rule can allow it; of all modes, auto asks about the least"
         );
     }
 

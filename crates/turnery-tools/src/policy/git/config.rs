@@ -245,6 +245,8 @@ impl<'a> Section<'a> {
             }
             // With another format the repository would choose the key file.
             ("gpg", None, "format") => plain.filter(|value| *value == "openpgp").map(|_| ()),
+            // With the format `ssh` in the person's own configuration, a path here would choose the key file.
+            ("user", None, "signingkey") => plain.filter(|value| is_key_name(value)).map(|_| ()),
             // Whether a signature is good is asked of gpg.
             ("branch" | "tag", None, "sort") => plain
                 .filter(|value| !value.to_lowercase().contains("signature"))
@@ -301,6 +303,21 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Whether a URL names no program: `ext::sh -c ...` does, and other helpers do.
+/// Whether this is the id of a key, or a mail address.
+fn is_key_name(text: &str) -> bool {
+    let id = text.strip_prefix("0x").unwrap_or(text);
+    let id = id.strip_suffix('!').unwrap_or(id);
+    let is_id = id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_address = |(name, host): (&str, &str)| {
+        let is_part = |part: &str| {
+            let known = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+            !part.starts_with(['.', '-']) && !part.is_empty() && part.bytes().all(known)
+        };
+        is_part(name) && is_part(host)
+    };
+    is_id || text.split_once('@').is_some_and(is_address)
+}
+
 fn is_plain_url(url: &str) -> bool {
     let known = ["https://", "http://", "ssh://", "git://", "file://"];
     let is_path = url.starts_with(['/', '.']);
@@ -382,6 +399,14 @@ mod tests {
     }
 
     #[test]
+    fn keys_for_signing_are_plain_by_id_and_address() {
+        for key in ["0xDEADBEEF!", "3AA5C34371567BD2", "me+x@example.org"] {
+            let text = format!("[user]\n\tsigningKey = {key}\n");
+            assert_eq!(parse_plain(&text), Some(PlainConfig::default()), "{key}");
+        }
+    }
+
+    #[test]
     fn a_path_of_hooks_is_told() {
         let config = parse_plain("[core]\n\thooksPath = .husky/_\n\tfsmonitor = true\n");
         assert!(config.is_some_and(|config| config.has_hooks));
@@ -435,6 +460,13 @@ mod tests {
             "[extensions]\nrefStorage = files:///x\n",
             "[url \"ext::x\"]\ninsteadOf = https://\n",
             "[gc]\nrecentObjectsHook = x\n",
+            "[user]\nsigningKey = ~/.ssh/id_ed25519\n",
+            "[user]\nsigningKey = /home/me/.ssh/id_ed25519\n",
+            "[user]\nsigningKey = ../../.ssh/id_ed25519\n",
+            "[user]\nsigningKey = ../a@b\n",
+            "[user]\nsigningKey = id_ed25519\n",
+            "[user]\nsigningKey = key::ssh-ed25519 AAAA\n",
+            "[user]\nsigningKey\n",
         ] {
             assert_eq!(parse_plain(text), None, "{text:?}");
         }
