@@ -97,6 +97,11 @@ impl Budget {
         self.limits.reached(&self.spending(&self.account()))
     }
 
+    /// The limit of tokens or money that more was spent than, if there is one.
+    pub(crate) fn passed(&self) -> Option<Detail> {
+        self.limits.passed(&self.account())
+    }
+
     /// The limit of time, for a clock that has run out.
     pub(crate) fn time_up(&self) -> Detail {
         let spending = Spending {

@@ -187,12 +187,21 @@ impl Task {
         };
         let outcome = records[winner].outcome.clone();
         let outcome = outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError));
+        let known = records[winner].detail.clone();
         let detail = match &outcome {
             Outcome::Finished(_) | Outcome::FrameSwitch { .. } => {
-                let known = records[winner].detail.clone();
                 known.or(limit).or_else(|| limit_of(&records))
             }
-            Outcome::Stopped(_) => records[winner].detail.clone(),
+            Outcome::Stopped(_) => known,
+        };
+        // A candidate knows what the others had spent when it ended, not what they spent afterwards.
+        let detail = match detail {
+            None
+            | Some(Detail::Limit {
+                kind: LimitKind::Tokens | LimitKind::Cost,
+                ..
+            }) => scope.budget.passed().or(detail),
+            other => other,
         };
         let mut result = PromptResult::new(outcome, detail);
         let committing = committing::commit(Arc::clone(&self.store), commit).boxed();

@@ -8,6 +8,7 @@ impl Loop {
     /// Seal the outcome. A cancel seen before this has won already; one seen later comes too late.
     pub(super) fn commit(&mut self, outcome: Outcome, detail: Option<Detail>) {
         self.seal();
+        let detail = detail.or_else(|| self.limit_passed_by(&outcome));
         let rejection = match &detail {
             Some(Detail::Rejection { reason }) => Some(reason.clone()),
             Some(

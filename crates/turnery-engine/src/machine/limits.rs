@@ -86,6 +86,15 @@ impl Loop {
         });
     }
 
+    /// The limit that the last answer passed, if the loop came to its end with it all the same: it is reported,
+    /// and changes nothing else (C-4).
+    pub(super) fn limit_passed_by(&self, outcome: &Outcome) -> Option<Detail> {
+        match outcome {
+            Outcome::Finished(_) => self.spec.limits.passed(&self.spending_of_prompt()),
+            Outcome::FrameSwitch { .. } | Outcome::Stopped(_) => None,
+        }
+    }
+
     /// After the last reply there is nothing more: prose is a finish, all else is the limit (C-4). The
     /// limit is reported with either.
     pub(super) fn after_last_reply(&mut self, next: Next) -> Next {

@@ -227,24 +227,23 @@ impl Limits {
     #[must_use]
     pub fn reached_besides_turns(&self, spending: &Spending) -> Option<Detail> {
         if spending.tokens >= self.tokens {
-            let text = format!("Max tokens reached ({}/{})", spending.tokens, self.tokens);
-            let kind = LimitKind::Tokens;
-            Some(Detail::Limit { kind, text })
+            Some(tokens_reached(spending.tokens, self.tokens))
         } else if spending.time >= self.duration {
             Some(self.time_up(spending))
-        } else if let Some(most) = self.cost
-            && spending.cost >= most
-        {
-            let text = format!(
-                "Max cost reached ({}/{})",
-                money(spending.cost),
-                money(most)
-            );
-            let kind = LimitKind::Cost;
-            Some(Detail::Limit { kind, text })
         } else {
-            None
+            let most = self.cost.filter(|most| spending.cost >= *most);
+            most.map(|most| cost_reached(spending.cost, most))
         }
+    }
+
+    /// The limit of tokens or money that more was spent than, and its sentence.
+    #[must_use]
+    pub fn passed(&self, spending: &Spending) -> Option<Detail> {
+        if spending.tokens > self.tokens {
+            return Some(tokens_reached(spending.tokens, self.tokens));
+        }
+        let most = self.cost.filter(|most| spending.cost > *most);
+        most.map(|most| cost_reached(spending.cost, most))
     }
 
     /// The limit of time, for a clock that says so.
@@ -266,13 +265,28 @@ pub(super) fn turns_reached(turns: u32, most: u32) -> Detail {
     }
 }
 
-/// Millionths as a number with two decimals, cut off.
+fn tokens_reached(tokens: u64, most: u64) -> Detail {
+    Detail::Limit {
+        kind: LimitKind::Tokens,
+        text: format!("Max tokens reached ({tokens}/{most})"),
+    }
+}
+
+fn cost_reached(cost: u64, most: u64) -> Detail {
+    Detail::Limit {
+        kind: LimitKind::Cost,
+        text: format!("Max cost reached ({}/{})", money(cost), money(most)),
+    }
+}
+
+/// Millionths as a number with two decimals, or with all of them below one.
 fn money(millionths: u64) -> String {
-    format!(
-        "{}.{:02}",
-        millionths / 1_000_000,
-        millionths / 10_000 % 100
-    )
+    let (whole, part) = (millionths / 1_000_000, millionths % 1_000_000);
+    let cents = part / 10_000;
+    match (whole, part % 10_000) {
+        (0, 1..) => format!("0.{part:06}").trim_end_matches('0').to_owned(),
+        _ => format!("{whole}.{cents:02}"),
+    }
 }
 
 impl Price {

@@ -127,6 +127,59 @@ fn spending_of_others_counts_before_each_turn() {
     }
 }
 
+/// The answer stands, and that it cost more than was allowed is said.
+// proves: C-4, UP-1
+#[test]
+fn limit_that_the_last_answer_passes_is_reported() {
+    let tokens = |tokens| Limits {
+        tokens,
+        ..Limits::default()
+    };
+    let cost = |cost| Limits {
+        cost: Some(cost),
+        ..Limits::default()
+    };
+    // An answer of seven tokens; 100 of the millionths for each, a thousand of them were spent before.
+    let cases = [
+        (
+            tokens(1),
+            limit(LimitKind::Tokens, "Max tokens reached (7/1)"),
+        ),
+        (
+            tokens(6),
+            limit(LimitKind::Tokens, "Max tokens reached (7/6)"),
+        ),
+        (tokens(7), None),
+        (
+            cost(1_001),
+            limit(LimitKind::Cost, "Max cost reached (0.0017/0.001001)"),
+        ),
+        (
+            cost(1_699),
+            limit(LimitKind::Cost, "Max cost reached (0.0017/0.001699)"),
+        ),
+        (cost(1_700), None),
+    ];
+    for (limits, expected) in cases {
+        let mut script = Script::start(LoopSpec {
+            price: Some(Price {
+                input: 100_000_000,
+                output: 100_000_000,
+                ..Price::default()
+            }),
+            elsewhere: Spending {
+                cost: 1_000,
+                ..Spending::default()
+            },
+            ..spec(limits)
+        });
+        script.feed(prose("done"));
+        let text = "done".into();
+        let finished = Outcome::Finished(TurnFinish::AssistantMessage { text });
+        assert_eq!(end_of(script), (finished, expected), "{limits:?}");
+    }
+}
+
 /// A frame, or a candidate, that finds nothing left is not run, and says why.
 // proves: UP-1, C-4, TURN-69
 #[test]

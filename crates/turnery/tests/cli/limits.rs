@@ -176,6 +176,8 @@ async fn run(home: &Home, model: &str, more: &[&str]) -> Done {
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Plain,
+    /// One answer, and nothing more to do.
+    Talk,
     Retry,
     Child,
     ChildInChild,
@@ -189,6 +191,7 @@ impl Shape {
     fn arguments(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::Plain => ("a", &[]),
+            Self::Talk => ("talker", &[]),
             Self::Retry => ("flaky", &[]),
             Self::Child => ("lead", &[]),
             Self::ChildInChild => ("boss", &[]),
@@ -207,6 +210,7 @@ impl Shape {
                 "[[hooks]]\non = \"checkpoint\"\ncommand = \"echo '{\\\"verdict\\\": \\\"inject\\\", \\\"text\\\": \\\"more\\\"}'\"\n"
             }
             Self::Plain
+            | Self::Talk
             | Self::Retry
             | Self::Child
             | Self::ChildInChild
@@ -231,7 +235,7 @@ type Row = (
 /// Three beside each other go beyond the limit by their answers under way. A judge finds nothing left.
 #[rustfmt::skip]
 fn rows() -> Vec<Row> {
-    use Shape::{Child, ChildInChild, Continuation, Judge, Plain, Retry, Try};
+    use Shape::{Child, ChildInChild, Continuation, Judge, Plain, Retry, Talk, Try};
     const TURNS: &str = "max_turn_requests";
     const TOKENS: &str = "max_tokens";
     let mut rows: Vec<Row> = Vec::new();
@@ -246,8 +250,13 @@ fn rows() -> Vec<Row> {
     rows.extend([
         (Try, "turns = 4", 0, (5, 5), TURNS, "Max turns reached (4/4)"),
         (Try, "tokens = 175", 0, (4, 6), TOKENS, "Max tokens reached ("),
+        (Try, "tokens = 1", 0, (3, 3), TOKENS, "Max tokens reached (150/1)"),
         (Try, "cost = 3.5", 0, (4, 6), TURNS, "Max cost reached ("),
+        (Try, "cost = 0.5", 0, (3, 3), TURNS, "Max cost reached (3.00/0.50)"),
         (Try, "seconds = 1", 4, (0, 3), TURNS, "Max duration reached ("),
+        (Talk, "tokens = 1", 0, (1, 1), TOKENS, "Max tokens reached (50/1)"),
+        (Talk, "cost = 0.0009", 0, (1, 1), TURNS, "Max cost reached (1.00/0.0009)"),
+        (Judge, "tokens = 101", 0, (3, 3), TOKENS, "Max tokens reached (150/101)"),
         (Judge, "turns = 2", 0, (2, 2), TURNS, "Max turns reached (2/2)"),
         (Judge, "tokens = 100", 0, (2, 2), TOKENS, "Max tokens reached (100/100)"),
         (Judge, "cost = 2", 0, (2, 2), TURNS, "Max cost reached (2.00/2.00)"),
@@ -349,7 +358,7 @@ async fn limit_is_reported_after_a_last_reply_too() {
 /// What is left is enough: nobody is stopped, and nothing is reported.
 #[tokio::test]
 async fn judge_within_the_limits_is_asked() {
-    for limits in ["turns = 3", "tokens = 101", "cost = 2.01"] {
+    for limits in ["turns = 3", "tokens = 150", "cost = 3"] {
         let desk = Desk::open(None);
         let home = home(&desk, &format!("[limits]\n{limits}\n"));
         let (model, more) = Shape::Judge.arguments();
