@@ -125,10 +125,17 @@ pub(crate) struct Choices {
     deny: Vec<Rule>,
     /// Stop a prompt after so many turns with the model, those of sub-agents, of tried models and of
     /// their judge among them. Unless forced_reply is off, one answer without tools comes on top.
-    #[arg(long, value_name = "N", value_parser = config::choice::count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = config::choice::count::<u32>, allow_negative_numbers = true)]
     max_turns: Option<u32>,
-    /// Stop a prompt once it has cost so much, over all models that work for it. Their prices must be in
-    /// config.toml. Answers under way are not cut off: the sum may exceed this by those.
+    /// Stop a prompt once it has taken so many tokens, in and out, over all models that work for it. Answers
+    /// under way are not cut off: the sum may exceed this by those.
+    #[arg(long, value_name = "N", value_parser = config::choice::count::<u64>, allow_negative_numbers = true)]
+    max_tokens: Option<u64>,
+    /// Stop a prompt after so many seconds. Waiting for your answer to a question does not count.
+    #[arg(long, value_name = "N", value_parser = config::choice::count::<u64>, allow_negative_numbers = true)]
+    max_seconds: Option<u64>,
+    /// Stop a prompt once it has cost so many US dollars, over all models that work for it. Their prices must
+    /// be in config.toml. Answers under way are not cut off: the sum may exceed this by those.
     #[arg(long, value_name = "MONEY", value_parser = config::choice::cost, allow_negative_numbers = true)]
     max_cost: Option<u64>,
     /// Run none of the hooks of config.toml.
@@ -147,6 +154,8 @@ impl Choices {
             sandbox: self.sandbox.or(before.sandbox),
             thinking: self.thinking.or(before.thinking),
             max_turns: self.max_turns.or(before.max_turns),
+            max_tokens: self.max_tokens.or(before.max_tokens),
+            max_seconds: self.max_seconds.or(before.max_seconds),
             max_cost: self.max_cost.or(before.max_cost),
             no_hooks: self.no_hooks || before.no_hooks,
             allow: self.allow,
@@ -165,6 +174,8 @@ impl From<Choices> for Choice {
             allow: flags.allow,
             deny: flags.deny,
             turns: flags.max_turns,
+            tokens: flags.max_tokens,
+            seconds: flags.max_seconds,
             cost: flags.max_cost,
             hooks: flags.no_hooks.then(Vec::new),
             ..Self::default()

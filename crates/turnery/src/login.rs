@@ -186,9 +186,13 @@ fn keep(
         say(&format!("{error}; this is mended now"));
     }
     let model = configured.map_or(&models, |it| &it.models).first().cloned();
+    let what = match &provider.key {
+        Some(_) => format!("the key for {name}"),
+        None => format!("the address of {name}, which needs no key,"),
+    };
     store(&parts.reach, keys, provider, models)?;
     say(&format!(
-        "the key for {name} is kept in {}, for you alone to read",
+        "{what} is kept in {}, for you alone to read",
         keys.path().display()
     ));
     if configured.is_some_and(|it| it.key.is_some()) {
@@ -235,7 +239,10 @@ pub(crate) fn logout(global: &Global, args: &LogoutArgs) -> anyhow::Result<ExitC
         None => std::mem::take(&mut all).into_keys().collect(),
     };
     match names.is_empty() {
-        true => say("no such key was kept"),
+        true => match &args.provider {
+            Some(name) => say(&format!("no key for {name:?} was kept")),
+            None => say("no key was kept"),
+        },
         false => {
             keys.write(&all)?;
             say(&format!("the key for {} is forgotten", names.join(", ")));

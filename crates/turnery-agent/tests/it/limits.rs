@@ -290,7 +290,7 @@ async fn frames_of_a_prompt_share_its_limits() {
             cost(175),
             4,
             LimitKind::Cost,
-            "Max cost reached (0.00/0.00)",
+            "Max cost reached (0.0002/0.000175)",
         ),
     ];
     for (limits, calls, kind, text) in cases {

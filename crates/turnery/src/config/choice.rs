@@ -1,7 +1,7 @@
 //! Choice: the settings that every source may name, be it a file, the environment or a flag.
 
 use super::{HookEntry, McpEntry};
-use std::{num::NonZeroUsize, time::Duration};
+use std::{num::NonZeroUsize, str::FromStr, time::Duration};
 use turnery_engine::{AnswerLimits, CompactionSettings, Limits};
 use turnery_models::{CallLimits, ModelName, Thinking};
 use turnery_tools::{Mode, Rule, SandboxMode};
@@ -188,10 +188,10 @@ pub(crate) fn model(text: &str) -> Result<ModelName, String> {
 }
 
 /// A count of at least one.
-pub(crate) fn count(text: &str) -> Result<u32, String> {
-    text.parse::<u32>()
+pub(crate) fn count<N: FromStr + PartialOrd + Default>(text: &str) -> Result<N, String> {
+    text.parse::<N>()
         .ok()
-        .filter(|count| *count > 0)
+        .filter(|count| *count > N::default())
         .ok_or_else(|| format!("{text:?} is no whole number from 1 on"))
 }
 

@@ -20,6 +20,12 @@ async fn a_negative_limit_is_refused_for_what_it_is() {
             "\"-0.5\" is no amount of money above 0",
         ),
         ("--max-turns", "-1", "\"-1\" is no whole number from 1 on"),
+        ("--max-tokens", "0", "\"0\" is no whole number from 1 on"),
+        (
+            "--max-seconds",
+            "1.5",
+            "\"1.5\" is no whole number from 1 on",
+        ),
     ] {
         let done = home.run(&["run", flag, value, "go"]).await;
         assert_eq!(done.code, Some(2), "{done:?}");

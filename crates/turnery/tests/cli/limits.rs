@@ -355,6 +355,22 @@ async fn limit_is_reported_after_a_last_reply_too() {
     assert_eq!(done.json()["stop_reason"], "max_turn_requests");
 }
 
+#[tokio::test]
+async fn limits_can_be_set_for_one_run() {
+    for (flag, value, silent_from, limit) in [
+        ("--max-turns", "2", None, "Max turns reached (2/2)"),
+        ("--max-tokens", "99", None, "Max tokens reached (100/99)"),
+        ("--max-seconds", "1", Some(2), "Max duration reached ("),
+        ("--max-cost", "1.5", None, "Max cost reached (2.00/1.50)"),
+    ] {
+        let desk = Desk::open(silent_from);
+        let home = home(&desk, "");
+        let done = run(&home, "a", &[flag, value]).await;
+        assert_eq!(done.code, Some(4), "{flag}: {done:?}");
+        assert!(done.stderr.contains(limit), "{flag}: {done:?}");
+    }
+}
+
 /// What is left is enough: nobody is stopped, and nothing is reported.
 #[tokio::test]
 async fn judge_within_the_limits_is_asked() {

@@ -109,7 +109,9 @@ async fn a_key_from_a_script_is_checked_kept_and_forgotten() {
     assert!(!file.exists());
     assert!(!is_ready(&home, "openai/gpt-5").await);
     let done = home.run(&["logout"]).await;
-    assert_eq!(said(&done), "turnery: no such key was kept\n");
+    assert_eq!(said(&done), "turnery: no key was kept\n");
+    let done = home.run(&["logout", "nobody"]).await;
+    assert_eq!(said(&done), "turnery: no key for \"nobody\" was kept\n");
 }
 
 #[tokio::test]
@@ -233,6 +235,24 @@ async fn a_person_gives_up_and_the_terminal_is_as_it_was() {
     assert_eq!(after.local_modes, before.local_modes);
     assert!(!keys(&home).exists());
     drop(person);
+}
+
+#[tokio::test]
+async fn server_without_a_key_is_not_said_to_have_one() {
+    let home = Home::new();
+    let url = "http://127.0.0.1:9/v1";
+    let login = [
+        "login",
+        "desk",
+        "--base-url",
+        url,
+        "--with-key",
+        "--no-check",
+    ];
+    let done = home.run_with(&login, "").await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let word = "turnery: the address of desk, which needs no key, is kept in ";
+    assert!(said(&done).starts_with(word), "{done:?}");
 }
 
 #[tokio::test]
