@@ -16,6 +16,8 @@ const NOTES: [&str; 6] = [
 ];
 /// What a client writes in front of the user's own words, in lower case.
 const SPEAKERS: [&str; 4] = ["user:", "human:", "user message:", "prompt:"];
+/// What code begins and ends with.
+const FENCE: &str = "```";
 /// How a system prompt begins that a client sends as a block of the first prompt, in lower case.
 const PERSONAS: [&str; 4] = ["you are a ", "you are an ", "act as a ", "act as an "];
 
@@ -32,8 +34,10 @@ pub(crate) fn of(content: &[Content]) -> Option<String> {
         })
     };
     let line = texts().find_map(own_line);
-    let line = line.or_else(|| texts().flat_map(str::lines).find(|line| has_words(line)))?;
+    let is_of_code = |line: &&str| has_words(line) && !line.trim_start().starts_with(FENCE);
+    let line = line.or_else(|| texts().flat_map(str::lines).find(is_of_code))?;
     let line = line.trim();
+    let line = heading(line).unwrap_or(line);
     let mut title: String = line.chars().take(LONGEST).collect();
     if line.chars().nth(LONGEST).is_some() {
         title.push('…');
@@ -53,6 +57,13 @@ fn own_line(block: &str) -> Option<&str> {
             continue;
         }
         let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+        if line.starts_with(FENCE) {
+            let body = rest.get(line.len()..).unwrap_or_default();
+            let end = body.find("\n```").and_then(|at| body.get(at + 1..));
+            let after = end.and_then(|last| last.split_once('\n'));
+            rest = after.map_or("", |(_, after)| after.trim_start());
+            continue;
+        }
         rest = after.trim_start();
         if NOTES.iter().any(|words| begins(line, words)) {
             continue;
@@ -78,6 +89,12 @@ fn after_element(text: &str) -> Option<&str> {
     let end = format!("</{name}>");
     let at = text.find(&end)?;
     text.get(at + end.len()..)
+}
+
+/// The words of a heading.
+fn heading(line: &str) -> Option<&str> {
+    let words = line.trim_start_matches('#').strip_prefix(' ')?.trim();
+    (line.starts_with('#') && has_words(words)).then_some(words)
 }
 
 /// Whether a text begins with these words, in whatever case.
@@ -109,6 +126,11 @@ mod tests {
             &["SYSTEM NOTE: be brief", "user: Fix the parser"],
             &["User:\n\nFix the parser"],
             &["---\nHuman: Fix the parser"],
+            &["```rust\nfn main() {}\n```\nFix the parser"],
+            &["```\n```\n\n```rust\nlet a;\n```", "Fix the parser"],
+            &["# Fix the parser\n\nIt is slow."],
+            &["```rust\nFix the parser\n```"],
+            &["```\nFix the parser"],
             &["<system-reminder>\nUse tools.\n</system-reminder>\nFix the parser"],
             &[
                 "<system_context>Continuing</system_context>",
@@ -132,6 +154,8 @@ mod tests {
             "<my-element> is not closed",
             "users: list them",
             "Systematic errors",
+            "#1234 is open",
+            "`x` is slow",
         ] {
             assert_eq!(title(&[own]).as_deref(), Some(own));
         }
