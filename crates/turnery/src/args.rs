@@ -5,7 +5,10 @@ use crate::{
     login::{LoginArgs, LogoutArgs},
     run::tries::TryArgs,
 };
-use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args as Group, Parser, Subcommand, ValueEnum,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use std::path::PathBuf;
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule, SandboxMode};
@@ -69,11 +72,33 @@ pub(crate) struct Global {
 }
 
 impl Args {
+    /// Reads the command line. Ends the process if it makes no sense, or asks for help.
+    pub(crate) fn read() -> Self {
+        Self::try_parse().unwrap_or_else(|error| with_quotes(error).exit())
+    }
+
     pub(crate) fn global(&self) -> Global {
         Global {
             config: self.config.clone(),
         }
     }
+}
+
+/// Of a word too many, the error says how to write a prompt of several words.
+fn with_quotes(mut error: clap::Error) -> clap::Error {
+    let is_word = matches!(
+        error.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(word)) if !word.starts_with('-')
+    );
+    let takes_prompt = matches!(
+        error.get(ContextKind::Usage),
+        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("PROMPT")
+    );
+    if error.kind() == ErrorKind::UnknownArgument && is_word && takes_prompt {
+        let tip = "put a prompt of several words in quotes".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 /// What can be done.
@@ -537,6 +562,20 @@ mod tests {
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
         assert!(welcome().contains("turnery run"));
+    }
+
+    #[test]
+    fn prompt_without_quotes_is_answered_with_quotes() {
+        for (line, has_tip) in [
+            ("turnery run fix the bug", true),
+            ("turnery sessions branch a 1 try it", true),
+            ("turnery run --fix the", false),
+            ("turnery models x", false),
+        ] {
+            let error = Args::try_parse_from(line.split(' ')).map(|_| ());
+            let text = with_quotes(error.unwrap_err()).to_string();
+            assert_eq!(text.contains("in quotes"), has_tip, "{text}");
+        }
     }
 
     #[test]

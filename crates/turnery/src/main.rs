@@ -24,7 +24,7 @@ mod watchdog;
 compile_error!("turnery needs a Unix: on Windows, build it in WSL");
 
 use args::{AcpArgs, Args, Command, Instead, Sessions};
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 use std::{
     io::{IsTerminal as _, Write as _},
     process::ExitCode,
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     // Keys stand in its environment and its memory.
     turnery_tools::processes::forbid_inspection();
     logs::report_panics();
-    let args = Args::parse();
+    let args = Args::read();
     let _last_words = logs::start(args.verbose);
     let global = args.global();
     let flags = args.choice;
