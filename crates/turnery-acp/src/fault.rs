@@ -188,5 +188,50 @@ pub(crate) fn parse<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, Fault
     if !text.starts_with('{') {
         return Err(Fault::params("params must be an object."));
     }
-    serde_json::from_str(text).map_err(|error| Fault::params(format!("params: {error}.")))
+    let fault = |error: serde_json::Error| Fault::params(format!("params: {}.", plain(&error)));
+    serde_json::from_str(text).map_err(fault)
+}
+
+/// What is wrong with JSON, for its author: where several forms are possible, the library names a type of Rust.
+fn plain(error: &serde_json::Error) -> String {
+    const UNKNOWN: &str = "data did not match any variant of untagged enum ";
+    let text = error.to_string();
+    let Some((name, place)) = text.strip_prefix(UNKNOWN).and_then(|it| it.split_once(' ')) else {
+        return text;
+    };
+    match name {
+        "McpServer" => format!(
+            "an MCP server needs name, command, args and env, or type (\"http\" or \"sse\"), name, url and headers; one has not {place}"
+        ),
+        _ => format!(
+            "a value has none of the forms that the schema of the protocol has for it {place}"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_client_protocol_schema::v1::NewSessionRequest;
+
+    #[test]
+    fn parameters_of_no_form_are_told_without_words_of_rust() {
+        for (server, expected) in [
+            (
+                r#"{"name": "x"}"#,
+                "an MCP server needs name, command, args and env",
+            ),
+            ("7", "an MCP server needs name, command, args and env"),
+        ] {
+            let text = format!(r#"{{"cwd": "/", "mcpServers": [{server}]}}"#);
+            let params = Params::new(Some(&text));
+            let fault = parse::<NewSessionRequest>(&params).unwrap_err();
+            let told = format!("{} {:?}", fault.message, fault.data);
+            assert!(told.contains(expected), "{told}");
+            assert!(
+                told.contains("line 1") && !told.contains("untagged"),
+                "{told}"
+            );
+        }
+    }
 }
