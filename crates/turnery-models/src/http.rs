@@ -238,7 +238,13 @@ impl Endpoint {
         let headers = events.response.headers().clone();
         let text = events.text(LONGEST_ERROR).await;
         Err(if status.is_success() {
-            fault::no_events(self, &text).into()
+            let fault = fault::no_events(self, &text);
+            // Whoever answers with a page does so again, and may have made a whole answer for it.
+            let should_retry = (fault.kind == FaultKind::Protocol).then_some(false);
+            Failure {
+                fault,
+                should_retry,
+            }
         } else {
             fault::of_status(self, status.as_u16(), &headers, &text)
         })

@@ -347,7 +347,12 @@ async fn silence_ends_the_call_and_a_dropped_call_closes_its_socket() {
 
 #[tokio::test]
 async fn a_page_instead_of_events_is_explained() {
-    let fault = fault_of("200 OK", "", r#"{"choices":[]}"#).await;
+    let page = || status("200 OK", "", r#"{"choices":[]}"#);
+    let server = serve(vec![page(), page()]).await;
+    let model = server.model_with(Api::OpenAi, "m1", 1);
+    let fault = call(&*model, hello()).await.0.expect_err("a fault");
+    // The next page would be no better.
+    assert_eq!(server.requests.lock().expect("no panic").len(), 1);
     assert_eq!(fault.kind, FaultKind::Protocol);
     assert!(
         fault
