@@ -9,8 +9,12 @@ const OF_FILE: &[&str] = &["-d", "-e", "-f", "-h", "-L", "-r", "-s", "-w", "-x"]
 /// written as such: bash runs the commands in what `[[ x -eq 1 ]]` holds.
 pub(crate) fn looked_at(command: &Command) -> Option<Vec<&str>> {
     let is_double = command.name == "[[";
+    let ends = |word: &Word| matches!(word.literal(), Some("&&" | "||"));
+    if command.args.contains(&Word::Split) || !is_double && command.args.iter().any(ends) {
+        return None;
+    }
     let mut paths = Vec::new();
-    let joins = |word: &Word| is_double && matches!(word.literal(), Some("&&" | "||"));
+    let joins = |word: &Word| is_double && ends(word);
     for part in command.args.split(joins) {
         let part = match part {
             [Word::Literal(not), rest @ ..] if not == "!" => rest,

@@ -37,6 +37,8 @@ enum Part {
     Pattern(String),
     /// Text that is unknown and holds no secret.
     Shown,
+    /// The same without quotes.
+    Split,
     /// Unknown.
     Dynamic,
 }
@@ -87,7 +89,7 @@ impl<'a> Scope<'a> {
     ) -> Result<Vec<Word>, Unclear> {
         let parts = self.parts(node, source)?;
         let is_pattern = parts.iter().any(|part| matches!(part, Part::Pattern(_)));
-        let (mut whole, mut named, mut shown) = (String::new(), false, false);
+        let (mut whole, mut named, mut shown) = (String::new(), false, None);
         for part in parts {
             match part {
                 Part::Text { text, .. } if is_pattern && glob::is_pattern(&text) => {
@@ -98,16 +100,17 @@ impl<'a> Scope<'a> {
                     named |= is_name;
                 }
                 Part::Pattern(text) => whole.push_str(&text),
-                Part::Shown => shown = true,
+                Part::Shown => shown = shown.or(Some(Word::Shown)),
+                Part::Split => shown = Some(Word::Split),
                 Part::Dynamic => return Ok(vec![Word::Dynamic]),
             }
         }
         match (is_pattern, shown, named) {
-            (true, false, _) => self.files(&whole, bases),
-            (true, true, _) => Ok(vec![Word::Dynamic]),
-            (false, true, _) => Ok(vec![Word::Shown]),
-            (false, false, true) => Ok(vec![Word::Name(whole)]),
-            (false, false, false) => Ok(vec![Word::Literal(whole)]),
+            (true, None, _) => self.files(&whole, bases),
+            (true, Some(_), _) => Ok(vec![Word::Dynamic]),
+            (false, Some(shown), _) => Ok(vec![shown]),
+            (false, None, true) => Ok(vec![Word::Name(whole)]),
+            (false, None, false) => Ok(vec![Word::Literal(whole)]),
         }
     }
 
@@ -155,7 +158,7 @@ impl<'a> Scope<'a> {
                 Ok(parts)
             }
             "simple_expansion" | "expansion" => Ok(vec![self.variable(text, false)?]),
-            "command_substitution" => Ok(vec![Part::Shown]),
+            "command_substitution" => Ok(vec![Part::Split]),
             "string" => self.quoted(node, source),
             _ => self.whole(node, source),
         }
@@ -168,7 +171,7 @@ impl<'a> Scope<'a> {
                 text,
                 is_name: false,
             },
-            Word::Name(_) | Word::Shown | Word::Dynamic => Part::Dynamic,
+            Word::Name(_) | Word::Shown | Word::Split | Word::Dynamic => Part::Dynamic,
         }])
     }
 
@@ -230,8 +233,9 @@ impl<'a> Scope<'a> {
                 text: "0".to_owned(),
                 is_name: false,
             },
-            None if SHOWN.contains(&name) => Part::Shown,
-            None => Part::Dynamic,
+            None if !SHOWN.contains(&name) => Part::Dynamic,
+            None if is_quoted => Part::Shown,
+            None => Part::Split,
         })
     }
 
@@ -241,7 +245,7 @@ impl<'a> Scope<'a> {
         match value {
             Word::Literal(text) => Some((text, false)),
             Word::Name(text) => Some((text, true)),
-            Word::Shown | Word::Dynamic => None,
+            Word::Shown | Word::Split | Word::Dynamic => None,
         }
     }
 
@@ -269,7 +273,11 @@ impl<'a> Scope<'a> {
     }
 
     fn condition_word(&self, word: &str) -> Result<Word, Unclear> {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./=!:@%+,-&|[]".contains(c);
+        // `&` and `|` end a condition of single brackets wherever they stand.
+        if matches!(word, "&&" | "||") {
+            return Ok(Word::Literal(word.to_owned()));
+        }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./=!:@%+,-".contains(c);
         let inside = |quote: char| {
             word.strip_prefix(quote)
                 .and_then(|rest| rest.strip_suffix(quote))
@@ -291,9 +299,10 @@ impl<'a> Scope<'a> {
                     text,
                     is_name: true,
                 } => Ok(Word::Name(text)),
-                // Unquoted, it may be several words.
-                Part::Shown | Part::Dynamic if is_quoted => Ok(Word::Shown),
-                Part::Shown | Part::Dynamic | Part::Pattern(_) => Err(Unclear),
+                Part::Shown => Ok(Word::Shown),
+                Part::Dynamic if is_quoted => Ok(Word::Shown),
+                // It may be several words.
+                Part::Split | Part::Dynamic | Part::Pattern(_) => Err(Unclear),
             };
         }
         let is_text = |c: char| c == ' ' || is_plain(c);

@@ -125,6 +125,8 @@ pub(crate) fn reads(
             }
             None => return None,
         },
+        // What follows the letter `f` is the archive, `--` too.
+        Operands::Archive if args.contains(&"--") => return None,
         // Before a colon would be the host to fetch the archive from.
         Operands::Archive => match operands.split_first() {
             Some((archive, _)) if !archive.contains(':') => operands.get(..1)?,
@@ -194,7 +196,7 @@ pub(crate) fn reads(
 /// The words of the command, with a stand-in for those that are only printed.
 fn words(command: &Command) -> Option<Vec<&str>> {
     let args = command.args.iter().map(|word| match word {
-        Word::Shown => Some(SHOWN),
+        Word::Shown | Word::Split => Some(SHOWN),
         word => word.literal(),
     });
     std::iter::once(Some(&*command.name)).chain(args).collect()
@@ -323,6 +325,10 @@ fn operands<'a>(program: &Program, args: &[&'a str], is_confined: bool) -> Optio
             let counts = matches!(program.words, ["head" | "tail"] | ["git", "log"]);
             if counts && letters.chars().all(|c| c.is_ascii_digit()) {
                 continue;
+            }
+            // To xxd each word is one option, known by its beginning.
+            if program.words[0] == "xxd" && letters.len() > 1 {
+                return None;
             }
             let mut rest = letters.chars();
             while let Some(letter) = rest.next() {

@@ -329,7 +329,7 @@ fn fit(words: &[String], more: More, args: &[Word]) -> Fit {
                     Fit::Yes | Fit::No => Fit::No,
                 };
             }
-            Some(Word::Shown | Word::Dynamic) => certain = Fit::Perhaps,
+            Some(Word::Shown | Word::Split | Word::Dynamic) => certain = Fit::Perhaps,
         }
     }
     if more == More::Nothing {
@@ -337,7 +337,7 @@ fn fit(words: &[String], more: More, args: &[Word]) -> Fit {
             match arg {
                 Word::Literal(_) | Word::Name(_) if certain == Fit::Yes => return Fit::No,
                 Word::Literal(_) | Word::Name(_) => {}
-                Word::Shown | Word::Dynamic => certain = Fit::Perhaps,
+                Word::Shown | Word::Split | Word::Dynamic => certain = Fit::Perhaps,
             }
         }
     }

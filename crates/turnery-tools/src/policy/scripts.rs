@@ -243,7 +243,17 @@ fn awk_only_prints(program: &str) -> bool {
         return false;
     }
     let (mut braces, mut brackets) = (0_i32, 0_i32);
-    program.chars().zip(greater.chars()).all(|(c, compared)| {
+    let mut opened = 0;
+    let chars = program.char_indices().zip(greater.chars());
+    chars.into_iter().all(|((at, c), compared)| {
+        if brackets == 0 {
+            opened = at;
+        }
+        // A loop may print between its brackets.
+        let prints = || {
+            let inside = program.get(opened..at).unwrap_or_default();
+            inside.contains("print")
+        };
         match c {
             '{' => braces += 1,
             '}' => braces -= 1,
@@ -251,7 +261,7 @@ fn awk_only_prints(program: &str) -> bool {
             ')' => brackets -= 1,
             _ => {}
         }
-        compared != '>' || braces == 0 || brackets > 0
+        compared != '>' || braces == 0 || brackets > 0 && !prints()
     })
 }
 

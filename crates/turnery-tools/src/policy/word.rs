@@ -11,6 +11,8 @@ pub(crate) enum Word {
     Name(String),
     /// Text that is unknown and holds no secret, in a line that only the confined policy understands.
     Shown,
+    /// The same without quotes: any number of words.
+    Split,
     /// Known only when it runs: a variable, a pattern, the output of a command.
     Dynamic,
 }
@@ -19,7 +21,7 @@ impl Word {
     pub(crate) fn literal(&self) -> Option<&str> {
         match self {
             Self::Literal(text) | Self::Name(text) => Some(text),
-            Self::Shown | Self::Dynamic => None,
+            Self::Shown | Self::Split | Self::Dynamic => None,
         }
     }
 }
@@ -56,7 +58,7 @@ pub(crate) fn value(node: Node<'_>, source: &str) -> Result<Word, Unclear> {
                             whole.push_str(&text);
                         }
                     }
-                    Word::Shown | Word::Dynamic => whole = None,
+                    Word::Shown | Word::Split | Word::Dynamic => whole = None,
                 }
             }
             Ok(whole.map_or(Word::Dynamic, Word::Literal))
@@ -120,6 +122,8 @@ fn quoted(node: Node<'_>, text: &str) -> Result<Word, Unclear> {
             '$' if chars.next_if_eq(&'?').is_some() => literal.push('0'),
             '\\' => match chars.next() {
                 Some(escaped @ ('\\' | '"' | '$' | '`')) => literal.push(escaped),
+                // Bash takes both away.
+                Some('\n') => return Err(Unclear),
                 Some(other) => literal.extend(['\\', other]),
                 None => return Err(Unclear),
             },

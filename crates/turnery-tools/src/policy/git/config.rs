@@ -302,7 +302,6 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
-/// Whether a URL names no program: `ext::sh -c ...` does, and other helpers do.
 /// Whether this is the id of a key, or a mail address.
 fn is_key_name(text: &str) -> bool {
     let id = text.strip_prefix("0x").unwrap_or(text);
@@ -318,6 +317,7 @@ fn is_key_name(text: &str) -> bool {
     is_id || text.split_once('@').is_some_and(is_address)
 }
 
+/// Whether a URL names no program: `ext::sh -c ...` does, and other helpers do.
 fn is_plain_url(url: &str) -> bool {
     let known = ["https://", "http://", "ssh://", "git://", "file://"];
     let is_path = url.starts_with(['/', '.']);
@@ -340,6 +340,9 @@ fn is_remote_name(name: &str) -> bool {
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)))
 }
+
+#[cfg(test)]
+mod differential;
 
 #[cfg(test)]
 mod tests {
@@ -446,6 +449,7 @@ mod tests {
             "[alias]\nx = !x\n",
             "[pager]\nstatus = x\n",
             "[gpg]\nprogram = x\n",
+            "[gpg]\nformat = ssh\n",
             "[log]\nshowSignature = true\n",
             "[format]\npretty = %G?\n",
             "[credential]\nhelper = x\n",

@@ -93,10 +93,10 @@ fn root_swapped_for_a_link_is_not_followed() {
     if !is_confining() {
         return;
     }
-    fs::create_dir(world.path("tmp/work")).unwrap();
-    world.swap("tmp/work");
-    world.keeps_documents(|it| it.roots = vec![world.path("tmp/work")]);
-    let below = world.path("tmp/work/inner");
+    fs::create_dir(world.path("tmp/own")).unwrap();
+    world.swap("tmp/own");
+    world.keeps_documents(|it| it.roots = vec![world.path("tmp/own")]);
+    let below = world.path("tmp/own/inner");
     fs::create_dir(world.path("Documents/inner")).unwrap();
     fs::write(world.path("Documents/inner/a"), "a\n").unwrap();
     let mut confinement = world.workspace();
