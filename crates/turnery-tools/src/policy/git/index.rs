@@ -160,6 +160,9 @@ impl<'a> Bytes<'a> {
 }
 
 #[cfg(test)]
+mod differential;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
