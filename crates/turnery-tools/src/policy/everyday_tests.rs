@@ -173,6 +173,38 @@ fn names_that_xargs_takes_apart_make_a_question() {
     }
 }
 
+/// Nothing here leads outside, so that nothing else makes these lines a question.
+#[test]
+fn names_that_find_prints_are_given_to_readers_only() {
+    let bench = bench();
+    let policy = Policy::default().confined(true);
+    for line in [
+        // The first command ends at its semicolon: what follows is find's again.
+        "find . -exec echo \\; -exec touch M {} +",
+        "find . -exec echo ';' -exec touch M {} ';'",
+        "find . -exec echo \\; -fprint M -exec echo {} +",
+        "find . -exec echo \\; -delete -exec echo {} +",
+        // The first name is the value of the option before it.
+        "find src -name '*.rs' -print0 | xargs -0 xxd -l",
+        "find src -name '*.rs' -exec xxd -s {} +",
+        "find src -name '*.rs' -print0 | xargs -0 grep -e",
+        // A name may be a host, or a list of arguments.
+        "find . -name '*.tar' -print0 | xargs -0 tar tf",
+        "find . -name '*.tar' -exec tar tf {} ';'",
+        "find . -name '@*' -print0 | xargs -0 strings",
+        "find . -type f -exec strings {} +",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    for line in [
+        "find . -exec echo {} +",
+        "find src -name '*.rs' -exec head -n 3 {} ';'",
+        "find src -name '*.rs' -print0 | xargs -0 grep -e main",
+    ] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+}
+
 #[test]
 fn rules_hold_for_files_that_patterns_and_loops_stand_for() {
     let bench = bench();

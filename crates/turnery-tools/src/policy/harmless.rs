@@ -260,7 +260,9 @@ fn find_exec(args: &[&str], at: usize, bases: &[PathBuf], workspace: &Workspace)
         return None;
     };
     let (name, words) = inner.split_first()?;
-    let is_plain = matches!(*end, "+" | ";") && !inner.iter().any(|word| word.contains("{}"));
+    // With a semicolon among them, the words after it are find's.
+    let is_plain = matches!(*end, "+" | ";")
+        && !(inner.iter()).any(|word| word.contains("{}") || *word == ";");
     let folders = find_folders(tests, true).filter(|_| is_plain)?;
     let mut folders = resolved(&folders, bases, workspace)?;
     folders.extend_from_slice(bases);
@@ -345,7 +347,9 @@ fn operands<'a>(program: &Program, args: &[&'a str], is_confined: bool) -> Optio
                     return None;
                 }
                 if rest.as_str().is_empty() && !optional {
-                    args.next().filter(|value| !is_option(value))?;
+                    // A name that is found may be anything but the value of an option.
+                    args.next()
+                        .filter(|value| !is_option(value) && **value != xargs::STAND_IN)?;
                 }
                 break;
             }

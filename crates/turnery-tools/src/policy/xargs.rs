@@ -9,6 +9,9 @@ use super::{
 use crate::Workspace;
 use std::path::{Path, PathBuf};
 
+/// Stands for the name of a file that a command is given.
+pub(crate) const STAND_IN: &str = "./name";
+
 /// What `xargs` reads, if its command only reads and the names that it is given are certain to be names.
 pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> Option<Reads> {
     let words: Option<Vec<&str>> = command.args.iter().map(Word::literal).collect();
@@ -52,7 +55,7 @@ pub(crate) fn reads_of_named(
     (bases, workspace): (&[PathBuf], &Workspace),
 ) -> Option<Reads> {
     // Two of them: some programs write to the second file that they are given.
-    args.extend(["./name", "./other"].map(|name| Word::Name(name.to_owned())));
+    args.extend([STAND_IN, "./other"].map(|name| Word::Name(name.to_owned())));
     let command = Command {
         opaque: super::carriers::is_opaque(name, &args) && name != "awk",
         name: name.to_owned(),
@@ -60,7 +63,9 @@ pub(crate) fn reads_of_named(
         input: Vec::new(),
     };
     let is_nested = matches!(name, "find" | "git" | "xargs") || name.contains('/');
-    if is_nested || harmless::links_lead_outside(folders, workspace) {
+    // To these some names are a host or a file with more arguments, not a file.
+    let reads_names = matches!(name, "strings" | "tar" | "unzip");
+    if is_nested || reads_names || harmless::links_lead_outside(folders, workspace) {
         return None;
     }
     let reads = harmless::reads(&command, bases, workspace, Table::Confined)?;

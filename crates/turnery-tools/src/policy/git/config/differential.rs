@@ -161,7 +161,8 @@ fn disagreement(config: &PlainConfig, text: &str) -> Option<String> {
             ("submodule", Some(_), _) => config.has_submodules,
             ("remote", Some(name), "url") => {
                 remotes.insert(name);
-                value.starts_with("https://")
+                let is_local = value.starts_with(['.', '/']) && config.has_local_remotes;
+                value.starts_with("https://") || is_local
             }
             ("branch", Some(_), "remote") => {
                 branch_remotes.insert(value);
