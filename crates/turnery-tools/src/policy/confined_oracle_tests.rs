@@ -82,6 +82,8 @@ fn bench(is_hostile: bool) -> Bench {
     for name in HOSTILE {
         fs::write(odd.join(name), "x\n").unwrap();
     }
+    // What `test` makes a condition of, where nothing quotes it.
+    fs::write(work.join("args"), "a -o -v x[$(x)]\n").unwrap();
     Bench {
         workspace: Workspace::local(work).unwrap(),
         folder,
@@ -232,6 +234,87 @@ fn awk() -> impl Strategy<Value = String> {
     concat(pieces, 8).prop_map(|program| format!("awk '{program}'"))
 }
 
+/// Programs and names in double quotes.
+fn quoted() -> impl Strategy<Value = String> {
+    let pieces = &[
+        "BEGIN",
+        "{",
+        "}",
+        "sys",
+        "tem(\\\"x\\\")",
+        "\\\n",
+        "\\\n",
+        "BEGIN{sys\\\ntem(\\\"x\\\")}",
+        "\n",
+        "\\\\",
+        "1",
+        "print",
+        "\\$1",
+        "$?",
+        "$f",
+        "w\\\n M",
+        "1e x",
+        "1\\\ne x",
+        ";",
+    ];
+    let program = prop::sample::select(vec!["awk", "sed", "sed -n", "cat", "grep x"]);
+    (program, concat(pieces, 4)).prop_map(|(name, text)| format!("{name} \"{text}\""))
+}
+
+/// Conditions: what they look at, what joins them, and where they end.
+fn condition() -> impl Strategy<Value = String> {
+    let ends = prop::sample::select(vec![("test ", ""), ("[ ", " ]"), ("[[ ", " ]]")]);
+    let part = || {
+        let operator =
+            prop::sample::select(vec!["-n ", "-z ", "-f ", "a = ", "! -n ", "-v ", "1 -eq "]);
+        let operand = prop::sample::select(vec![
+            "a",
+            "README.md",
+            "$(cat args)",
+            "\"$(cat args)\"",
+            "a$(cat args)",
+            "$f",
+            "\"$PWD\"",
+            "$PWD",
+            "'x[$(x)]'",
+        ]);
+        (operator, operand).prop_map(|(operator, operand)| format!("{operator}{operand}"))
+    };
+    let joint = prop::sample::select(vec![
+        "|", "||", "&", "&&", ";", " && ", " || ", " -a ", " ] && ",
+    ]);
+    let tail = prop_oneof![2 => Just("x".to_owned()), 1 => part()];
+    let more = prop::option::of((joint, tail));
+    (ends, part(), more).prop_map(|((begin, end), first, more)| {
+        let (joint, tail) = more.unwrap_or_default();
+        format!("{begin}{first}{joint}{tail}{end}")
+    })
+}
+
+/// What find does with what it finds.
+fn finds() -> impl Strategy<Value = String> {
+    let pieces = &[
+        " -exec echo \\;",
+        " -exec cat {} +",
+        " -exec x {} +",
+        " -exec echo x {} \\;",
+        " -exec touch M ';'",
+        " -exec xxd {} +",
+        " -exec xxd -l {} +",
+        " -fprint M",
+        " -delete",
+        " -name '*.md'",
+        " -print0",
+        " -print0 | xargs -0 xxd -l",
+        " -print0 | xargs -0 cat",
+        " -print0 | xargs -0 -n1 x",
+        " | xargs echo",
+        " ;",
+        " +",
+    ];
+    concat(pieces, 4).prop_map(|actions| format!("find a.md b.md README.md{actions}"))
+}
+
 fn command() -> impl Strategy<Value = String> {
     let simple = prop::sample::select(vec![
         "cat",
@@ -248,6 +331,10 @@ fn command() -> impl Strategy<Value = String> {
         "sort",
         "uniq",
         "xxd",
+        "xxd -p",
+        "xxd -ps",
+        "xxd -l",
+        "xxd -pl 1",
         "echo",
         "printf",
         "test -f",
@@ -283,6 +370,8 @@ fn command() -> impl Strategy<Value = String> {
         " {}",
         " .*",
         " $f/*",
+        " README.md M",
+        " $(cat args)",
     ]);
     let name = prop_oneof![3 => simple, 3 => sed(), 3 => awk()];
     (name, words).prop_map(|(name, words)| format!("{name}{words}"))
@@ -377,6 +466,19 @@ proptest! {
 
     #[test]
     fn an_allowed_line_does_no_harm_among_hostile_names(line in line()) {
+        for bench in [&*BENCH, &*PLAIN] {
+            if bench.is_allowed(&line) {
+                prop_assert!(!bench.does_harm(&line), "{:?}", line);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn an_allowed_command_does_no_harm(line in prop_oneof![condition(), quoted(), finds()]) {
         for bench in [&*BENCH, &*PLAIN] {
             if bench.is_allowed(&line) {
                 prop_assert!(!bench.does_harm(&line), "{:?}", line);
