@@ -39,9 +39,9 @@ Examples:
   turnery run --continue \"now add a test for it\"
   turnery acp                  speak ACP on stdin and stdout, for an editor
 
-Configuration is read from config.toml in turnery's folder, then from .turnery/config.toml of the
-project (which may only narrow), then from TURNERY_MODEL, TURNERY_MODE, TURNERY_THINKING and
-TURNERY_MAX_TURNS, then from flags. TURNERY_HOME moves turnery's folder;
+Configuration is read from config.toml in turnery's folder, then from .turnery/config.toml of the \
+project (which may only narrow), then from TURNERY_MODEL, TURNERY_MODE, TURNERY_THINKING and \
+TURNERY_MAX_TURNS, then from flags. TURNERY_HOME moves turnery's folder; \
 TURNERY_LOCAL_SERVERS=off looks for no model server on this machine.";
 
 /// A coding agent for your editor and your shell.
@@ -254,9 +254,9 @@ impl AcpArgs {
 /// `turnery run`.
 #[derive(Debug, Group)]
 #[command(after_help = "\
-The answer goes to stdout; progress and questions go to stderr. Without a terminal nobody can be
-asked: what the mode and the rules do not allow is then denied, and stderr says which --allow would
-allow it. A stdin that is open but silent for 3 seconds is left out when there is no terminal, and
+The answer goes to stdout; progress and questions go to stderr. Without a terminal nobody can be \
+asked: what the mode and the rules do not allow is then denied, and stderr says which --allow would \
+allow it. A stdin that is open but silent for 3 seconds is left out when there is no terminal, and \
 waited for when there is one or when stdin is the prompt. Ctrl-C asks the agent to stop, a second one forces it.
 
 Exit codes: 0 done, 1 error, 2 usage, 3 refused by the model or a hook, 4 a limit was reached, 75 told to leave while it was stuck, 130 cancelled.
@@ -430,7 +430,7 @@ pub(crate) enum Kept {
     #[command(after_help = "\
 A session in which a prompt is running is not deleted: stop the prompt first, or use --force.
 
-Copies of the database that `repair` has made stay, with all that was stored then. They are named here;
+Copies of the database that `repair` has made stay, with all that was stored then. They are named here; \
 delete them by hand.
 
 Exit codes: 0 all were deleted, 1 one of them was not.")]
@@ -444,7 +444,7 @@ Exit codes: 0 all were deleted, 1 one of them was not.")]
     },
     /// Look for damage in stored sessions. Changes nothing.
     #[command(after_help = "\
-Checks the checksum of every loop, note and journal entry, and the chain of loops that leads to the last
+Checks the checksum of every loop, note and journal entry, and the chain of loops that leads to the last \
 one. Without an ID it also checks the pages and indexes of the database, and rows of no session.
 
 Exit codes: 0 no damage, 1 damage was found or the sessions cannot be read.")]
@@ -460,9 +460,9 @@ Exit codes: 0 no damage, 1 damage was found or the sessions cannot be read.")]
     },
     /// Mend damaged sessions. Deletes nothing, and makes a copy of the database first.
     #[command(after_help = "\
-A loop that cannot be read is set aside: it stays in the database, and the conversation goes on without
-it. A loop that has lost its predecessor follows the last whole loop before it. What is overwritten is
-kept in the table `repairs`, and a copy of the whole database is made beside it first. Delete that copy
+A loop that cannot be read is set aside: it stays in the database, and the conversation goes on without \
+it. A loop that has lost its predecessor follows the last whole loop before it. What is overwritten is \
+kept in the table `repairs`, and a copy of the whole database is made beside it first. Delete that copy \
 when you are content with the result: it holds everything that the sessions hold.
 
 Exit codes: 0 no damage is left, 1 some is, or nothing could be done.")]
@@ -554,36 +554,4 @@ pub(crate) struct CompletionsArgs {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory as _;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Args::command().debug_assert();
-        assert!(welcome().contains("turnery run"));
-    }
-
-    #[test]
-    fn prompt_without_quotes_is_answered_with_quotes() {
-        for (line, has_tip) in [
-            ("turnery run fix the bug", true),
-            ("turnery sessions branch a 1 try it", true),
-            ("turnery run --fix the", false),
-            ("turnery models x", false),
-        ] {
-            let error = Args::try_parse_from(line.split(' ')).map(|_| ());
-            let text = with_quotes(error.unwrap_err()).to_string();
-            assert_eq!(text.contains("in quotes"), has_tip, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_rule_about_an_unknown_tool_is_a_usage_error() {
-        for option in ["--allow", "--deny"] {
-            let line = ["turnery", "run", option, "Edit(**)", "x"];
-            let error = Args::try_parse_from(line).map(|_| ()).unwrap_err();
-            assert!(error.to_string().contains("write edit(**)"), "{error}");
-        }
-    }
-}
+mod tests;

@@ -35,7 +35,7 @@ const LONGEST_KEY: u64 = 16 << 10;
 /// `turnery login`.
 #[derive(Debug, Group)]
 #[command(after_help = "\
-The key is kept in turnery's folder, in a file that only you can read, and is sent to the provider's
+The key is kept in turnery's folder, in a file that only you can read, and is sent to the provider's \
 address and nowhere else. A key in the environment wins over it.
 
 Examples:

@@ -1,0 +1,53 @@
+//! Tests of the command line and its help.
+
+use super::*;
+use clap::CommandFactory as _;
+
+#[test]
+fn the_command_line_is_consistent() {
+    Args::command().debug_assert();
+    assert!(welcome().contains("turnery run"));
+}
+
+/// Paragraphs are wrapped to the width of the terminal, so none is broken by hand.
+#[test]
+fn no_help_is_wrapped_by_hand() {
+    let mut commands = vec![Args::command()];
+    let mut paragraphs = 0;
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands().cloned());
+        let help = command.get_after_help().map(ToString::to_string);
+        let help = help.unwrap_or_default();
+        let lines: Vec<&str> = help.lines().collect();
+        let is_prose =
+            |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+        for pair in lines.windows(2) {
+            assert!(!pair.iter().all(|line| is_prose(line)), "{pair:?}");
+        }
+        paragraphs += lines.iter().filter(|line| is_prose(line)).count();
+    }
+    assert!(paragraphs > 10, "{paragraphs}");
+}
+
+#[test]
+fn prompt_without_quotes_is_answered_with_quotes() {
+    for (line, has_tip) in [
+        ("turnery run fix the bug", true),
+        ("turnery sessions branch a 1 try it", true),
+        ("turnery run --fix the", false),
+        ("turnery models x", false),
+    ] {
+        let error = Args::try_parse_from(line.split(' ')).map(|_| ());
+        let text = with_quotes(error.unwrap_err()).to_string();
+        assert_eq!(text.contains("in quotes"), has_tip, "{text}");
+    }
+}
+
+#[test]
+fn a_rule_about_an_unknown_tool_is_a_usage_error() {
+    for option in ["--allow", "--deny"] {
+        let line = ["turnery", "run", option, "Edit(**)", "x"];
+        let error = Args::try_parse_from(line).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("write edit(**)"), "{error}");
+    }
+}
