@@ -3,6 +3,7 @@
 use crate::SandboxSettings;
 use futures_util::future::BoxFuture;
 use std::{
+    ffi::OsStr,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -29,6 +30,8 @@ pub struct Workspace {
     terminals: Option<Arc<dyn Terminals>>,
     promises: Arc<Promises>,
     sandbox: SandboxSettings,
+    /// Folders of `PATH` whose programs are the project's: relative ones, and those in a root.
+    program_folders: Vec<PathBuf>,
 }
 
 impl fmt::Debug for Workspace {
@@ -57,14 +60,39 @@ impl Workspace {
                 roots.push(root);
             }
         }
-        Ok(Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let workspace = Self {
             cwd,
             roots,
             files,
             terminals,
             promises: Arc::default(),
             sandbox: SandboxSettings::default(),
-        })
+            program_folders: Vec::new(),
+        };
+        Ok(workspace.with_search_path(&path))
+    }
+
+    /// The same workspace, whose commands are looked for in these folders, as `PATH` names them.
+    pub(crate) fn with_search_path(mut self, path: &OsStr) -> Self {
+        let is_in_root = |folder: &Path| self.roots.iter().any(|root| folder.starts_with(root));
+        let is_of_project = |folder: &PathBuf| {
+            !folder.is_absolute()
+                || is_in_root(folder)
+                || folder
+                    .canonicalize()
+                    .is_ok_and(|folder| is_in_root(&folder))
+        };
+        let folders = std::env::split_paths(path).filter(is_of_project);
+        self.program_folders = folders.collect();
+        self
+    }
+
+    /// Whether the project may bring a program of this name, looked for from `base`: the name then says nothing of
+    /// what runs.
+    pub(crate) fn brings_program(&self, name: &str, base: &Path) -> bool {
+        let mut folders = self.program_folders.iter();
+        folders.any(|folder| base.join(folder).join(name).symlink_metadata().is_ok())
     }
 
     /// On the local disk alone.

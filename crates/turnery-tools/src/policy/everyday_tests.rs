@@ -173,6 +173,39 @@ fn names_that_xargs_takes_apart_make_a_question() {
     }
 }
 
+/// `PATH` may name a folder of the project, such as that of an activated environment.
+#[test]
+fn programs_that_a_project_brings_make_a_question() {
+    let cases = [
+        ("bin/ls", "ls src", "cat README.md"),
+        ("bin/git", "git log", "cat README.md"),
+        ("bin/echo", "find src -print0 | xargs -0 echo", "echo x"),
+        ("bin/gzip", "tar tzf a.tar.gz", "cat README.md"),
+        ("tools/wc", "wc -l README.md", "cat README.md"),
+        ("here/wc", "cd src && wc -l lib.rs", "cat README.md"),
+        ("stat", "stat README.md", "cat README.md"),
+        ("bin/bash", "pwd", ""),
+    ];
+    for (program, question, allowed) in cases {
+        let mut bench = bench();
+        let root = bench.workspace.cwd().to_owned();
+        let search = format!("/usr/bin:{}/bin:tools:here:", root.display());
+        bench.workspace = bench.workspace.with_search_path(search.as_ref());
+        let policies = [true, false].map(|confined| Policy::default().confined(confined));
+        assert!(is_allowed(&bench, &policies[0], question), "{question}");
+        let file = root.join(program);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "x").unwrap();
+        for policy in &policies {
+            assert!(!is_allowed(&bench, policy, question), "{question}");
+            assert!(
+                allowed.is_empty() || is_allowed(&bench, policy, allowed),
+                "{allowed}"
+            );
+        }
+    }
+}
+
 /// Nothing here leads outside, so that nothing else makes these lines a question.
 #[test]
 fn names_that_find_prints_are_given_to_readers_only() {

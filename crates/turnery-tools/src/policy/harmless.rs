@@ -29,6 +29,26 @@ pub(crate) enum Table {
     Confined,
 }
 
+/// What bash does by itself, without a program.
+const BUILTINS: &[&str] = &[
+    "[", "[[", "cd", "command", "echo", "false", "printf", "pwd", "test", "true", "type", "ulimit",
+];
+
+/// Programs that start others, which they look for by name.
+const STARTED_BY: &[(&str, &[&str])] = &[
+    ("cargo", &["rustc"]),
+    ("egrep", &["grep"]),
+    ("fgrep", &["grep"]),
+    ("npm", &["node"]),
+    ("pip", &["python", "python3"]),
+    (
+        "tar",
+        &[
+            "bzip2", "compress", "gzip", "lzip", "lzma", "lzop", "xz", "zstd",
+        ],
+    ),
+];
+
 /// Stands for a word that is only printed.
 const SHOWN: &str = "\0";
 
@@ -44,7 +64,8 @@ pub(crate) fn reads(
         return reads(&command, &bases, workspace, table);
     }
     let words = words(command)?;
-    if command.opaque {
+    let is_builtin = BUILTINS.contains(&command.name.as_str());
+    if command.opaque || is_brought(&command.name, is_builtin, bases, workspace) {
         return None;
     }
     if command.name == "cd" {
@@ -191,6 +212,26 @@ pub(crate) fn reads(
         }
     }
     Some(Reads { paths, widely })
+}
+
+/// Whether the project may bring the program, one that it starts, or the shell that runs the line.
+pub(crate) fn is_brought(
+    name: &str,
+    is_builtin: bool,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+) -> bool {
+    let started = STARTED_BY.iter().filter(|(program, _)| *program == name);
+    let own = (!is_builtin).then_some(name);
+    let mut names = ["bash", "sh"]
+        .into_iter()
+        .chain(own)
+        .chain(started.flat_map(|(_, started)| started.iter().copied()));
+    names.any(|name| {
+        let cwd = std::iter::once(workspace.cwd());
+        let mut bases = bases.iter().map(PathBuf::as_path).chain(cwd);
+        bases.any(|base| workspace.brings_program(name, base))
+    })
 }
 
 /// The words of the command, with a stand-in for those that are only printed.

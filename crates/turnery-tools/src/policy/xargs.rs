@@ -65,7 +65,9 @@ pub(crate) fn reads_of_named(
     let is_nested = matches!(name, "find" | "git" | "xargs") || name.contains('/');
     // To these some names are a host or a file with more arguments, not a file.
     let reads_names = matches!(name, "strings" | "tar" | "unzip");
-    if is_nested || reads_names || harmless::links_lead_outside(folders, workspace) {
+    // Not what bash has of that name.
+    let is_brought = harmless::is_brought(name, false, bases, workspace);
+    if is_nested || is_brought || reads_names || harmless::links_lead_outside(folders, workspace) {
         return None;
     }
     let reads = harmless::reads(&command, bases, workspace, Table::Confined)?;
