@@ -226,6 +226,24 @@ fn names_that_find_prints_are_given_to_readers_only() {
         "find . -name '*.tar' -exec tar tf {} ';'",
         "find . -name '@*' -print0 | xargs -0 strings",
         "find . -type f -exec strings {} +",
+        // What is printed are lines, or messages, not names.
+        "grep -el main | xargs cat",
+        "grep -r -el main src | xargs cat",
+        "grep -lc main src/main.rs | xargs cat",
+        "grep -l --count main src/main.rs | xargs cat",
+        "rg -- -l src | xargs cat",
+        "grep -- -l src/main.rs | xargs cat",
+        "git ls-files -z -t | xargs -0 cat --",
+        "git ls-files -z --stage | xargs -0 cat --",
+        "git ls-files -z --full-name | xargs -0 cat --",
+        "grep -l x './a ../../secret b' |& xargs cat",
+        "find . -name main.rs |& xargs cat",
+        "find 'src ../../secret' -name main.rs | xargs cat",
+        // The names come from elsewhere.
+        "find . -name main.rs | xargs cat < src/main.rs",
+        "find . -name main.rs | xargs cat <<< /etc/passwd",
+        "find . -name main.rs | < src/main.rs xargs cat",
+        "find . -name main.rs 2>&1 | xargs cat",
     ] {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
     }
@@ -233,6 +251,12 @@ fn names_that_find_prints_are_given_to_readers_only() {
         "find . -exec echo {} +",
         "find src -name '*.rs' -exec head -n 3 {} ';'",
         "find src -name '*.rs' -print0 | xargs -0 grep -e main",
+        "find src -name '*.rs' 2>/dev/null | xargs wc -l 2>/dev/null",
+        "grep -rl --include='*.rs' -e main src | sort -u | xargs wc -l",
+        "grep -rlZ main src | xargs -0 wc -l --",
+        "rg -l 'fn main' -g '*.rs' | xargs wc -l",
+        "git ls-files -z src | xargs -0 wc -l --",
+        "grep -rl main -- src | xargs wc -l",
     ] {
         assert!(is_allowed(&bench, &policy, line), "{line}");
     }

@@ -40,7 +40,9 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
     let found = harmless::reads(source.command, bases, workspace, Table::Confined)?;
     let mut folders = found.paths;
     folders.extend_from_slice(bases);
-    if !by_nul && may_be_taken_apart(&folders) {
+    let is_taken_apart =
+        || source.places.iter().any(|place| !is_whole(place)) || may_be_taken_apart(&folders);
+    if !by_nul && is_taken_apart() {
         return None;
     }
     let args = args.into_iter().map(|arg| Word::Literal(arg.to_owned()));
@@ -83,38 +85,169 @@ pub(crate) fn reads_of_named(
 struct Source<'a> {
     command: &'a Command,
     may_begin_with_dash: bool,
+    /// The files and folders that it is given: what it prints begins with one of them.
+    places: Vec<&'a str>,
 }
 
 fn source(input: &[Command], by_nul: bool) -> Option<Source<'_>> {
     let (first, filters) = input.split_first()?;
     let words = first.literal()?;
-    let has_short = |letter: char| {
-        let mut options = words.iter().take_while(|word| **word != "--");
-        options
-            .any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
-    };
-    let has = |wanted: &str| words.contains(&wanted);
     let is_filter = |command: &Command| is_filter(command).is_some();
     if by_nul && !filters.is_empty() || !filters.iter().all(is_filter) {
         return None;
     }
-    let lists = match first.name.as_str() {
+    let has = |wanted: &str| words.contains(&wanted);
+    let (lists, places) = match first.name.as_str() {
         "find" => {
             let prints_else = ["-printf", "-ls", "-exec"].iter().any(|word| has(word));
-            has("-print0") == by_nul && !(by_nul && has("-print")) && !prints_else
+            let is_place = |word: &&str| !word.starts_with('-') && !matches!(*word, "!" | "(");
+            let places = words.iter().skip(1).copied().take_while(is_place);
+            let lists = has("-print0") == by_nul && !(by_nul && has("-print")) && !prints_else;
+            (lists, places.collect())
         }
-        "grep" => has_short('l') && !has_short('c') && has_short('Z') == by_nul,
+        "grep" => {
+            let given = GREP.given(words.get(1..)?)?;
+            let lists = given.has(&["-l", "--files-with-matches"]);
+            let has_pattern = given.has(&["-e"]);
+            let is_by_nul = given.has(&["-Z", "--null"]);
+            let places = given.operands.get(usize::from(!has_pattern)..)?;
+            (lists && is_by_nul == by_nul, places.to_vec())
+        }
         "rg" => {
-            let lists = has("--files") || has("-l") || has("--files-with-matches");
-            lists && (has("-0") || has("--null")) == by_nul
+            let given = RG.given(words.get(1..)?)?;
+            let lists = given.has(&["-l", "--files-with-matches", "--files"]);
+            let has_pattern = given.has(&["-e", "--files"]);
+            let is_by_nul = given.has(&["-0", "--null"]);
+            let places = given.operands.get(usize::from(!has_pattern)..)?;
+            (lists && is_by_nul == by_nul, places.to_vec())
         }
-        "git" => by_nul && words.get(1) == Some(&"ls-files") && has("-z") && !has_short('s'),
-        _ => false,
+        "git" if words.get(1) == Some(&"ls-files") => {
+            let given = LS_FILES.given(words.get(2..)?)?;
+            (by_nul && given.has(&["-z"]), given.operands)
+        }
+        _ => return None,
     };
     lists.then_some(Source {
         command: first,
         may_begin_with_dash: first.name != "find",
+        places,
     })
+}
+
+/// Options after which a program prints names of files and nothing else.
+struct Naming {
+    flags: &'static str,
+    valued: &'static str,
+    long: &'static [&'static str],
+}
+
+const GREP: Naming = Naming {
+    flags: "EFGHIPRZahilnorsvwxz",
+    valued: "ABCem",
+    long: &[
+        "--dereference-recursive",
+        "--exclude=",
+        "--exclude-dir=",
+        "--extended-regexp",
+        "--files-with-matches",
+        "--fixed-strings",
+        "--ignore-case",
+        "--include=",
+        "--invert-match",
+        "--no-messages",
+        "--null",
+        "--perl-regexp",
+        "--recursive",
+        "--word-regexp",
+    ],
+};
+
+const RG: Naming = Naming {
+    flags: "0FIPSUilnosuvwx",
+    valued: "egmtT",
+    long: &[
+        "--files",
+        "--files-with-matches",
+        "--fixed-strings",
+        "--glob=",
+        "--hidden",
+        "--ignore-case",
+        "--invert-match",
+        "--max-depth=",
+        "--no-ignore",
+        "--null",
+        "--smart-case",
+        "--sort=",
+        "--type=",
+        "--type-not=",
+        "--word-regexp",
+    ],
+};
+
+const LS_FILES: Naming = Naming {
+    flags: "cdmoz",
+    valued: "x",
+    long: &[
+        "--cached",
+        "--deleted",
+        "--exclude-standard",
+        "--ignored",
+        "--modified",
+        "--others",
+    ],
+};
+
+/// What a program is given.
+struct Given<'a> {
+    /// Long options without their values; short ones as `-x`, one by one.
+    options: Vec<String>,
+    operands: Vec<&'a str>,
+}
+
+impl Given<'_> {
+    fn has(&self, wanted: &[&str]) -> bool {
+        self.options
+            .iter()
+            .any(|option| wanted.contains(&&**option))
+    }
+}
+
+impl Naming {
+    /// Nothing when an option is not one of these.
+    fn given<'a>(&self, words: &[&'a str]) -> Option<Given<'a>> {
+        let mut options = Vec::new();
+        let mut operands = Vec::new();
+        let mut words = words.iter().copied();
+        while let Some(word) = words.next() {
+            let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
+                operands.push(word);
+                continue;
+            };
+            if word == "--" {
+                operands.extend(words);
+                break;
+            }
+            if letters.starts_with('-') {
+                let end = word.find('=').map_or(word.len(), |at| at + 1);
+                let option = word.get(..end)?;
+                self.long.contains(&option).then_some(())?;
+                options.push(option.to_owned());
+                continue;
+            }
+            for (at, letter) in letters.char_indices() {
+                options.push(format!("-{letter}"));
+                if self.valued.contains(letter) {
+                    // The rest of the word, or else the next.
+                    if at + letter.len_utf8() == letters.len() {
+                        words.next()?;
+                    }
+                    break;
+                }
+                self.flags.contains(letter).then_some(())?;
+            }
+        }
+        Some(Given { options, operands })
+    }
 }
 
 /// Whether a command passes lines on as they are.
@@ -140,17 +273,18 @@ fn is_filter(command: &Command) -> Option<()> {
 fn may_be_taken_apart(folders: &[PathBuf]) -> bool {
     let is_unsafe = |path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str());
-        !name.is_some_and(|name| {
-            !name.starts_with('-')
-                && name
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "_-.+,@=%".contains(c))
-        })
+        !name.is_some_and(|name| !name.starts_with('-') && is_whole(name))
     };
     let mut left = walk::MOST_ENTRIES;
     folders
         .iter()
         .any(|path| path.is_dir() && walk::may_contain(path, &mut left, &is_unsafe))
+}
+
+/// Whether `xargs` leaves a name as it is.
+fn is_whole(name: &str) -> bool {
+    name.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_-.+,@=%/".contains(c))
 }
 
 fn is_number(text: &str) -> bool {

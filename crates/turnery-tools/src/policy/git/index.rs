@@ -75,6 +75,9 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
             let length = start.checked_sub(rest.0.len())?;
             rest.take(length.next_multiple_of(8) - length)?;
         }
+        if !path.split(|byte| *byte == b'/').all(is_part) {
+            return None;
+        }
         if !matches!(mode, GITLINK | 0o100_644 | 0o100_755 | 0o120_000) {
             return None;
         }
@@ -108,6 +111,11 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
         }
     }
     (rest.0.len() == hash && !is_hidden).then_some(found)
+}
+
+/// Whether git would write this as a part of a name: then none leads out of the work tree or into its records.
+fn is_part(part: &[u8]) -> bool {
+    !matches!(part, b"" | b"." | b"..") && !part.eq_ignore_ascii_case(b".git")
 }
 
 /// Whether the blocks of the table of offsets are all entries, in order.

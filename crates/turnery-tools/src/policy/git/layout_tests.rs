@@ -140,6 +140,67 @@ fn submodule_under_a_false_name_is_asked_about() {
     assert!(bench.takes_mark());
 }
 
+/// Git believes names in the index: one that leads outside shows the file there as a change.
+#[test]
+fn index_that_names_files_elsewhere_is_asked_about() {
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let confined = Policy::new(Mode::Ask, vec![], vec![]).confined(true);
+    let place = |bench: &Bench, name: &str| match name {
+        "/" => bench.root.join("secret").display().to_string(),
+        _ => name.to_owned(),
+    };
+    for name in [
+        "/",
+        "../secret",
+        "src/../../secret",
+        "./secret",
+        "src//a",
+        ".git/config",
+        ".Git/a",
+    ] {
+        let bench = Bench::new();
+        fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
+        let name = place(&bench, name);
+        let stand_in = "z".repeat(name.len());
+        fs::write(bench.work.join(&stand_in), "z\n").unwrap();
+        bench.git(&format!("add {stand_in}"));
+        bench.git(&format!("commit -q -m {stand_in}"));
+        let lines = ["git diff", "git status"];
+        let judged = lines.map(|line| bench.judge(&policy, &bench.work, line));
+        assert_eq!(judged, [Judgement::Allow, Judgement::Allow], "{name}");
+        let file = bench.work.join(".git/index");
+        let mut index = fs::read(&file).unwrap();
+        let bytes = stand_in.as_bytes();
+        let at = memchr::memmem::find(&index, bytes).unwrap();
+        index[at..at + name.len()].copy_from_slice(name.as_bytes());
+        fs::write(&file, index).unwrap();
+        for line in lines {
+            let judged = bench.judge(&policy, &bench.work, line);
+            assert!(
+                matches!(judged, Judgement::Ask { .. }),
+                "{name}: {judged:?}"
+            );
+        }
+        for line in [
+            "git diff",
+            "git grep words",
+            "git ls-files -z | xargs -0 cat --",
+        ] {
+            let judged = bench.judge(&confined, &bench.work, line);
+            assert!(
+                matches!(judged, Judgement::Ask { .. }),
+                "{name}: {judged:?}"
+            );
+        }
+        if name.ends_with("../secret") || name.starts_with('/') {
+            // It works where nobody defends.
+            let output = bench.run(&bench.work, "git diff", &bench.environment());
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains("hidden words"), "{name}: {text}");
+        }
+    }
+}
+
 #[test]
 fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
     let rules = [

@@ -73,13 +73,18 @@ impl Line {
         scope: &mut Option<&mut Scope<'_>>,
     ) {
         let mut before: Option<Vec<Command>> = Some(Vec::new());
+        // What is written after the last command is a redirection of the whole pipeline to the grammar.
+        if (node.parent()).is_some_and(|whole| is_redirected(whole, source)) {
+            before = None;
+        }
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
             let first = self.commands.len();
             self.walk(child, source, place, covered, scope);
             match self.commands.get_mut(first..) {
-                Some([]) | None if !child.is_named() => {}
-                Some([command]) if child.kind() == "command" => {
+                // `|&` passes messages on as well.
+                Some([]) | None if child.kind() == "|" => {}
+                Some([command]) if is_command(child) && !is_redirected(child, source) => {
                     if command.name == "xargs" {
                         command.input = before.clone().unwrap_or_default();
                     }
@@ -127,6 +132,26 @@ impl Line {
             .as_deref()
             .map_or_else(Vec::new, |scope| bases(self, scope.cwd, scope.workspace))
     }
+}
+
+/// Whether a part of a pipeline is one command, with redirections or without.
+fn is_command(node: Node<'_>) -> bool {
+    let body = match node.kind() {
+        "redirected_statement" => node.child_by_field_name("body"),
+        _ => Some(node),
+    };
+    body.is_some_and(|body| body.kind() == "command")
+}
+
+/// Whether a command reads from or writes to something else than the pipes; its messages may go nowhere.
+fn is_redirected(node: Node<'_>, source: &str) -> bool {
+    let is_silent = |node: Node<'_>| {
+        let text = source.get(node.byte_range());
+        matches!(text, Some("2>/dev/null" | "2> /dev/null"))
+    };
+    let mut cursor = node.walk();
+    node.children(&mut cursor)
+        .any(|child| child.kind().ends_with("_redirect") && !is_silent(child))
 }
 
 /// Whether there is nothing between two leaves; in a line that runs confined line breaks count as nothing, also those
