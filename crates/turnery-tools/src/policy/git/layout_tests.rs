@@ -140,6 +140,50 @@ fn submodule_under_a_false_name_is_asked_about() {
     assert!(bench.takes_mark());
 }
 
+/// With settings of the person's own git looks into submodules, those that are not checked out too.
+#[test]
+fn the_persons_own_settings_lead_git_into_no_submodule() {
+    let bench = Bench::new();
+    let lib = bench.work.join("lib");
+    bench.git("init -q -b main lib");
+    for text in ["one\n", "two\n", "three\n"] {
+        fs::write(lib.join("z"), text).unwrap();
+        bench.git_in(&lib, "add z");
+        bench.git_in(&lib, "commit -q -m z");
+        bench.git("add lib");
+        if text != "three\n" {
+            bench.git("commit -q -m lib");
+        }
+    }
+    let settings = "[diff]\n\tsubmodule = diff\n[status]\n\tsubmoduleSummary = true\n";
+    fs::write(bench.root.join(".gitconfig"), settings).unwrap();
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let mut hardened = bench.environment();
+    super::environment::harden(&mut hardened);
+    let status = |environment: &_| {
+        let output = bench.run(&bench.work, "git status", environment);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(status(&bench.environment()).contains("Submodule changes"));
+    assert!(!status(&hardened).contains("Submodule changes"));
+
+    let modules = bench.work.join(".git/modules");
+    fs::create_dir(&modules).unwrap();
+    fs::rename(lib.join(".git"), modules.join("lib")).unwrap();
+    fs::remove_dir_all(&lib).unwrap();
+    bench.configure(&modules.join("lib"), "[diff]\n\texternal = EVIL\n");
+    let named = "[submodule \"lib\"]\n\tpath = lib\n\turl = https://example.org/x\n";
+    fs::write(bench.work.join(".gitmodules"), named).unwrap();
+    for line in ["git log -p -1", "git show", "git diff HEAD~1 HEAD"] {
+        assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+        let output = bench.run(&bench.work, line, &hardened);
+        assert!(!bench.takes_mark(), "{line}: {output:?}");
+        // It works where nobody defends.
+        let output = bench.run(&bench.work, line, &bench.environment());
+        assert!(bench.takes_mark(), "{line}: {output:?}");
+    }
+}
+
 /// Git believes names in the index: one that leads outside shows the file there as a change.
 #[test]
 fn index_that_names_files_elsewhere_is_asked_about() {
