@@ -43,7 +43,9 @@ impl Policy {
             let mut folders = match reads {
                 // Lists names, or reads the files that its words name.
                 Some(reads) if !reads.widely => return false,
-                Some(_) | None => named(command),
+                // What it reads may come from the command before it, not from its own words.
+                Some(reads) => [named(command), reads.paths.clone()].concat(),
+                None => named(command),
             };
             if searches_its_folder(command) {
                 folders.extend_from_slice(bases);
