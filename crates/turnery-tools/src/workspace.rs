@@ -3,10 +3,10 @@
 use crate::SandboxSettings;
 use futures_util::future::BoxFuture;
 use std::{
-    ffi::OsStr,
+    ffi::OsString,
     fmt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 use turnery_engine::{FailureKind, ToolFailure};
 
@@ -30,8 +30,11 @@ pub struct Workspace {
     terminals: Option<Arc<dyn Terminals>>,
     promises: Arc<Promises>,
     sandbox: SandboxSettings,
-    /// Folders of `PATH` whose programs are the project's: relative ones, and those in a root.
-    program_folders: Vec<PathBuf>,
+    /// As `PATH` names them.
+    search_path: OsString,
+    /// Folders of `PATH` whose programs are the project's: relative ones, and those in a root. Looked up when a
+    /// command is judged: most sessions begin without one.
+    program_folders: Arc<OnceLock<Vec<PathBuf>>>,
 }
 
 impl fmt::Debug for Workspace {
@@ -60,21 +63,29 @@ impl Workspace {
                 roots.push(root);
             }
         }
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let workspace = Self {
+        Ok(Self {
             cwd,
             roots,
             files,
             terminals,
             promises: Arc::default(),
             sandbox: SandboxSettings::default(),
-            program_folders: Vec::new(),
-        };
-        Ok(workspace.with_search_path(&path))
+            search_path: std::env::var_os("PATH").unwrap_or_default(),
+            program_folders: Arc::default(),
+        })
     }
 
     /// The same workspace, whose commands are looked for in these folders, as `PATH` names them.
-    pub(crate) fn with_search_path(mut self, path: &OsStr) -> Self {
+    #[cfg(test)]
+    pub(crate) fn with_search_path(self, path: &std::ffi::OsStr) -> Self {
+        Self {
+            search_path: path.to_owned(),
+            program_folders: Arc::default(),
+            ..self
+        }
+    }
+
+    fn find_program_folders(&self) -> Vec<PathBuf> {
         let is_in_root = |folder: &Path| self.roots.iter().any(|root| folder.starts_with(root));
         let is_of_project = |folder: &PathBuf| {
             !folder.is_absolute()
@@ -83,15 +94,17 @@ impl Workspace {
                     .canonicalize()
                     .is_ok_and(|folder| is_in_root(&folder))
         };
-        let folders = std::env::split_paths(path).filter(is_of_project);
-        self.program_folders = folders.collect();
-        self
+        let folders = std::env::split_paths(&self.search_path);
+        folders.filter(is_of_project).collect()
     }
 
     /// Whether the project may bring a program of this name, looked for from `base`: the name then says nothing of
     /// what runs.
     pub(crate) fn brings_program(&self, name: &str, base: &Path) -> bool {
-        let mut folders = self.program_folders.iter();
+        let folders = self
+            .program_folders
+            .get_or_init(|| self.find_program_folders());
+        let mut folders = folders.iter();
         folders.any(|folder| base.join(folder).join(name).symlink_metadata().is_ok())
     }
 
