@@ -127,7 +127,7 @@ pub(crate) fn reads(
         | Operands::Archive
         | Operands::Number
         | Operands::Strings
-        | Operands::PrintLines => operands(program, args, is_confined)?,
+        | Operands::PrintLines => arguments(program, args, is_confined)?.operands,
     };
     let paths: &[&str] = match program.operands {
         Operands::None if operands.is_empty() => &[],
@@ -336,17 +336,32 @@ pub(crate) fn resolved(
     Some(found)
 }
 
-/// The arguments that are no options; nothing when an option is not known.
-fn operands<'a>(program: &Program, args: &[&'a str], is_confined: bool) -> Option<Vec<&'a str>> {
+/// The arguments of a program, taken apart by its table.
+#[derive(Default)]
+pub(crate) struct Arguments<'a> {
+    /// Letters of the short options.
+    pub(crate) short: String,
+    /// Long options, without their values.
+    pub(crate) long: Vec<&'a str>,
+    /// All that are no options.
+    pub(crate) operands: Vec<&'a str>,
+}
+
+/// Takes arguments apart; nothing when an option is not in the table.
+pub(crate) fn arguments<'a>(
+    program: &Program,
+    args: &[&'a str],
+    is_confined: bool,
+) -> Option<Arguments<'a>> {
     let also = match is_confined {
         true => program.also,
         false => Options::NONE,
     };
-    let mut operands = Vec::new();
+    let mut found = Arguments::default();
     let mut args = args.iter();
     while let Some(&arg) = args.next() {
         if arg == "--" {
-            operands.extend(args);
+            found.operands.extend(args);
             break;
         }
         if arg.starts_with("--") {
@@ -364,6 +379,9 @@ fn operands<'a>(program: &Program, args: &[&'a str], is_confined: bool) -> Optio
             if !known {
                 return None;
             }
+            found
+                .long
+                .push(arg.split_once('=').map_or(arg, |(name, _)| name));
         } else if let Some(letters) = arg.strip_prefix('-').filter(|rest| !rest.is_empty()) {
             let counts = matches!(program.words, ["head" | "tail"] | ["git", "log"]);
             if counts && letters.chars().all(|c| c.is_ascii_digit()) {
@@ -375,6 +393,7 @@ fn operands<'a>(program: &Program, args: &[&'a str], is_confined: bool) -> Optio
             }
             let mut rest = letters.chars();
             while let Some(letter) = rest.next() {
+                found.short.push(letter);
                 if program.flags.contains(letter) || also.flags.contains(letter) {
                     continue;
                 }
@@ -395,10 +414,10 @@ fn operands<'a>(program: &Program, args: &[&'a str], is_confined: bool) -> Optio
                 break;
             }
         } else {
-            operands.push(arg);
+            found.operands.push(arg);
         }
     }
-    Some(operands)
+    Some(found)
 }
 
 /// Whether a program that lacks a value before this word may take it as an option. `-` and `-5` are values.

@@ -4,7 +4,7 @@
 mod git;
 mod table;
 
-pub(crate) use table::{FIND_ALONE, FIND_CONFINED, FIND_VALUED};
+pub(crate) use table::{FIND_ALONE, FIND_CONFINED, FIND_VALUED, NAMING};
 
 /// The table.
 pub(crate) const PROGRAMS: [&[Program]; 2] = [table::OTHERS, git::GIT];

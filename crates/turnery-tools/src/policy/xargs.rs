@@ -3,6 +3,7 @@
 use super::{
     harmless::{self, Reads, Table},
     line::Command,
+    programs::{NAMING, Operands},
     walk,
     word::Word,
 };
@@ -105,25 +106,23 @@ fn source(input: &[Command], by_nul: bool) -> Option<Source<'_>> {
             let lists = has("-print0") == by_nul && !(by_nul && has("-print")) && !prints_else;
             (lists, places.collect())
         }
-        "grep" => {
-            let given = GREP.given(words.get(1..)?)?;
-            let lists = given.has(&["-l", "--files-with-matches"]);
-            let has_pattern = given.has(&["-e"]);
-            let is_by_nul = given.has(&["-Z", "--null"]);
-            let places = given.operands.get(usize::from(!has_pattern)..)?;
-            (lists && is_by_nul == by_nul, places.to_vec())
-        }
-        "rg" => {
-            let given = RG.given(words.get(1..)?)?;
-            let lists = given.has(&["-l", "--files-with-matches", "--files"]);
-            let has_pattern = given.has(&["-e", "--files"]);
-            let is_by_nul = given.has(&["-0", "--null"]);
-            let places = given.operands.get(usize::from(!has_pattern)..)?;
-            (lists && is_by_nul == by_nul, places.to_vec())
-        }
-        "git" if words.get(1) == Some(&"ls-files") => {
-            let given = LS_FILES.given(words.get(2..)?)?;
-            (by_nul && given.has(&["-z"]), given.operands)
+        "grep" | "rg" | "git" => {
+            let program = NAMING
+                .iter()
+                .find(|program| words.starts_with(program.words))?;
+            let args = words.get(program.words.len()..)?;
+            let given = harmless::arguments(program, args, true)?;
+            let has = |letters: &[char], long: &[&str]| {
+                given.short.contains(letters) || given.long.iter().any(|it| long.contains(it))
+            };
+            let is_search = program.operands == Operands::PatternThenPaths;
+            let lists = has(&['l'], &["--files-with-matches", "--files"]) || !is_search;
+            let takes_pattern = is_search && !has(&['e'], &["--files"]);
+            let is_by_nul = has(&['Z', '0'], &["--null"]) || !is_search && has(&['z'], &[]);
+            let places = given.operands.get(usize::from(takes_pattern)..)?;
+            // Git quotes names that are not separated by NUL.
+            let is_exact = is_search || by_nul;
+            (lists && is_exact && is_by_nul == by_nul, places.to_vec())
         }
         _ => return None,
     };
@@ -132,122 +131,6 @@ fn source(input: &[Command], by_nul: bool) -> Option<Source<'_>> {
         may_begin_with_dash: first.name != "find",
         places,
     })
-}
-
-/// Options after which a program prints names of files and nothing else.
-struct Naming {
-    flags: &'static str,
-    valued: &'static str,
-    long: &'static [&'static str],
-}
-
-const GREP: Naming = Naming {
-    flags: "EFGHIPRZahilnorsvwxz",
-    valued: "ABCem",
-    long: &[
-        "--dereference-recursive",
-        "--exclude=",
-        "--exclude-dir=",
-        "--extended-regexp",
-        "--files-with-matches",
-        "--fixed-strings",
-        "--ignore-case",
-        "--include=",
-        "--invert-match",
-        "--no-messages",
-        "--null",
-        "--perl-regexp",
-        "--recursive",
-        "--word-regexp",
-    ],
-};
-
-const RG: Naming = Naming {
-    flags: "0FIPSUilnosuvwx",
-    valued: "egmtT",
-    long: &[
-        "--files",
-        "--files-with-matches",
-        "--fixed-strings",
-        "--glob=",
-        "--hidden",
-        "--ignore-case",
-        "--invert-match",
-        "--max-depth=",
-        "--no-ignore",
-        "--null",
-        "--smart-case",
-        "--sort=",
-        "--type=",
-        "--type-not=",
-        "--word-regexp",
-    ],
-};
-
-const LS_FILES: Naming = Naming {
-    flags: "cdmoz",
-    valued: "x",
-    long: &[
-        "--cached",
-        "--deleted",
-        "--exclude-standard",
-        "--ignored",
-        "--modified",
-        "--others",
-    ],
-};
-
-/// What a program is given.
-struct Given<'a> {
-    /// Long options without their values; short ones as `-x`, one by one.
-    options: Vec<String>,
-    operands: Vec<&'a str>,
-}
-
-impl Given<'_> {
-    fn has(&self, wanted: &[&str]) -> bool {
-        self.options
-            .iter()
-            .any(|option| wanted.contains(&&**option))
-    }
-}
-
-impl Naming {
-    /// Nothing when an option is not one of these.
-    fn given<'a>(&self, words: &[&'a str]) -> Option<Given<'a>> {
-        let mut options = Vec::new();
-        let mut operands = Vec::new();
-        let mut words = words.iter().copied();
-        while let Some(word) = words.next() {
-            let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
-                operands.push(word);
-                continue;
-            };
-            if word == "--" {
-                operands.extend(words);
-                break;
-            }
-            if letters.starts_with('-') {
-                let end = word.find('=').map_or(word.len(), |at| at + 1);
-                let option = word.get(..end)?;
-                self.long.contains(&option).then_some(())?;
-                options.push(option.to_owned());
-                continue;
-            }
-            for (at, letter) in letters.char_indices() {
-                options.push(format!("-{letter}"));
-                if self.valued.contains(letter) {
-                    // The rest of the word, or else the next.
-                    if at + letter.len_utf8() == letters.len() {
-                        words.next()?;
-                    }
-                    break;
-                }
-                self.flags.contains(letter).then_some(())?;
-            }
-        }
-        Some(Given { options, operands })
-    }
 }
 
 /// Whether a command passes lines on as they are.
@@ -281,7 +164,7 @@ fn may_be_taken_apart(folders: &[PathBuf]) -> bool {
         .any(|path| path.is_dir() && walk::may_contain(path, &mut left, &is_unsafe))
 }
 
-/// Whether `xargs` leaves a name as it is.
+/// Checks that `xargs` would not split or unquote the name.
 fn is_whole(name: &str) -> bool {
     name.chars()
         .all(|c| c.is_ascii_alphanumeric() || "_-.+,@=%/".contains(c))

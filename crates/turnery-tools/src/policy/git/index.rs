@@ -113,7 +113,7 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
     (rest.0.len() == hash && !is_hidden).then_some(found)
 }
 
-/// Whether git would write this as a part of a name: then none leads out of the work tree or into its records.
+/// Checks one component of a name: git writes none that leads out of the work tree or into `.git`.
 fn is_part(part: &[u8]) -> bool {
     !matches!(part, b"" | b"." | b"..") && !part.eq_ignore_ascii_case(b".git")
 }

@@ -134,7 +134,7 @@ impl Line {
     }
 }
 
-/// Whether a part of a pipeline is one command, with redirections or without.
+/// Checks that a part of a pipeline is a single command, with redirections or without.
 fn is_command(node: Node<'_>) -> bool {
     let body = match node.kind() {
         "redirected_statement" => node.child_by_field_name("body"),
@@ -143,7 +143,7 @@ fn is_command(node: Node<'_>) -> bool {
     body.is_some_and(|body| body.kind() == "command")
 }
 
-/// Whether a command reads from or writes to something else than the pipes; its messages may go nowhere.
+/// Detects redirections of a node other than `2>/dev/null`.
 fn is_redirected(node: Node<'_>, source: &str) -> bool {
     let is_silent = |node: Node<'_>| {
         let text = source.get(node.byte_range());

@@ -387,3 +387,66 @@ pub(crate) const FIND_VALUED: &[&str] = &[
 
 /// Tests of `find` without a value that only commands use which run confined.
 pub(crate) const FIND_CONFINED: &[&str] = &["-ls", "-writable"];
+
+/// Programs that print names of files and nothing else, with the options that keep it so.
+pub(crate) const NAMING: &[Program] = &[
+    program(
+        &["grep"],
+        "EFGHIPRZahilnorsvwxz",
+        "ABCem",
+        &[
+            "--dereference-recursive",
+            "--exclude=",
+            "--exclude-dir=",
+            "--extended-regexp",
+            "--files-with-matches",
+            "--fixed-strings",
+            "--ignore-case",
+            "--include=",
+            "--invert-match",
+            "--no-messages",
+            "--null",
+            "--perl-regexp",
+            "--recursive",
+            "--word-regexp",
+        ],
+        Operands::PatternThenPaths,
+    ),
+    program(
+        &["rg"],
+        "0FIPSUilnosuvwx",
+        "egmtT",
+        &[
+            "--files",
+            "--files-with-matches",
+            "--fixed-strings",
+            "--glob=",
+            "--hidden",
+            "--ignore-case",
+            "--invert-match",
+            "--max-depth=",
+            "--no-ignore",
+            "--null",
+            "--smart-case",
+            "--sort=",
+            "--type=",
+            "--type-not=",
+            "--word-regexp",
+        ],
+        Operands::PatternThenPaths,
+    ),
+    program(
+        &["git", "ls-files"],
+        "cdmoz",
+        "x",
+        &[
+            "--cached",
+            "--deleted",
+            "--exclude-standard",
+            "--ignored",
+            "--modified",
+            "--others",
+        ],
+        Operands::Revisions,
+    ),
+];
