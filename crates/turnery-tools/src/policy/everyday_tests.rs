@@ -239,6 +239,10 @@ fn names_that_find_prints_are_given_to_readers_only() {
         "grep -l x './a ../../secret b' |& xargs cat",
         "find . -name main.rs |& xargs cat",
         "find 'src ../../secret' -name main.rs | xargs cat",
+        // One side separates names by NUL, the other does not.
+        "grep -rlZ main src | xargs wc -l",
+        "grep -rl main src | xargs -0 wc -l --",
+        "git ls-files src | xargs wc -l",
         // The names come from elsewhere.
         "find . -name main.rs | xargs cat < src/main.rs",
         "find . -name main.rs | xargs cat <<< /etc/passwd",
