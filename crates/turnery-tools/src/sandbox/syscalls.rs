@@ -100,6 +100,8 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWUTS,
 ];
+/// Bits of a socket's type that name its kind; others are flags such as `SOCK_CLOEXEC`.
+const SOCKET_KIND: u64 = 0xF;
 /// Requests of `ioctl` that type into a terminal.
 const TYPING: [u32; 2] = [0x5412, 0x541C];
 /// Requests of `ioctl` that change a file's flags, version or attributes, or seal it (`FS_IOC_SETFLAGS` for 64 and 32
@@ -166,8 +168,8 @@ fn rules(
     let argument = |index, operator, value: u64| {
         SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
     };
-    // `socketpair` stays. A socket of the local kind would reach daemons that act for whoever asks,
-    // such as Docker's, systemd's and the agent of ssh; landlock does not look at their paths.
+    // A socket of the local kind would reach daemons that act for whoever asks, such as Docker's,
+    // systemd's and the agent of ssh; landlock does not look at their paths.
     let families: &[libc::c_int] = match confinement.network {
         true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         false => &[],
@@ -185,6 +187,19 @@ fn rules(
         false => vec![SeccompRule::new(other_families)?],
     };
     rules.insert(libc::SYS_socket, sockets);
+    // Pairs whose ends can reach nobody but each other: datagrams of a pair may be sent to any path.
+    let local = u64::from(libc::AF_UNIX.unsigned_abs());
+    let mut pairs = vec![SeccompRule::new(vec![argument(
+        0,
+        SeccompCmpOp::Ne,
+        local,
+    )?])?];
+    for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+        let is_kind = SeccompCmpOp::MaskedEq(SOCKET_KIND);
+        let condition = argument(1, is_kind, u64::from(kind.unsigned_abs()))?;
+        pairs.push(SeccompRule::new(vec![condition])?);
+    }
+    rules.insert(libc::SYS_socketpair, pairs);
     let mut clones = Vec::new();
     for flag in NAMESPACES {
         let flag = u64::from(flag.unsigned_abs());

@@ -212,10 +212,18 @@ fn sockets_are_refused_without_network() {
     world.allows(&with_network, &connect);
     let local = "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'";
     world.refuses(&with_network, local, NOT_PERMITTED);
-    world.allows(
-        &world.workspace(),
-        "python3 -c 'import socket; socket.socketpair()'",
-    );
+    let pair = |kind: &str| {
+        format!("python3 -c 'from socket import *; socketpair(AF_UNIX, {kind} | SOCK_CLOEXEC)'")
+    };
+    for kind in ["SOCK_STREAM", "SOCK_SEQPACKET"] {
+        world.allows(&world.workspace(), &pair(kind));
+    }
+    // Its datagrams could be sent to the path of any daemon's socket.
+    for kind in ["SOCK_DGRAM", "SOCK_RAW"] {
+        for confinement in [&world.workspace(), &with_network] {
+            world.refuses(confinement, &pair(kind), NOT_PERMITTED);
+        }
+    }
 }
 
 #[test]
