@@ -23,6 +23,8 @@
 //! its environment escapes, and `kill -9` of this process leaves everything running. [`StopReport`] tells
 //! the difference.
 
+#[cfg(target_os = "linux")]
+mod confined_start;
 mod direct;
 mod leftovers;
 mod process_tree;

@@ -187,13 +187,23 @@ pub(crate) fn start_confined<T: Send>(
 ) -> std::io::Result<T> {
     std::thread::scope(|scope| {
         let confined = scope.spawn(|| {
-            capabilities::restrict()?;
-            let landlock = files::restrict(confinement)?;
-            syscalls::restrict(confinement, landlock)?;
+            confine_thread(confinement)?;
             start()
         });
         confined
             .join()
             .unwrap_or_else(|_| Err(std::io::Error::other("the sandbox could not be set up")))
     })
+}
+
+/// Confines the calling thread, and the processes which it starts from here on.
+///
+/// # Errors
+///
+/// Any failure to apply the confinement; then the thread may be confined in part.
+#[cfg(target_os = "linux")]
+pub(crate) fn confine_thread(confinement: &Confinement) -> std::io::Result<()> {
+    capabilities::restrict()?;
+    let landlock = files::restrict(confinement)?;
+    syscalls::restrict(confinement, landlock)
 }

@@ -5,12 +5,13 @@
 //! ever reaches a process that is somebody else's.
 
 use super::{
+    confined_start::ConfinedThread,
     leftovers::command_line,
     process_tree::RunningProcess,
     program::decode_environment,
     supervised::{Line, Order, send_now},
 };
-use crate::sandbox::{Confinement, start_confined};
+use crate::sandbox::Confinement;
 use rustix::{
     io::Errno,
     net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
@@ -96,14 +97,21 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
             .stdout(stdout)
             .stderr(stderr)
             .process_group(0);
-        let started = match &confinement {
-            Some(confinement) => start_confined(confinement, || start.spawn()),
-            None => start.spawn(),
+        // `start` holds the program's streams, which must close when the program closes them.
+        let started = match confinement {
+            Some(confinement) => ConfinedThread::start(confinement, start)
+                .map(|(child, confined)| (child, Some(confined))),
+            None => {
+                let started = start.spawn().map(|child| (child, None));
+                drop(start);
+                started
+            }
         };
-        // It holds the program's streams, which must close when the program closes them.
-        drop(start);
-        let leader = match started {
-            Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw),
+        let (leader, confined) = match started {
+            Ok((child, confined)) => {
+                let id = i32::try_from(child.id()).ok();
+                (id.and_then(Pid::from_raw), confined)
+            }
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(Errno::NOENT.raw_os_error());
                 tell(&control, &Line::Failed(errno));
@@ -115,6 +123,7 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
             control,
             endings,
             leader,
+            confined,
             status: None,
         };
         tree.watch().await;
@@ -169,6 +178,8 @@ struct Tree {
     endings: SignalStream,
     /// The program; `None` once it was waited for.
     leader: Option<Pid>,
+    /// What is confined together with the program.
+    confined: Option<ConfinedThread>,
     /// Its raw wait status, once it was waited for.
     status: Option<i32>,
 }
@@ -202,6 +213,9 @@ impl Tree {
     /// Kills children until there are none, and reports once, at the latest when they take too long.
     async fn kill_all(&mut self) {
         self.signal_group(Signal::KILL);
+        if let Some(confined) = &self.confined {
+            confined.kill_all();
+        }
         let end = Instant::now() + LONGEST_KILL;
         let mut intervals = 0;
         let mut is_reported = false;
