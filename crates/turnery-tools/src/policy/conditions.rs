@@ -10,7 +10,8 @@ const OF_FILE: &[&str] = &["-d", "-e", "-f", "-h", "-L", "-r", "-s", "-w", "-x"]
 pub(crate) fn looked_at(command: &Command) -> Option<Vec<&str>> {
     let is_double = command.name == "[[";
     let ends = |word: &Word| matches!(word.literal(), Some("&&" | "||"));
-    if command.args.contains(&Word::Split) || !is_double && command.args.iter().any(ends) {
+    let is_many = |word: &Word| matches!(word, Word::Among(_) | Word::Split);
+    if command.args.iter().any(is_many) || !is_double && command.args.iter().any(ends) {
         return None;
     }
     let mut paths = Vec::new();
@@ -43,6 +44,11 @@ fn is_operand(word: &Word) -> bool {
 }
 
 fn is_number(word: &Word) -> bool {
-    matches!(word, Word::Literal(text)
-        if !text.is_empty() && text.len() < 10 && text.chars().all(|c| c.is_ascii_digit()))
+    match word {
+        Word::Number => true,
+        Word::Literal(text) => {
+            !text.is_empty() && text.len() < 10 && text.chars().all(|c| c.is_ascii_digit())
+        }
+        _ => false,
+    }
 }

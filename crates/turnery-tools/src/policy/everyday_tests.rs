@@ -327,3 +327,147 @@ fn patterns_of_unsure_meaning_make_a_question() {
     }
     assert!(is_allowed(&bench, &policy, "ls s*"));
 }
+
+#[test]
+fn a_file_that_is_called_dash_is_a_file() {
+    let bench = bench();
+    let root = bench.workspace.cwd();
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), root.join("-")).unwrap();
+    for confined in [true, false] {
+        let policy = Policy::new(Mode::Edit, Vec::new(), Vec::new()).confined(confined);
+        for line in [
+            "cat < -",
+            "column -",
+            "echo x > -",
+            "cat README.md >> -",
+            "git -C - diff",
+            "git --no-pager -C - diff",
+        ] {
+            assert!(!is_allowed(&bench, &policy, line), "{line}");
+        }
+    }
+    std::fs::remove_file(root.join("-")).unwrap();
+    let policy = Policy::default().confined(true);
+    assert!(is_allowed(&bench, &policy, "cat README.md | cat -"));
+}
+
+#[test]
+fn an_exit_code_is_known_in_no_name() {
+    let bench = bench();
+    for confined in [true, false] {
+        let policy = Policy::new(Mode::Edit, Vec::new(), Vec::new()).confined(confined);
+        for line in [
+            "false; cat s$?",
+            "false; cat \"s$?\"",
+            "false; cat $?",
+            "false; cat < s$?",
+            "false; echo x > hook$?",
+            "false; cd d$?",
+            "for f in s; do false; cat $f$?; done",
+            "false; find . -name $?",
+            "[ -f s$? ]",
+        ] {
+            assert!(!is_allowed(&bench, &policy, line), "{confined} {line}");
+        }
+        for line in ["echo $?", "echo \"exit: $?\"", "ls; echo exit=$?"] {
+            assert!(is_allowed(&bench, &policy, line), "{confined} {line}");
+        }
+    }
+    let policy = Policy::default().confined(true);
+    for line in [
+        "ls; [ $? -eq 0 ] && echo yes",
+        "ls; [[ $? -ne 0 ]] || echo yes",
+    ] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+    let deny = vec!["read(src/main.rs)".parse().unwrap()];
+    let policy = Policy::new(Mode::Auto, Vec::new(), deny);
+    assert!(is_allowed(&bench, &policy, "touch a || exit $?"));
+    assert!(!is_allowed(&bench, &policy, "false; cat src/main.rs$?"));
+}
+
+/// Which of the names comes first depends on the locale.
+#[test]
+fn names_that_a_pattern_gives_are_files_and_nothing_else() {
+    let bench = bench();
+    let root = bench.workspace.cwd();
+    for name in ["0", "PATH", "cat", "sh"] {
+        std::fs::write(root.join(name), "x\n").unwrap();
+    }
+    std::fs::write(root.join("src/sh"), "x\n").unwrap();
+    let policy = Policy::default().confined(true);
+    for line in [
+        "awk [cs]*",
+        "sed -n [0s]*",
+        "jq [cs]*",
+        "grep [CR]*.md",
+        "grep -e [CR]*.md",
+        "head -n [0P]*",
+        "printf [0P]*",
+        "find src -name [cs]*",
+        "find src -name '*.rs' -exec [cs]* README.md {} +",
+        "find src -name '*.rs' | xargs [cs]* README.md",
+        "find src -name '*.rs' -print0 | xargs -0 [cs]* --",
+        "git l[os]*",
+        "cargo [mt]*",
+        "[ -f [CR]*.md ]",
+        // The shell expands it in one of two folders.
+        "cd src; cat s*",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    for line in [
+        "cat [CR]*.md",
+        "grep -n fn src/*.rs",
+        "grep -e fn src/*.rs",
+        "head -n 3 src/*.rs",
+        "sed -n 1,3p src/*.rs",
+        "awk '{print $1}' [CR]*.md",
+        "printf '%s\\n' src/*.rs",
+        "for f in src/*.rs; do head -n 3 $f; done",
+        "find s*c -name '*.rs'",
+    ] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+}
+
+#[test]
+fn rules_against_a_program_hold_for_what_starts_it() {
+    let bench = bench();
+    for mode in Mode::ALL {
+        for confined in [true, false] {
+            let deny = vec!["shell(cat:*)".parse().unwrap()];
+            let policy = Policy::new(mode, Vec::new(), deny).confined(confined);
+            for line in [
+                "find . -name '*.rs' -exec cat {} +",
+                "find . -name '*.rs' | xargs cat",
+                "find . -name '*.rs' -print0 | xargs -0 -n 1 cat --",
+            ] {
+                assert!(!is_allowed(&bench, &policy, line), "{mode:?} {line}");
+            }
+            let other = "find . -name '*.rs' -print0 | xargs -0 wc -l --";
+            assert!(!confined || is_allowed(&bench, &policy, other), "{mode:?}");
+        }
+    }
+}
+
+/// Plan mode asks nobody, so a rule that may be meant denies.
+#[test]
+fn rules_that_may_be_meant_deny_in_plan_mode() {
+    let bench = bench();
+    let deny = ["shell(git log:*)", "read(src/main.rs)"].map(|rule| rule.parse().unwrap());
+    let policy = Policy::new(Mode::Plan, Vec::new(), deny.to_vec()).confined(true);
+    for line in [
+        "git --no-pager log",
+        "git -P log",
+        "git -C . log",
+        "cargo metadata --no-deps --offline",
+        "npm ls",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    for line in ["git branch --list", "ls src", "cat README.md"] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+}

@@ -35,6 +35,8 @@ enum Part {
     Text { text: String, is_name: bool },
     /// Text in which `*`, `?` and `[` are special.
     Pattern(String),
+    /// A number that is unknown.
+    Number,
     /// Text that is unknown and holds no secret.
     Shown,
     /// The same without quotes.
@@ -100,7 +102,9 @@ impl<'a> Scope<'a> {
                     named |= is_name;
                 }
                 Part::Pattern(text) => whole.push_str(&text),
-                Part::Shown => shown = shown.or(Some(Word::Shown)),
+                Part::Number if shown.is_none() => shown = Some(Word::Number),
+                Part::Number | Part::Shown if shown == Some(Word::Split) => {}
+                Part::Number | Part::Shown => shown = Some(Word::Shown),
                 Part::Split => shown = Some(Word::Split),
                 Part::Dynamic => return Ok(vec![Word::Dynamic]),
             }
@@ -108,27 +112,29 @@ impl<'a> Scope<'a> {
         match (is_pattern, shown, named) {
             (true, None, _) => self.files(&whole, bases),
             (true, Some(_), _) => Ok(vec![Word::Dynamic]),
+            (false, Some(Word::Number), _) if !whole.is_empty() => Ok(vec![Word::Shown]),
             (false, Some(shown), _) => Ok(vec![shown]),
             (false, None, true) => Ok(vec![Word::Name(whole)]),
             (false, None, false) => Ok(vec![Word::Literal(whole)]),
         }
     }
 
-    /// The files that a pattern stands for in any of `bases`.
+    /// The files that a pattern stands for, the same in all of `bases`.
     fn files(&mut self, pattern: &str, bases: &[PathBuf]) -> Result<Vec<Word>, Unclear> {
-        let mut found: Vec<String> = Vec::new();
-        for base in bases {
-            for name in glob::expand(pattern, base, self.workspace, &mut self.entries)? {
-                if !found.contains(&name) {
-                    found.push(name);
-                }
+        let (first, others) = bases.split_first().ok_or(Unclear)?;
+        let mut expand = |base| glob::expand(pattern, base, self.workspace, &mut self.entries);
+        let found = expand(first)?;
+        for base in others {
+            if expand(base)? != found {
+                return Err(Unclear);
             }
         }
-        match found.is_empty() {
+        match found.as_slice() {
             // An option such as `--include=*.rs`, which bash leaves as it is.
-            true if pattern.starts_with('-') => Ok(vec![Word::Literal(pattern.to_owned())]),
-            true => Err(Unclear),
-            false => Ok(found.into_iter().map(Word::Name).collect()),
+            [] if pattern.starts_with('-') => Ok(vec![Word::Literal(pattern.to_owned())]),
+            [] => Err(Unclear),
+            [name] => Ok(vec![Word::Name(name.clone())]),
+            _ => Ok(found.into_iter().map(Word::Among).collect()),
         }
     }
 
@@ -171,7 +177,9 @@ impl<'a> Scope<'a> {
                 text,
                 is_name: false,
             },
-            Word::Name(_) | Word::Shown | Word::Split | Word::Dynamic => Part::Dynamic,
+            Word::Number => Part::Number,
+            Word::Shown => Part::Shown,
+            Word::Name(_) | Word::Among(_) | Word::Split | Word::Dynamic => Part::Dynamic,
         }])
     }
 
@@ -229,10 +237,7 @@ impl<'a> Scope<'a> {
                 is_name,
             },
             Some(_) => Part::Dynamic,
-            None if name == "?" => Part::Text {
-                text: "0".to_owned(),
-                is_name: false,
-            },
+            None if name == "?" => Part::Number,
             None if !SHOWN.contains(&name) => Part::Dynamic,
             None if is_quoted => Part::Shown,
             None => Part::Split,
@@ -244,8 +249,8 @@ impl<'a> Scope<'a> {
         let (_, value) = self.loops.iter().find(|(known, _)| known == name)?;
         match value {
             Word::Literal(text) => Some((text, false)),
-            Word::Name(text) => Some((text, true)),
-            Word::Shown | Word::Split | Word::Dynamic => None,
+            Word::Name(text) | Word::Among(text) => Some((text, true)),
+            Word::Number | Word::Shown | Word::Split | Word::Dynamic => None,
         }
     }
 
@@ -299,6 +304,7 @@ impl<'a> Scope<'a> {
                     text,
                     is_name: true,
                 } => Ok(Word::Name(text)),
+                Part::Number => Ok(Word::Number),
                 Part::Shown => Ok(Word::Shown),
                 Part::Dynamic if is_quoted => Ok(Word::Shown),
                 // It may be several words.

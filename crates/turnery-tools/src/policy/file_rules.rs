@@ -7,6 +7,7 @@ use super::{
     line::{Command, Line},
     rule::{EDIT, Pattern, READ},
     walk,
+    word::Word,
 };
 use crate::Workspace;
 use std::path::{Path, PathBuf};
@@ -71,10 +72,12 @@ fn may_show(rule: &Rule, bases: &[PathBuf], workspace: &Workspace) -> bool {
             .any(|base| git::may_track(base, &|path| rule.denies_file(path, roots)))
 }
 
-/// Whether some word is known only when the command runs. `echo` and `printf` touch no files.
+/// Whether some word that may name a file is known only when the command runs.
 fn is_unresolved(command: &Command) -> bool {
-    let prints = matches!(command.name.as_str(), "echo" | "printf");
-    !prints && (command.opaque || command.literal().is_none())
+    let takes_no_file = matches!(command.name.as_str(), "echo" | "exit" | "printf" | "return");
+    let is_condition = matches!(command.name.as_str(), "[" | "[[" | "test");
+    let is_known = |word: &Word| word.literal().is_some() || is_condition && *word == Word::Number;
+    !takes_no_file && (command.opaque || !command.args.iter().all(is_known))
 }
 
 /// Whether it searches the folder that it runs in when its words name none.

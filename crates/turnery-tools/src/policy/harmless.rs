@@ -63,6 +63,13 @@ pub(crate) fn reads(
     if is_confined && let Some((command, bases)) = inner_git(command, bases, workspace) {
         return reads(&command, &bases, workspace, table);
     }
+    // Any of the names may come first, so none may be what a program, a pattern or the value of an option is.
+    let is_among = |word: &Word| matches!(word, Word::Among(_));
+    if let Some(first) = command.args.iter().position(is_among) {
+        let mut before = command.clone();
+        before.args.truncate(first);
+        reads(&before, bases, workspace, table)?;
+    }
     let words = words(command)?;
     let is_builtin = BUILTINS.contains(&command.name.as_str());
     if command.opaque || is_brought(&command.name, is_builtin, bases, workspace) {
@@ -164,7 +171,7 @@ pub(crate) fn reads(
         Operands::OnePath | Operands::Paths | Operands::Revisions | Operands::FindTests => {
             &operands
         }
-        Operands::PatternThenPaths => searched(args, &operands),
+        Operands::PatternThenPaths => searched(args, &operands)?,
         Operands::PrintLines => match operands.split_first() {
             Some((script, paths)) if args.contains(&"-n") && prints_lines(script) => paths,
             _ => return None,
@@ -182,6 +189,8 @@ pub(crate) fn reads(
         return None;
     }
     let widely = match program.operands {
+        // What they say of files that they cannot read has lines of these in it.
+        _ if matches!(command.name.as_str(), "cargo" | "npm") => true,
         Operands::PatternThenPaths | Operands::Revisions => true,
         Operands::Paths => command.name == "diff",
         Operands::None
@@ -237,7 +246,7 @@ pub(crate) fn is_brought(
 /// The words of the command, with a stand-in for those that are only printed.
 fn words(command: &Command) -> Option<Vec<&str>> {
     let args = command.args.iter().map(|word| match word {
-        Word::Shown | Word::Split => Some(SHOWN),
+        Word::Number | Word::Shown | Word::Split => Some(SHOWN),
         word => word.literal(),
     });
     std::iter::once(Some(&*command.name)).chain(args).collect()
@@ -328,7 +337,7 @@ pub(crate) fn resolved(
 ) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     for base in bases {
-        for path in paths.iter().filter(|path| **path != "-") {
+        for path in paths {
             let from_base = base.join(path);
             found.push(workspace.resolve(from_base.to_str()?).ok()?);
         }
@@ -426,15 +435,16 @@ fn is_option(word: &str) -> bool {
         .is_some_and(|rest| !rest.chars().all(|c| c.is_ascii_digit()))
 }
 
-/// The paths of a search: all but the pattern, unless an option gives the pattern or there is none.
-fn searched<'a>(args: &[&str], operands: &'a [&'a str]) -> &'a [&'a str] {
+/// The paths of a search: all but the pattern, unless an option gives the pattern or needs none. `None` if the pattern
+/// is missing.
+fn searched<'a>(args: &[&str], operands: &'a [&'a str]) -> Option<&'a [&'a str]> {
     // When in doubt the pattern counts as a path too: at worst that leads to a question.
     let has_own_pattern = args.iter().any(|arg| {
         arg.starts_with("--regexp") || *arg == "--files" || (is_short(arg) && arg.contains('e'))
     });
-    match operands.split_first() {
-        Some((_, paths)) if !has_own_pattern => paths,
-        _ => operands,
+    match has_own_pattern {
+        true => Some(operands),
+        false => operands.split_first().map(|(_, paths)| paths),
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
     line::{Command, Line, bases},
     proposal,
     rule::{EDIT, Fit, Pattern, READ, SHELL},
+    xargs,
 };
 use crate::{Access, Workspace};
 use std::{
@@ -287,10 +288,13 @@ impl Policy {
             }
             unsure |= line.doubtful;
             for command in &line.commands {
-                match rule.denies(command) {
-                    Fit::Yes => return Some(denied_by(rule)),
-                    Fit::Perhaps => unsure = true,
-                    Fit::No => unsure |= command.opaque,
+                let started = xargs::started(command);
+                for command in std::iter::once(command).chain(&started) {
+                    match rule.denies(command) {
+                        Fit::Yes => return Some(denied_by(rule)),
+                        Fit::Perhaps => unsure = true,
+                        Fit::No => unsure |= command.opaque,
+                    }
                 }
             }
         }
@@ -300,9 +304,16 @@ impl Policy {
         if let Some(rule) = rule {
             return Some(denied_by(rule));
         }
-        unsure
-            .then_some(Judgement::Ask { always: None })
-            .filter(|_| self.mode != Mode::Plan)
+        match self.mode {
+            _ if !unsure => None,
+            // What does more than read is denied for that.
+            Mode::Plan if !found.only_reads(line) => None,
+            Mode::Plan => Some(Judgement::Deny(
+                "a rule may deny what this command runs or reads, and plan mode asks nobody: name each program and file as they are, options after them"
+                    .to_owned(),
+            )),
+            Mode::Ask | Mode::Edit | Mode::Auto => Some(Judgement::Ask { always: None }),
+        }
     }
 
     /// The rule against a file that some word of a command names.

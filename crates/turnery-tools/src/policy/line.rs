@@ -141,9 +141,10 @@ impl Line {
             "function_definition" if scope.is_some() => self.doubtful = true,
             "file_redirect" => self.redirect(node, source),
             "command_substitution" => {
-                // Inside backticks a backslash is read twice by the shell and once by the parser.
+                // To the shell the next backtick ends what one began, within quotes and comments too; to the
+                // parser it does not.
                 let text = source.get(node.byte_range()).unwrap_or_default();
-                self.doubtful |= text.starts_with('`') && text.contains('\\');
+                self.doubtful |= text.starts_with('`');
             }
             "for_statement" => {
                 let name = node.child_by_field_name("variable");

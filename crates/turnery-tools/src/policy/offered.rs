@@ -38,6 +38,8 @@ enum Operands {
     None,
     /// Files inside the roots, or words that are no files.
     Inside,
+    /// The same, of characters that mean nothing to a shell: older package managers put them into a line unquoted.
+    Plain,
     /// Names of remotes and branches, not of files.
     Names,
 }
@@ -108,6 +110,7 @@ impl Offered {
         let is_operand = |text: &str| match self.operands {
             Operands::None => false,
             Operands::Inside => inside(text),
+            Operands::Plain => is_plain(text) && inside(text),
             Operands::Names => is_ref_name(text) && bases.iter().all(|base| !exists(base, text)),
         };
         let mut args = args.iter().peekable();
@@ -259,6 +262,11 @@ fn stays_inside(word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
         && word
             .split(['=', ',', ':'])
             .all(|part| !part.starts_with('@') && resolves(part))
+}
+
+fn is_plain(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c))
 }
 
 fn is_ref_name(text: &str) -> bool {

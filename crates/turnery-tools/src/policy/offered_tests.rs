@@ -222,6 +222,9 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "npm test -- -r ./evil.js",
             "npm test -- ../x",
             "npm test --node-options=--require=./evil.js",
+            "npm test -- 'a$(touch M)'",
+            "npm test 'a;touch M'",
+            "npm test -- 'a b'",
         ],
     ),
     (
@@ -241,7 +244,15 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "npm install -g",
         ],
     ),
-    ("pnpm test", &["pnpm test -C ../x", "pnpm test --dir=../x"]),
+    (
+        "pnpm test",
+        &[
+            "pnpm test -C ../x",
+            "pnpm test --dir=../x",
+            "pnpm test 'a`touch M`'",
+            "pnpm test -- 'a\"b'",
+        ],
+    ),
     (
         "pnpm run build",
         &["pnpm run build -w 'x y'", "pnpm run build --silent"],

@@ -9,7 +9,11 @@ pub(crate) enum Word {
     Literal(String),
     /// The name of a file that a pattern stands for.
     Name(String),
-    /// Text that is unknown and holds no secret, in a line that only the confined policy understands.
+    /// The name of one of several files that a pattern stands for, whose order is not known: it depends on the locale.
+    Among(String),
+    /// A number that is unknown: the exit code of the command before.
+    Number,
+    /// Text that is unknown and holds no secret.
     Shown,
     /// The same without quotes: any number of words.
     Split,
@@ -20,8 +24,8 @@ pub(crate) enum Word {
 impl Word {
     pub(crate) fn literal(&self) -> Option<&str> {
         match self {
-            Self::Literal(text) | Self::Name(text) => Some(text),
-            Self::Shown | Self::Split | Self::Dynamic => None,
+            Self::Literal(text) | Self::Name(text) | Self::Among(text) => Some(text),
+            Self::Number | Self::Shown | Self::Split | Self::Dynamic => None,
         }
     }
 }
@@ -42,26 +46,25 @@ pub(crate) fn value(node: Node<'_>, source: &str) -> Result<Word, Unclear> {
             .ok_or(Unclear),
         "string" => quoted(node, text),
         "simple_expansion" => Ok(match text {
-            // The exit code of the last command: digits, whatever happened.
-            "$?" => Word::Literal("0".to_owned()),
+            "$?" => Word::Number,
             _ => Word::Dynamic,
         }),
         "expansion" => expansion(text),
         "command_substitution" | "process_substitution" => Ok(Word::Dynamic),
         "concatenation" => {
-            let mut whole = Some(String::new());
+            let mut whole = Word::Literal(String::new());
             let mut cursor = node.walk();
             for part in node.children(&mut cursor) {
-                match value(part, source)? {
-                    Word::Literal(text) | Word::Name(text) => {
-                        if let Some(whole) = &mut whole {
-                            whole.push_str(&text);
-                        }
-                    }
-                    Word::Shown | Word::Split | Word::Dynamic => whole = None,
-                }
+                whole = match (whole, value(part, source)?) {
+                    (Word::Literal(whole), Word::Literal(text)) => Word::Literal(whole + &text),
+                    (
+                        Word::Literal(_) | Word::Shown,
+                        Word::Literal(_) | Word::Number | Word::Shown,
+                    ) => Word::Shown,
+                    _ => Word::Dynamic,
+                };
             }
-            Ok(whole.map_or(Word::Dynamic, Word::Literal))
+            Ok(whole)
         }
         _ => Err(Unclear),
     }
@@ -105,6 +108,7 @@ fn quoted(node: Node<'_>, text: &str) -> Result<Word, Unclear> {
     let plain = node
         .named_children(&mut cursor)
         .all(|child| child.kind() == "string_content" || is_exit_code(child, node, text));
+    let mut holds_number = false;
     if !plain {
         return match parts(node, text) {
             true => Ok(Word::Dynamic),
@@ -119,7 +123,7 @@ fn quoted(node: Node<'_>, text: &str) -> Result<Word, Unclear> {
     let mut chars = inside.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            '$' if chars.next_if_eq(&'?').is_some() => literal.push('0'),
+            '$' if chars.next_if_eq(&'?').is_some() => holds_number = true,
             '\\' => match chars.next() {
                 Some(escaped @ ('\\' | '"' | '$' | '`')) => literal.push(escaped),
                 // Bash takes both away.
@@ -131,7 +135,10 @@ fn quoted(node: Node<'_>, text: &str) -> Result<Word, Unclear> {
             _ => literal.push(c),
         }
     }
-    Ok(Word::Literal(literal))
+    Ok(match holds_number {
+        true => Word::Shown,
+        false => Word::Literal(literal),
+    })
 }
 
 /// `$?` inside the string `whole` with the text `text`.

@@ -13,10 +13,45 @@ use std::path::{Path, PathBuf};
 /// Stands for the name of a file that a command is given.
 pub(crate) const STAND_IN: &str = "./name";
 
-/// What `xargs` reads, if its command only reads and the names that it is given are certain to be names.
-pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> Option<Reads> {
-    let words: Option<Vec<&str>> = command.args.iter().map(Word::literal).collect();
-    let mut words = words?.into_iter().peekable();
+/// The command that `xargs` or `find` runs, without the names that it is given; `None` if that is not understood or
+/// there is none.
+pub(crate) fn started(command: &Command) -> Option<Command> {
+    let words = words(command)?;
+    let started = match command.name.as_str() {
+        "xargs" => taken_apart(&words)?.1,
+        "find" => {
+            let is_exec = |word: &&str| matches!(*word, "-exec" | "-execdir" | "-ok" | "-okdir");
+            let at = words.iter().position(is_exec)? + 1;
+            words
+                .get(at..)?
+                .iter()
+                .copied()
+                .take_while(|word| !matches!(*word, ";" | "+" | "{}"))
+                .collect()
+        }
+        _ => return None,
+    };
+    let (name, args) = started.split_first()?;
+    let args = args.iter().map(|arg| Word::Literal((*arg).to_owned()));
+    Some(Command {
+        name: (*name).to_owned(),
+        args: args.collect(),
+        opaque: false,
+        input: Vec::new(),
+    })
+}
+
+/// The arguments, if each is exactly known.
+fn words(command: &Command) -> Option<Vec<&str>> {
+    let is_exact = |word: &&Word| !matches!(word, Word::Among(_));
+    let args = command.args.iter();
+    args.map(|word| Some(word).filter(is_exact)?.literal())
+        .collect()
+}
+
+/// Whether `xargs` is given names that are separated by NUL, and the words of its command, `echo` if there are none.
+fn taken_apart<'a>(words: &[&'a str]) -> Option<(bool, Vec<&'a str>)> {
+    let mut words = words.iter().copied().peekable();
     let mut by_nul = false;
     while let Some(option) = words.next_if(|word| word.starts_with('-')) {
         match option {
@@ -32,7 +67,14 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
         }
     }
     let name = words.next().unwrap_or("echo");
-    let args: Vec<&str> = words.collect();
+    Some((by_nul, std::iter::once(name).chain(words).collect()))
+}
+
+/// What `xargs` reads, if its command only reads and the names that it is given are certain to be names.
+pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> Option<Reads> {
+    let words = words(command)?;
+    let (by_nul, inner) = taken_apart(&words)?;
+    let (name, args) = inner.split_first()?;
     let source = source(&command.input, by_nul)?;
     let ends_options = args.last() == Some(&"--");
     if by_nul && source.may_begin_with_dash && !ends_options {
@@ -46,7 +88,7 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
     if !by_nul && is_taken_apart() {
         return None;
     }
-    let args = args.into_iter().map(|arg| Word::Literal(arg.to_owned()));
+    let args = args.iter().map(|arg| Word::Literal((*arg).to_owned()));
     reads_of_named(name, args.collect(), &folders, (bases, workspace))
 }
 

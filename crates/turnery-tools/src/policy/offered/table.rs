@@ -176,13 +176,13 @@ const TEST_FILES: Offered = Offered {
         "--silent",
         "--verbose",
     ],
-    operands: Operands::Inside,
+    operands: Operands::Plain,
     ..NOTHING
 };
 
 const fn test_script(words: &'static [&'static str]) -> Offered {
     Offered {
-        operands: Operands::Inside,
+        operands: Operands::Plain,
         after: After::Program(&TEST_FILES),
         ..script(words)
     }
@@ -195,7 +195,7 @@ const fn passing_on(words: &'static [&'static str]) -> Offered {
 
 const fn test_passing_on(words: &'static [&'static str]) -> Offered {
     Offered {
-        operands: Operands::Inside,
+        operands: Operands::Plain,
         after: After::Program(&TEST_FILES),
         ..passing_on(words)
     }
