@@ -99,13 +99,23 @@ impl Workspace {
     }
 
     /// Whether the project may bring a program of this name, looked for from `base`: the name then says nothing of
-    /// what runs.
+    /// what runs. A `*` at its end stands for anything.
     pub(crate) fn brings_program(&self, name: &str, base: &Path) -> bool {
         let folders = self
             .program_folders
             .get_or_init(|| self.find_program_folders());
-        let mut folders = folders.iter();
-        folders.any(|folder| base.join(folder).join(name).symlink_metadata().is_ok())
+        let mut folders = folders.iter().map(|folder| base.join(folder));
+        match name.strip_suffix('*') {
+            None => folders.any(|folder| folder.join(name).symlink_metadata().is_ok()),
+            Some(start) => folders
+                .filter_map(|folder| folder.read_dir().ok())
+                .any(|entries| {
+                    let is_one = |entry: std::fs::DirEntry| {
+                        entry.file_name().to_string_lossy().starts_with(start)
+                    };
+                    entries.flatten().any(is_one)
+                }),
+        }
     }
 
     /// On the local disk alone.

@@ -42,6 +42,7 @@ const CARRIERS: &[&str] = &[
     "gdb",
     "getopts",
     "gosu",
+    "gtimeout",
     "hash",
     "ionice",
     "let",
@@ -117,6 +118,7 @@ const INTERPRETERS: &[&str] = &[
     "dash",
     "deno",
     "fish",
+    "ipython",
     "ksh",
     "lua",
     "luajit",
@@ -133,6 +135,7 @@ const INTERPRETERS: &[&str] = &[
     "python2",
     "python3",
     "R",
+    "rbash",
     "Rscript",
     "ruby",
     "sh",
@@ -154,11 +157,16 @@ pub(crate) fn is_opaque(name: &str, args: &[Word]) -> bool {
     if program.is_empty() || KEYWORDS.contains(&program) {
         return true;
     }
+    // The loader runs the program that it is given.
+    if program.starts_with("ld-linux") || program.starts_with("ld-musl") {
+        return true;
+    }
     if CARRIERS.contains(&program) {
         let first = args.first().and_then(Word::literal);
         return !(program == "command" && matches!(first, Some("-v" | "-V")));
     }
-    if INTERPRETERS.contains(&program) || is_versioned_python(program) {
+    let unversioned = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if INTERPRETERS.contains(&program) || INTERPRETERS.contains(&unversioned) {
         let words: Vec<Option<&str>> = args.iter().map(Word::literal).collect();
         return match words.as_slice() {
             [Some("--version" | "-V" | "-v")] => false,
@@ -201,12 +209,6 @@ pub(crate) fn is_opaque(name: &str, args: &[Word]) -> bool {
 /// The program without its folder: `/bin/rm` is `rm`.
 pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
-}
-
-fn is_versioned_python(program: &str) -> bool {
-    program
-        .strip_prefix("python")
-        .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
 /// Whether setting this variable changes only how a program talks.

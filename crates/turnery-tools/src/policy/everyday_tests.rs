@@ -181,6 +181,7 @@ fn programs_that_a_project_brings_make_a_question() {
         ("bin/git", "git log", "cat README.md"),
         ("bin/echo", "find src -print0 | xargs -0 echo", "echo x"),
         ("bin/gzip", "tar tzf a.tar.gz", "cat README.md"),
+        ("bin/go1.99.1", "go version", "cat README.md"),
         ("tools/wc", "wc -l README.md", "cat README.md"),
         ("here/wc", "cd src && wc -l lib.rs", "cat README.md"),
         ("stat", "stat README.md", "cat README.md"),
@@ -470,4 +471,19 @@ fn rules_that_may_be_meant_deny_in_plan_mode() {
     for line in ["git branch --list", "ls src", "cat README.md"] {
         assert!(is_allowed(&bench, &policy, line), "{line}");
     }
+}
+
+#[test]
+fn an_archive_is_the_file_that_is_named() {
+    let bench = bench();
+    let policy = Policy::default().confined(true);
+    for line in [
+        "unzip -l a",
+        "unzip -l 'a*'",
+        "unzip -l '[a].zip'",
+        "unzip -l b.zip",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    assert!(is_allowed(&bench, &policy, "unzip -l a.zip"));
 }

@@ -12,6 +12,7 @@ const FOLDERS: &[&str] = &[
     ".amazonq",
     ".aws",
     ".buildkite",
+    ".bundle",
     ".cargo",
     ".circleci",
     ".claude",
@@ -26,17 +27,21 @@ const FOLDERS: &[&str] = &[
     ".git",
     ".githooks",
     ".gnupg",
+    ".helix",
     ".hg",
     ".husky",
     ".idea",
+    ".ipython",
     ".jj",
     ".kiro",
     ".kube",
     ".mise",
+    ".mvn",
     ".opencode",
     ".qwen",
     ".roo",
     ".ssh",
+    ".theia",
     ".turnery",
     ".vim",
     ".vscode",
@@ -51,6 +56,10 @@ const PATHS: &[&[&str]] = &[
     &[".config", "environment.d"],
     &[".config", "fish"],
     &[".config", "git"],
+    &[".config", "lefthook.json"],
+    &[".config", "lefthook.toml"],
+    &[".config", "lefthook.yaml"],
+    &[".config", "lefthook.yml"],
     &[".config", "mise"],
     &[".config", "mise.toml"],
     &[".config", "nvim"],
@@ -72,15 +81,20 @@ const PATHS: &[&[&str]] = &[
 
 /// Files by name, wherever they lie.
 const FILES: &[&str] = &[
+    ".appveyor.yml",
     ".bash_aliases",
     ".bash_login",
     ".bash_logout",
     ".bash_profile",
     ".bashrc",
+    ".bazelrc",
+    ".build.yml",
+    ".cirrus.star",
     ".cirrus.yml",
     ".cshrc",
     ".curlrc",
     ".devcontainer.json",
+    ".dir-locals-2.el",
     ".dir-locals.el",
     ".drone.yml",
     ".emacs",
@@ -96,20 +110,24 @@ const FILES: &[&str] = &[
     ".inputrc",
     ".irbrc",
     ".kshrc",
+    ".lefthook-local.yaml",
+    ".lefthook-local.yml",
+    ".lefthook.json",
+    ".lefthook.toml",
     ".lefthook.yaml",
     ".lefthook.yml",
     ".lldbinit",
     ".login",
     ".mcp.json",
-    ".mise.local.toml",
-    ".mise.toml",
     ".netrc",
     ".npmrc",
     ".nvim.lua",
     ".nvimrc",
+    ".ocamlinit",
     ".octaverc",
     ".pam_environment",
     ".pdbrc",
+    ".perltidyrc",
     ".pnpmfile.cjs",
     ".pre-commit-config.yaml",
     ".pre-commit-config.yml",
@@ -117,8 +135,13 @@ const FILES: &[&str] = &[
     ".pryrc",
     ".psqlrc",
     ".pypirc",
+    ".pythonrc",
+    ".pythonrc.py",
+    ".renviron",
     ".rprofile",
     ".rtx.toml",
+    ".sbclrc",
+    ".screenrc",
     ".sqliterc",
     ".tcshrc",
     ".tmux.conf",
@@ -126,6 +149,7 @@ const FILES: &[&str] = &[
     ".travis.yml",
     ".vimrc",
     ".wgetrc",
+    ".woodpecker.yaml",
     ".woodpecker.yml",
     ".xinitrc",
     ".xprofile",
@@ -138,17 +162,23 @@ const FILES: &[&str] = &[
     ".zprofile",
     ".zshenv",
     ".zshrc",
+    "appveyor.yml",
     "azure-pipelines.yml",
     "bitbucket-pipelines.yml",
     // With these a folder is a git repository of its own.
+    "buildspec.yml",
+    "cloudbuild.yaml",
+    "cloudbuild.yml",
     "commondir",
     "config.worktree",
     "head",
     "jenkinsfile",
+    "lefthook-local.yaml",
+    "lefthook-local.yml",
+    "lefthook.json",
+    "lefthook.toml",
     "lefthook.yaml",
     "lefthook.yml",
-    "mise.local.toml",
-    "mise.toml",
     "rust-toolchain",
     "rust-toolchain.toml",
     "sitecustomize.py",
@@ -165,9 +195,17 @@ const WITH_WORKTREES: &[&str] = &[".claude", ".codex", ".cursor", ".gemini", ".o
 pub(super) fn is_guarded(path: &Path) -> bool {
     let parts = parts(path);
     let is_file = |name: &String| {
-        FILES.contains(&name.as_str()) || ENDINGS.iter().any(|end| name.ends_with(end))
+        FILES.contains(&name.as_str())
+            || ENDINGS.iter().any(|end| name.ends_with(end))
+            || is_of_mise(name)
     };
     is_in_guarded_folder(&parts) || parts.last().is_some_and(is_file)
+}
+
+/// `mise.toml` and `.mise.toml`, of one environment too: `mise.ci.toml`.
+fn is_of_mise(name: &str) -> bool {
+    let name = name.strip_prefix('.').unwrap_or(name);
+    name.starts_with("mise.") && name.ends_with(".toml")
 }
 
 fn is_in_guarded_folder(parts: &[String]) -> bool {

@@ -34,11 +34,13 @@ const BUILTINS: &[&str] = &[
     "[", "[[", "cd", "command", "echo", "false", "printf", "pwd", "test", "true", "type", "ulimit",
 ];
 
-/// Programs that start others, which they look for by name.
+/// Programs that start others, which they look for by name. A `*` at the end stands for anything.
 const STARTED_BY: &[(&str, &[&str])] = &[
     ("cargo", &["rustc"]),
     ("egrep", &["grep"]),
     ("fgrep", &["grep"]),
+    // The version that a project asks for.
+    ("go", &["go1*"]),
     ("npm", &["node"]),
     ("pip", &["python", "python3"]),
     (
@@ -157,6 +159,9 @@ pub(crate) fn reads(
         Operands::Archive if args.contains(&"--") => return None,
         // Before a colon would be the host to fetch the archive from.
         Operands::Archive => match operands.split_first() {
+            Some((archive, _)) if command.name == "unzip" && !is_archive(archive, bases) => {
+                return None;
+            }
             Some((archive, _)) if !archive.contains(':') => operands.get(..1)?,
             _ => return None,
         },
@@ -283,6 +288,11 @@ fn inner_git(
         ..command.clone()
     };
     (args.len() < command.args.len()).then_some((inner, bases))
+}
+
+/// Whether `unzip` opens this file and no other: of a name without a file it makes others, and of a pattern.
+fn is_archive(name: &str, bases: &[PathBuf]) -> bool {
+    !name.contains(['*', '?', '[']) && bases.iter().all(|base| base.join(name).is_file())
 }
 
 /// Whether a key of git's configuration holds no secret: headers and addresses of the person's may.

@@ -6,6 +6,7 @@ mod confined;
 use super::{
     carriers,
     expand::Scope,
+    locale,
     word::{self, Word},
 };
 use crate::Workspace;
@@ -50,6 +51,8 @@ pub(crate) struct Command {
     pub(crate) args: Vec<Word>,
     /// It runs what other text says, so its own words do not tell what it does.
     pub(crate) opaque: bool,
+    /// The line says what it reads as input: it stands behind a pipe or a `<`.
+    pub(crate) is_fed: bool,
     /// For `xargs`: the commands before it in a pipeline. Otherwise empty.
     pub(crate) input: Vec<Command>,
 }
@@ -78,7 +81,10 @@ impl Line {
     fn parse_within(source: &str, time: Duration, mut scope: Option<&mut Scope<'_>>) -> Self {
         let is_bad = |c: char| is_hidden(c) && !(c == '\n' && scope.is_some());
         let mut line = Self {
-            doubtful: source.len() > LONGEST || source.chars().any(is_bad) || ends_open(source),
+            doubtful: source.len() > LONGEST
+                || source.chars().any(is_bad)
+                || ends_open(source)
+                || !source.is_ascii() && !locale::reads_as_written(),
             ..Self::default()
         };
         if source.len() > LONGEST {
@@ -126,7 +132,8 @@ impl Line {
         let mut within = place.below();
         match node.kind() {
             "program" | "list" | "redirected_statement" | "subshell" => {
-                within.straight = place.straight
+                within.straight = place.straight;
+                within.is_fed |= is_fed_by_file(node);
             }
             "command" => self.command(node, source, place, scope),
             "comment" if scope.is_some() => self.doubtful |= !is_comment(node, source),
@@ -202,6 +209,7 @@ impl Line {
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
             self.walk(child, source, within, covered, scope);
+            within.is_fed |= node.kind() == "pipeline";
         }
     }
 
@@ -257,6 +265,7 @@ impl Line {
             opaque: !is_judged && carriers::is_opaque(name, &args),
             name: name.to_owned(),
             args,
+            is_fed: place.is_fed || is_fed_by_file(node),
             input: Vec::new(),
         });
     }
@@ -305,6 +314,8 @@ struct Place {
     depth: usize,
     /// On the line itself, run once, so that a `cd` here is one change of folder.
     straight: bool,
+    /// Behind a pipe or a `<`.
+    is_fed: bool,
 }
 
 impl Default for Place {
@@ -312,6 +323,7 @@ impl Default for Place {
         Self {
             depth: 0,
             straight: true,
+            is_fed: false,
         }
     }
 }
@@ -321,8 +333,20 @@ impl Place {
         Self {
             depth: self.depth + 1,
             straight: false,
+            is_fed: self.is_fed,
         }
     }
+}
+
+/// Whether a redirection gives what stands in the statement its input.
+fn is_fed_by_file(statement: Node<'_>) -> bool {
+    let mut cursor = statement.walk();
+    let mut children = statement.children(&mut cursor);
+    children.any(|child| {
+        let mut cursor = child.walk();
+        let mut parts = child.children(&mut cursor);
+        child.kind() == "file_redirect" && parts.any(|part| part.kind().starts_with('<'))
+    })
 }
 
 /// The syntax tree, unless that takes longer than `time`.

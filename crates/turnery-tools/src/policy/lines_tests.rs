@@ -47,6 +47,8 @@ fn policy(mode: Mode) -> Policy {
         "shell(bash:*)",
         "shell(env:*)",
         "shell(find:*)",
+        "shell(./tool.sh)",
+        "shell(./tool.sh:*)",
     ]);
     Policy::new(mode, allow, rules(&["shell(curl:*)", "shell(git push:*)"]))
 }
@@ -102,6 +104,29 @@ const LINES: &[(&str, &str)] = &[
     ("cd src && cargo test --lib", "aada"),
     ("cargo fmt", "aada"),
     ("cargo fmt --all", "??da"),
+    // What it is given may say what it does.
+    ("echo x | cargo fmt", "??da"),
+    ("echo x | (cargo fmt; ls)", "??da"),
+    ("echo x | if true; then cargo fmt; fi", "??da"),
+    ("cargo fmt < src/lib.rs", "??da"),
+    ("< src/lib.rs cargo fmt", "??da"),
+    ("(cargo fmt) < src/lib.rs", "??da"),
+    ("while true; do cargo fmt; done < src/lib.rs", "??da"),
+    ("cargo fmt | head", "aada"),
+    ("echo x | head; cargo fmt", "aada"),
+    // The same name is another program in another folder.
+    ("./tool.sh", "aada"),
+    ("./tool.sh x", "aada"),
+    ("cd src && ./tool.sh", "??da"),
+    ("cd src; ./tool.sh x", "??da"),
+    // Interpreters and carriers by their other names.
+    ("node18 -e x", "??d?"),
+    ("perl5.36 -e x", "??d?"),
+    ("ruby3.1 -e x", "??d?"),
+    ("rbash -c x", "??d?"),
+    ("ipython3 -c x", "??d?"),
+    ("gtimeout 5 ls", "??d?"),
+    ("/lib64/ld-linux-x86-64.so.2 ./x", "??d?"),
     ("npm run build && cargo test", "aada"),
     ("cargo test 'a b' \"c d\"", "aada"),
     ("cargo test $(git branch --show-current)", "aada"),

@@ -15,6 +15,7 @@ mod harmless;
 mod hidden;
 mod judge;
 mod line;
+mod locale;
 mod mode;
 mod narrow;
 mod offered;

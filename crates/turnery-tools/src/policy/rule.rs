@@ -217,10 +217,16 @@ impl Rule {
         let Some(Pattern::Command { words, more }) = &self.pattern else {
             return false;
         };
-        let fits = command.name == words.first().map_or("", String::as_str)
+        // Another program bears the same name in another folder.
+        let is_same = !command.name.contains('/')
+            || command.name.starts_with('/')
+            || bases.iter().all(|base| base == workspace.cwd());
+        let fits = is_same
+            && command.name == words.first().map_or("", String::as_str)
             && fit(&words[1..], *more, &command.args) == Fit::Yes;
         match more {
-            More::Nothing => fits,
+            // Its input may say what it does, and is not part of the rule.
+            More::Nothing => fits && !command.is_fed,
             More::Any => fits && !command.opaque,
             More::Known => {
                 let known = offered::find(words).zip(command.literal());

@@ -37,6 +37,7 @@ pub(crate) fn started(command: &Command) -> Option<Command> {
         name: (*name).to_owned(),
         args: args.collect(),
         opaque: false,
+        is_fed: true,
         input: Vec::new(),
     })
 }
@@ -105,6 +106,7 @@ pub(crate) fn reads_of_named(
         opaque: super::carriers::is_opaque(name, &args) && name != "awk",
         name: name.to_owned(),
         args,
+        is_fed: true,
         input: Vec::new(),
     };
     let is_nested = matches!(name, "find" | "git" | "xargs") || name.contains('/');

@@ -41,9 +41,22 @@ pub(super) const SET: &[(&str, &str)] = &[
     ("TERM", "dumb"),
 ];
 
-/// Removed for every command: with these, bash would read a line otherwise than the policy does. They say where
-/// `cd` leads, and which files a pattern stands for.
-const REMOVED: &[&str] = &["BASHOPTS", "CDPATH", "GLOBIGNORE", "SHELLOPTS"];
+/// Removed for every command: with these, bash and other programs would read a line otherwise than the policy does.
+/// They say where `cd` leads, which files a pattern stands for in which order, and what an option is.
+const REMOVED: &[&str] = &[
+    "BASHOPTS",
+    "BASH_COMPAT",
+    "CDPATH",
+    "GLOBIGNORE",
+    "GLOBSORT",
+    "OLDPWD",
+    "POSIXLY_CORRECT",
+    "SHELLOPTS",
+];
+
+/// The variable for the folder that a command starts in, as it was judged. Bash takes another name of the same
+/// folder out of it, from which `..` leads elsewhere.
+pub(super) const FOLDER: &str = "PWD";
 
 /// Environment of this process without hidden variables.
 pub(crate) fn inherited(hidden: &[String]) -> BTreeMap<OsString, OsString> {
@@ -96,6 +109,8 @@ mod tests {
             "PGPASSWORD",
             "TOKEN",
             "CDPATH",
+            "OLDPWD",
+            "POSIXLY_CORRECT",
             "DATABASE_URL",
             "GITHUB_PAT",
             "MYSQL_PWD",
@@ -110,7 +125,6 @@ mod tests {
             "CLIENT_SECRET_ID",
             "PATH",
             "PWD",
-            "OLDPWD",
             "XAUTHORITY",
             "GIT_AUTHOR_NAME",
             "HOME",
@@ -119,7 +133,7 @@ mod tests {
             "XDG_SESSION_ID",
             "SSH_AUTH_SOCK",
         ];
-        let (removed, kept) = names.split_at(19);
+        let (removed, kept) = names.split_at(21);
         assert!(
             removed
                 .iter()

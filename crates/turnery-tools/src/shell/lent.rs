@@ -2,7 +2,7 @@
 
 use super::{
     ending::{Ending, Stopped},
-    kept,
+    environment, kept,
     kept::Kept,
     plain::Plain,
 };
@@ -30,10 +30,13 @@ pub(super) async fn run(
 ) -> Option<ToolEnvelope> {
     let stop = cx.cancel.child_token();
     let (started, mut starts) = mpsc::channel(1);
-    let environment = match is_hardened {
+    let mut environment = match is_hardened {
         true => hardened(|_| None),
         false => Vec::new(),
     };
+    if let Some(cwd) = cwd.to_str() {
+        environment.push((environment::FOLDER.to_owned(), cwd.to_owned()));
+    }
     let running = terminals.run(
         line,
         cwd,

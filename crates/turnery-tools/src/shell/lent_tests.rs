@@ -105,9 +105,11 @@ async fn git_that_only_reads_gets_a_hardened_environment() {
     ] {
         let client = Pretend::new(Ok(ran("", Some(0), None)), false);
         let trial = Trial::in_terminals(Some(client.clone()));
+        let folder = trial.cx.workspace.cwd().to_str().unwrap().to_owned();
         trial.run(json!({ "command": command })).await;
         let environment = client.environment.lock().unwrap();
-        assert_eq!(!environment.is_empty(), is_hardened, "{command}");
+        assert!(environment.contains(&variable("PWD", &folder)), "{command}");
+        assert_eq!(environment.len() > 1, is_hardened, "{command}");
         for expected in [
             variable("GIT_CONFIG_KEY_0", "core.fsmonitor"),
             variable("GIT_CONFIG_VALUE_0", "false"),

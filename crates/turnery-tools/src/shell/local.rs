@@ -51,7 +51,7 @@ pub(super) async fn run(
     surroundings: Surroundings<'_>,
     cx: &ToolCx,
 ) -> io::Result<(Ending, Stopped, String)> {
-    let mut environment = environment(surroundings);
+    let mut environment = environment(surroundings, cwd);
     let mut confinement = surroundings.confinement.cloned();
     let _scratch = match &mut confinement {
         Some(confinement) if confinement.needs_scratch() => {
@@ -137,11 +137,12 @@ fn add_scratch(
 
 type Environment = BTreeMap<OsString, OsString>;
 
-/// What the command finds in its environment.
-fn environment(around: Surroundings<'_>) -> Environment {
+/// What a command finds in its environment that starts in `cwd`.
+fn environment(around: Surroundings<'_>, cwd: &Path) -> Environment {
     let set = environment::SET.iter();
     let mut environment = environment::inherited_with(around.hidden, around.passed);
     environment.extend(set.map(|(name, value)| (name.into(), value.into())));
+    environment.insert(environment::FOLDER.into(), cwd.into());
     if around.is_hardened {
         harden(&mut environment);
     }

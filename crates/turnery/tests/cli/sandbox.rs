@@ -1,6 +1,9 @@
 //! The sandbox, from the command line to the kernel.
 
-use crate::{editor::Editor, home::Home};
+use crate::{
+    editor::Editor,
+    home::{Home, end},
+};
 use serde_json::{Value, json};
 use turnery_tools::SandboxSupport;
 
@@ -248,4 +251,39 @@ async fn variable_that_looks_like_a_key_is_passed_only_if_the_user_says_so() {
         let found = std::fs::read_to_string(home.project().join("seen")).expect("it ran");
         assert_eq!(found, seen, "{config:?} {project:?}");
     }
+}
+
+/// Runs one command in mode `ask`, with this variable in turnery's environment, and returns what was told of it.
+async fn asked_about(
+    home: &Home,
+    command: &str,
+    (name, value): (&str, &std::ffi::OsStr),
+) -> String {
+    let command = json!({ "command": command });
+    let model = home.scripted(json!([shell(command), {"steps": [{"text": "done"}]}]));
+    let args = ["run", "--format", "stream-json", "--model", &model, "hi"];
+    let mut turnery = home.command(&args);
+    let done = end(turnery.env(name, value).spawn().expect("started")).await;
+    format!("{}{}", done.stdout, done.stderr)
+}
+
+#[tokio::test]
+async fn line_that_bash_would_read_in_another_encoding_is_asked_about() {
+    for (locale, is_asked) in [("C.UTF-8", false), ("zh_CN.GBK", true)] {
+        let home = Home::new();
+        let told = asked_about(&home, "echo é", ("LC_ALL", locale.as_ref())).await;
+        assert_eq!(!told.contains("exit code: 0"), is_asked, "{told}");
+    }
+}
+
+/// `..` leads elsewhere from another name of the same folder.
+#[tokio::test]
+async fn folder_of_a_command_has_the_name_that_was_judged() {
+    let home = Home::new();
+    let link = home.project().with_file_name("link");
+    std::os::unix::fs::symlink(home.project(), &link).expect("a link");
+    let told = asked_about(&home, "pwd", ("PWD", link.as_os_str())).await;
+    let real = home.project().canonicalize().expect("a folder");
+    assert!(told.contains(real.to_str().expect("a name")), "{told}");
+    assert!(!told.contains(link.to_str().expect("a name")), "{told}");
 }

@@ -122,6 +122,7 @@ impl Line {
             name: name.to_owned(),
             args,
             opaque: false,
+            is_fed: false,
             input: Vec::new(),
         });
     }

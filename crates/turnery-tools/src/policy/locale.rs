@@ -1,0 +1,50 @@
+//! Locale: whether bash reads a line that is not ASCII as the policy does.
+
+use std::{env, sync::LazyLock};
+
+/// Whether bash, started with this process's environment, reads lines as UTF-8 or byte by byte. In some other
+/// encodings the second byte of a character may be a backslash or a quote.
+pub(super) fn reads_as_written() -> bool {
+    static READS: LazyLock<bool> = LazyLock::new(|| {
+        let variables = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| {
+            let value = env::var_os(name).unwrap_or_default();
+            value.to_string_lossy().into_owned()
+        });
+        is_known(&variables)
+    });
+    *READS
+}
+
+/// Whether the locale that these variables name, the first of them that is not empty, is of such an encoding.
+fn is_known(variables: &[String]) -> bool {
+    let Some(locale) = variables.iter().find(|value| !value.is_empty()) else {
+        return true;
+    };
+    let encoding = locale.split('@').next().and_then(|it| it.split_once('.'));
+    let is_utf8 = |encoding: &str| matches!(encoding.to_lowercase().as_str(), "utf-8" | "utf8");
+    matches!(locale.as_str(), "C" | "POSIX") || encoding.is_some_and(|(_, it)| is_utf8(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_encodings_are_read_as_written() {
+        let cases = [
+            (["", "", ""], true),
+            (["", "", "C"], true),
+            (["POSIX", "", ""], true),
+            (["", "", "de_DE.UTF-8@euro"], true),
+            (["C.utf8", "zh_CN.GBK", ""], true),
+            (["", "zh_CN.GBK", "C.UTF-8"], false),
+            (["zh_TW", "", ""], false),
+            (["ja_JP.SJIS", "C.UTF-8", "C.UTF-8"], false),
+            (["UTF-8", "", ""], false),
+        ];
+        for (variables, expected) in cases {
+            let owned = variables.map(str::to_owned);
+            assert_eq!(is_known(&owned), expected, "{variables:?}");
+        }
+    }
+}
