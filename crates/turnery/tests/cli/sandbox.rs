@@ -103,7 +103,7 @@ async fn keys_are_closed_where_the_environment_puts_them() {
             .env("CARGO_HOME", folder.path().join("cargo"))
             .env("XDG_CONFIG_HOME", folder.path().join("config"))
             .env("PGPASSFILE", home.project().join("pgpass"));
-        let told = crate::home::end(run.spawn().expect("started")).await;
+        let told = end(run.spawn().expect("started")).await;
         for key in ["kube", "cargo/credentials.toml", "config/gh/hosts"] {
             let said = told.stdout.contains(&format!("content of {key}."));
             assert_eq!(said, !is_closed, "{key}: {told:?}");
@@ -163,7 +163,7 @@ async fn folders_that_the_environment_names_open_nothing() {
         let inherited = std::env::var("PATH").expect("a path");
         run.env("TMPDIR", home.project().join("tmp"))
             .env("PATH", format!("{inherited}:{}", path("bin")));
-        let done = crate::home::end(run.spawn().expect("started")).await;
+        let done = end(run.spawn().expect("started")).await;
         assert_eq!(done.code, Some(0), "{done:?}");
         let program = std::fs::read_to_string(path("bin/git")).expect("a file");
         assert_eq!(program == "program", is_closed, "{done:?}");
@@ -246,7 +246,7 @@ async fn variable_that_looks_like_a_key_is_passed_only_if_the_user_says_so() {
             .command(&["run", "--mode", "auto", "--model", &model, "hi"])
             .env("DATABASE_URL", "postgres://x")
             .spawn();
-        let done = crate::home::end(run.expect("started")).await;
+        let done = end(run.expect("started")).await;
         assert_eq!(done.code, Some(0), "{done:?}");
         let found = std::fs::read_to_string(home.project().join("seen")).expect("it ran");
         assert_eq!(found, seen, "{config:?} {project:?}");
