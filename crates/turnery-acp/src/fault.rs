@@ -129,7 +129,10 @@ impl From<OpenError> for Fault {
         let details = error.to_string();
         match error {
             OpenError::Path(_) => Self::params(details),
-            OpenError::OtherFolder { session, expected } => Self::params(details)
+            OpenError::OtherFolder { session, expected }
+            | OpenError::FolderLeadsElsewhere {
+                session, expected, ..
+            } => Self::params(details)
                 .with("sessionId", session.as_str())
                 .with("expectedCwd", expected.display().to_string()),
             OpenError::Settings(_) => Self::internal(

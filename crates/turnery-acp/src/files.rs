@@ -36,7 +36,8 @@ impl EditorFiles {
 }
 
 impl Files for EditorFiles {
-    /// An editor that cannot give the text is no reason to fail: the disk can (FS-3).
+    /// An editor that cannot give the text is no reason to fail: the disk can (FS-3). Editors follow links, so a text
+    /// is not handed on if the path leads elsewhere by now.
     fn read<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<String, FileError>> {
         Box::pin(async move {
             if self.reads.load(Ordering::Relaxed) {
@@ -44,7 +45,10 @@ impl Files for EditorFiles {
                 let reply: Result<ReadTextFileResponse, _> =
                     self.peer.request("fs/read_text_file", &request).await;
                 match reply {
-                    Ok(reply) => return Ok(reply.content),
+                    Ok(reply) => {
+                        LocalFiles.check_links(path).await?;
+                        return Ok(reply.content);
+                    }
                     Err(error) => {
                         tracing::debug!(%error, "read from disk instead");
                         if error.is_unknown_method() {
@@ -58,13 +62,22 @@ impl Files for EditorFiles {
     }
 
     /// An editor that will not write is obeyed: writing behind its back could lose unsaved text.
-    /// Only one that does not know the method at all is passed by.
+    /// Only one that does not know the method at all is passed by. An error says if the path leads elsewhere
+    /// afterwards.
     fn write<'a>(&'a self, path: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), FileError>> {
         Box::pin(async move {
             if self.writes.load(Ordering::Relaxed) {
+                LocalFiles.check_links(path).await?;
                 let request = WriteTextFileRequest::new(self.session_id.to_string(), path, text);
                 match self.peer.command("fs/write_text_file", &request).await {
-                    Ok(()) => return Ok(()),
+                    Ok(()) => {
+                        let checked = LocalFiles.check_links(path).await;
+                        return checked.map_err(|moved| {
+                            FileError::Other(format!(
+                                "{moved}. The editor may have written the text there: tell the user"
+                            ))
+                        });
+                    }
                     Err(error) if error.is_unknown_method() => {
                         self.writes.store(false, Ordering::Relaxed);
                     }

@@ -96,6 +96,21 @@ pub enum OpenError {
         /// Its folder.
         expected: PathBuf,
     },
+    /// The folder of the session leads elsewhere by now, by a link for instance.
+    #[error(
+        "session {session} belongs to {expected}, but {requested} leads to {found} now: put the folder back in its \
+         place, or begin a new session"
+    )]
+    FolderLeadsElsewhere {
+        /// The session.
+        session: SessionId,
+        /// Its folder.
+        expected: PathBuf,
+        /// The path by which it was to be opened.
+        requested: PathBuf,
+        /// Where that path leads now.
+        found: PathBuf,
+    },
     /// The configuration cannot be read.
     #[error(transparent)]
     Settings(#[from] crate::SettingsError),
@@ -215,12 +230,7 @@ impl Agent {
         }
         let mut ports = ports(id);
         let workspace = workspace(&request, &ports)?;
-        if info.cwd != request.cwd && info.cwd != workspace.cwd() {
-            return Err(OpenError::OtherFolder {
-                session: id.clone(),
-                expected: info.cwd,
-            });
-        }
+        check_folder(&info, &request.cwd, workspace.cwd())?;
         // A model may be gone since the session was last open: then the configured one takes over.
         let known = info.model.parse().and_then(|name| self.models.model(&name));
         let model = match known {
@@ -523,6 +533,24 @@ fn workspace(request: &OpenRequest, ports: &Ports) -> Result<Workspace, PathRefu
         Arc::clone(&ports.files),
         ports.terminals.clone(),
     )
+}
+
+/// Fails unless the folder that was asked for is the one that the session was made in, with links resolved: a command
+/// may have put a link in the place of a folder.
+fn check_folder(info: &SessionInfo, requested: &Path, resolved: &Path) -> Result<(), OpenError> {
+    if resolved == info.folder {
+        return Ok(());
+    }
+    let (session, expected) = (info.id.clone(), info.folder.clone());
+    Err(match requested == info.cwd || requested == info.folder {
+        true => OpenError::FolderLeadsElsewhere {
+            session,
+            expected,
+            requested: requested.to_owned(),
+            found: resolved.to_owned(),
+        },
+        false => OpenError::OtherFolder { session, expected },
+    })
 }
 
 /// What of every request is no message. Unit: tokens.

@@ -164,7 +164,8 @@ pub struct NewSession {
     pub id: SessionId,
     /// Absolute.
     pub cwd: PathBuf,
-    /// The same folder with its links resolved, if that is another path: it is what a list goes by.
+    /// The same folder with its links resolved, if that is another path: what a list goes by, and where the
+    /// session is opened again.
     pub folder: Option<PathBuf>,
     /// Further roots, absolute.
     pub roots: Vec<PathBuf>,
@@ -198,6 +199,9 @@ pub struct SessionInfo {
     pub id: SessionId,
     /// Absolute.
     pub cwd: PathBuf,
+    /// Where `cwd` led when the session was made. Empty in documents: the path may lead elsewhere where one is imported.
+    #[serde(skip)]
+    pub folder: PathBuf,
     /// Further roots.
     #[serde(default)]
     pub roots: Vec<PathBuf>,

@@ -4,7 +4,7 @@ mod rename;
 
 use crate::{Commit, NewSession, Owner, Remark, SessionInfo, SessionPatch, Store, StoreError};
 use serde::{Deserialize, Serialize};
-use std::{collections::HashSet, fs, sync::Arc};
+use std::{collections::HashSet, fs, path::PathBuf, sync::Arc};
 use turnery_engine::{LoopId, LoopRecord, SessionId};
 
 /// The version of the form. It rises when an older turnery would misread a document; what it would only
@@ -72,6 +72,7 @@ pub async fn export(store: &dyn Store, id: &SessionId) -> Result<Document, Store
         // Else somebody has been at work in it meanwhile, and the two would not fit.
         if now == session {
             session.tip_loop_id = tip(store, &session).await?;
+            session.folder = PathBuf::new();
             return Ok(Document {
                 format: FORMAT,
                 session,
@@ -173,7 +174,9 @@ pub async fn import(store: &dyn Store, document: Document) -> Result<SessionInfo
     let made = NewSession {
         id: session.id.clone(),
         cwd: session.cwd.clone(),
-        folder: fs::canonicalize(&session.cwd).ok(),
+        folder: Some(session.folder.clone())
+            .filter(|it| !it.as_os_str().is_empty())
+            .or_else(|| fs::canonicalize(&session.cwd).ok()),
         roots: session.roots.clone(),
         model: session.model.clone(),
         mode: session.mode.clone(),

@@ -13,7 +13,6 @@ use crate::{
 use futures_util::future::{BoxFuture, ready};
 use std::{
     collections::{HashMap, VecDeque},
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp, context};
@@ -28,8 +27,6 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct Held {
     info: SessionInfo,
-    /// What a list goes by.
-    folder: PathBuf,
     remarks: Vec<Remark>,
     /// With the versions that their commits made.
     loops: Vec<(u64, Arc<LoopRecord>)>,
@@ -307,6 +304,7 @@ impl Store for MemoryStore {
         let info = SessionInfo {
             id: new.id.clone(),
             cwd: new.cwd,
+            folder,
             roots: new.roots,
             title: None,
             model: new.model,
@@ -326,7 +324,6 @@ impl Store for MemoryStore {
             }
             let held = Held {
                 info: info.clone(),
-                folder,
                 remarks: Vec::new(),
                 loops: Vec::new(),
                 fence: 0,
@@ -550,7 +547,12 @@ fn page(
         0 => PAGE_SIZE,
         limit => limit,
     };
-    let here = |held: &&Held| query.cwd.as_ref().is_none_or(|cwd| held.folder == *cwd);
+    let here = |held: &&Held| {
+        query
+            .cwd
+            .as_ref()
+            .is_none_or(|cwd| held.info.folder == *cwd)
+    };
     let infos = sessions.values().filter(here).map(|held| &held.info);
     let mut found: Vec<(String, &SessionInfo)> = infos
         .filter(|info| query.spawned || info.spawned_by.is_none())

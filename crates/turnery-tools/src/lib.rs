@@ -38,7 +38,9 @@ pub use find_files::FindFiles;
 pub use list_dir::ListDir;
 pub use mcp::{McpServer, Servers};
 pub use observe::Observe;
-pub use policy::{Hidden, Ignored, Judgement, Mode, Narrowing, Policy, Rule, RuleError};
+pub use policy::{
+    Hidden, Ignored, Judgement, LineLimits, Mode, Narrowing, Policy, Rule, RuleError,
+};
 pub use read_file::ReadFile;
 pub use sandbox::{Confinement, SandboxMode, SandboxSettings, SandboxSupport};
 pub use search::Search;

@@ -1,6 +1,6 @@
 //! The trait that every tool is behind.
 
-use crate::{Hidden, Origin, TraceContext, Workspace, walk::cancelled};
+use crate::{Hidden, LineLimits, Origin, TraceContext, Workspace, walk::cancelled};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::{any::Any, future::ready, path::PathBuf, sync::Arc, time::Duration};
@@ -118,6 +118,8 @@ pub struct ToolCx {
     pub workspace: Arc<Workspace>,
     /// What rules keep from it even there.
     pub hidden: Hidden,
+    /// Limits of the command line that it runs, from the judgement that allowed it.
+    pub line_limits: LineLimits,
     /// Where it reports. Bounded: a slow client slows the tool.
     pub progress: mpsc::Sender<Progress>,
     /// Fires when the call is to stop.

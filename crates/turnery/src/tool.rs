@@ -97,6 +97,7 @@ async fn call(
         origin: Origin::default(),
         workspace: Arc::new(Workspace::local(folder(cwd)?)?),
         hidden: Hidden::default(),
+        line_limits: turnery_tools::LineLimits::default(),
         progress,
         cancel: cancel.clone(),
         trace: turnery_tools::TraceContext::default(),

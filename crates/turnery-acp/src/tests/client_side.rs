@@ -3,7 +3,10 @@
 use super::parts::FakeClient;
 use crate::{files::EditorFiles, quirks::Quirks, terminals::ClientTerminals};
 use serde_json::json;
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use turnery_engine::SessionId;
@@ -39,6 +42,68 @@ async fn a_write_goes_to_the_editor() {
         assert_eq!(asked["params"], expected);
         client.answer(&asked, reply);
         assert_eq!(writing.await.unwrap(), Ok(()));
+    }
+}
+
+/// A folder with a file in it, and one elsewhere; both are removed with what is returned first.
+fn folders() -> (tempfile::TempDir, [PathBuf; 2]) {
+    let top = tempfile::tempdir().unwrap();
+    let root = top.path().canonicalize().unwrap();
+    let folders = ["folder", "elsewhere"].map(|name| root.join(name));
+    for folder in &folders {
+        std::fs::create_dir(folder).unwrap();
+        std::fs::write(folder.join("a"), "text").unwrap();
+    }
+    (top, folders)
+}
+
+/// Puts a link in the place of a folder.
+fn exchange(folder: &Path, target: &Path) {
+    std::fs::rename(folder, folder.with_extension("moved")).unwrap();
+    std::os::unix::fs::symlink(target, folder).unwrap();
+}
+
+fn leads_to(folder: &Path, elsewhere: &Path) -> String {
+    let [path, target] = [folder, elsewhere].map(|it| it.join("a").display().to_string());
+    format!("{path} leads to {target} now: a link has taken the place of a folder or file in it")
+}
+
+/// Editors follow links.
+#[tokio::test]
+async fn text_read_through_a_new_link_is_not_handed_on() {
+    let (_top, [folder, elsewhere]) = folders();
+    let mut client = FakeClient::new();
+    let editor = files(&client, true, false);
+    let path = folder.join("a");
+    let reading = tokio::spawn(async move { editor.read(&path).await });
+    let asked = client.expect("fs/read_text_file").await;
+    exchange(&folder, &elsewhere);
+    client.answer(&asked, json!({"content": "private"}));
+    let expected = FileError::Other(leads_to(&folder, &elsewhere));
+    assert_eq!(reading.await.unwrap(), Err(expected));
+}
+
+#[tokio::test]
+async fn write_through_a_new_link_is_not_asked_for_or_told() {
+    let (_top, [folder, elsewhere]) = folders();
+    let mut client = FakeClient::new();
+    let path = folder.join("a");
+    let editor = files(&client, false, true);
+    let writing = tokio::spawn({
+        let path = path.clone();
+        async move { (editor.write(&path, "x").await, editor) }
+    });
+    let asked = client.expect("fs/write_text_file").await;
+    exchange(&folder, &elsewhere);
+    client.answer(&asked, json!({}));
+    let (written, editor) = writing.await.unwrap();
+    let leads = leads_to(&folder, &elsewhere);
+    let told = format!("{leads}. The editor may have written the text there: tell the user");
+    assert_eq!(written, Err(FileError::Other(told)));
+
+    tokio::select! {
+        again = editor.write(&path, "x") => assert_eq!(again, Err(FileError::Other(leads))),
+        asked = client.expect("fs/write_text_file") => panic!("{asked} is asked for"),
     }
 }
 

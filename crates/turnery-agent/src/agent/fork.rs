@@ -30,6 +30,17 @@ impl Agent {
                         session: id.clone(),
                         expected,
                     },
+                    OpenError::FolderLeadsElsewhere {
+                        expected,
+                        requested,
+                        found,
+                        ..
+                    } => OpenError::FolderLeadsElsewhere {
+                        session: id.clone(),
+                        expected,
+                        requested,
+                        found,
+                    },
                     other => other,
                 })
             }
@@ -41,6 +52,8 @@ impl Agent {
         let source = export::export(&*self.store, id).await?;
         let copy = SessionId::from(turnery_store::new_uuid().to_string());
         let mut document = source.renamed(&copy).map_err(store_error)?;
+        // Not where its path leads by now.
+        document.session.folder = self.store.info(id).await?.folder;
         let now = turnery_store::now();
         document.session.created_at = now;
         document.session.updated_at = now;

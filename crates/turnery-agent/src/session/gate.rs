@@ -12,7 +12,9 @@ use std::{
 use tokio::{task::spawn_blocking, time::timeout};
 use turnery_engine::{CallDetail, CallId, SessionId, ToolCall, ToolFailure, Verdict};
 use turnery_store::Store;
-use turnery_tools::{Access, Judgement, Policy, Prepared, Rule, ToolCx, Toolbox, Workspace};
+use turnery_tools::{
+    Access, Judgement, LineLimits, Policy, Prepared, Rule, ToolCx, Toolbox, Workspace,
+};
 
 /// Longest time that judging a command may take: the disk that is looked at for it may hang.
 const JUDGING: Duration = Duration::from_secs(5);
@@ -55,6 +57,8 @@ pub(crate) struct JudgedCall {
     /// The policy by which it was judged.
     pub(crate) policy: Policy,
     pub(crate) judgement: Judgement,
+    /// Limits that an allowed command line runs within.
+    pub(crate) limits: LineLimits,
 }
 
 /// What a gate has found out.
@@ -94,24 +98,27 @@ impl Gate {
         Self {
             call_id: call.call_id.clone(),
             found: Box::pin(async move {
-                let judgement = match &prepared.access {
+                let judged = match &prepared.access {
                     Access::Run { .. } | Access::RunOutside { .. } => {
                         let (policy, access) = (policy.clone(), prepared.access.clone());
                         let name = call.name.clone();
-                        let judging =
-                            spawn_blocking(move || policy.judge(&name, &access, &workspace));
+                        let judging = spawn_blocking(move || {
+                            policy.judge_with_limits(&name, &access, &workspace)
+                        });
                         timeout(JUDGING, judging).await.ok().and_then(Result::ok)
                     }
                     Access::Nothing | Access::Read(_) | Access::Edit(_) | Access::Server { .. } => {
-                        Some(policy.judge(&call.name, &prepared.access, &workspace))
+                        Some(policy.judge_with_limits(&call.name, &prepared.access, &workspace))
                     }
                 };
-                let judgement = judgement.unwrap_or_else(|| policy.unjudged(&call.name));
+                let unjudged = || (policy.unjudged(&call.name), LineLimits::default());
+                let (judgement, limits) = judged.unwrap_or_else(unjudged);
                 Found::Judged(Box::new(JudgedCall {
                     call,
                     prepared,
                     policy,
                     judgement,
+                    limits,
                 }))
             }),
         }

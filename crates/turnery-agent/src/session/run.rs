@@ -24,7 +24,7 @@ use super::{
 use crate::{Compacted, PromptError, hooks, sink::Shown};
 use futures_util::future::BoxFuture;
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     future::poll_fn,
     mem,
     pin::Pin,
@@ -39,7 +39,7 @@ use turnery_engine::{
 };
 use turnery_models::{Retry, Told};
 use turnery_store::StoreError;
-use turnery_tools::Progress;
+use turnery_tools::{LineLimits, Progress};
 
 /// How long events may wait to be journalled. A loop that commits before is never journalled.
 const JOURNAL: Duration = Duration::from_millis(20);
@@ -79,6 +79,8 @@ pub(crate) struct Run<'t> {
     hook: Option<BoxFuture<'static, hooks::Said>>,
     compacting: Option<BoxFuture<'static, Compacted>>,
     gate: Option<Gate>,
+    /// Limits of judged command lines that have not run yet.
+    line_limits: HashMap<CallId, LineLimits>,
     tools: Vec<RunningTool>,
     /// The person gives the key that the next call needs.
     keying: Option<Keying>,
@@ -184,6 +186,7 @@ impl<'t> Run<'t> {
             hook: None,
             compacting: None,
             gate: None,
+            line_limits: HashMap::new(),
             tools: Vec::new(),
             keying: None,
             model: None,

@@ -1,10 +1,13 @@
 //! Permission: nothing runs before a positive answer that was offered and means allow (PERM-1 to 6).
 
 use crate::world::{Act, ROOM, World, live, say};
-use std::sync::mpsc;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, mpsc};
 use turnery_agent::{Answer, OptionKind, Session, Ticket};
-use turnery_engine::{Event, EventKind, Outcome, TurnStop};
-use turnery_tools::Mode;
+use turnery_engine::{Event, EventKind, Outcome, ToolEnvelope, ToolFailure, ToolSpec, TurnStop};
+use turnery_store::MemoryStore;
+use turnery_tools::{Access, LineLimits, Mode, Prepared, Tool, ToolCx};
 
 fn chose(id: &str) -> Answer {
     Answer::Chose(id.to_owned())
@@ -82,7 +85,7 @@ async fn cancelling_the_question_cancels_the_prompt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mode_set_in_mid_prompt_holds_for_the_next_call() {
-    let signal = std::sync::Arc::new(tokio::sync::Notify::new());
+    let signal = Arc::new(tokio::sync::Notify::new());
     let world = World::new(&[
         &[Act::Wait(signal.clone()), Act::Call("r", "ring")],
         &[Act::Say("rang")],
@@ -187,4 +190,67 @@ fn a_call_that_is_not_judged_in_time_is_asked_about() {
         session.cancel_running_turns();
         drop(release);
     });
+}
+
+/// Would run a command line, and keeps the limits that it is given.
+struct Runner {
+    spec: ToolSpec,
+    command: &'static str,
+    limits: Arc<Mutex<Vec<LineLimits>>>,
+}
+
+impl Tool for Runner {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        let prepared = Prepared {
+            access: Access::Run {
+                command: self.command.to_owned(),
+                cwd: cx.workspace.cwd().to_owned(),
+            },
+            detail: self.describe(args, &cx.workspace),
+        };
+        Box::pin(async move { Ok(prepared) })
+    }
+
+    fn run<'a>(&'a self, _args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        self.limits.lock().unwrap().push(cx.line_limits);
+        Box::pin(async { ToolEnvelope::text("ran") })
+    }
+}
+
+/// The run keeps to what the judgement found; nobody judges a second time.
+#[tokio::test(start_paused = true)]
+async fn line_runs_within_the_limits_of_the_judgement_that_allowed_it() {
+    let of = |only_reads, hardens_git| LineLimits {
+        only_reads,
+        hardens_git,
+    };
+    for (command, expected) in [
+        ("ls", of(true, false)),
+        ("git --version && ls", of(true, true)),
+        ("touch a", of(false, false)),
+    ] {
+        let limits = Arc::default();
+        let runner = Runner {
+            spec: ToolSpec::new("runner", "", json!({"type": "object", "properties": {}})),
+            command,
+            limits: Arc::clone(&limits),
+        };
+        let script: &[&[Act]] = &[&[Act::Call("c", "runner")], &[Act::Say("so be it")]];
+        let store = Arc::new(MemoryStore::new());
+        let world = World::made(store, script, &[], |_| {}, |tools| tools.and(runner))
+            .answering(&[chose("allow_once")]);
+        let (session, _seen) = world.session(ROOM).await;
+        say(&session, "run it").result().await.unwrap();
+        let is_asked = !world.person.asked.lock().unwrap().is_empty();
+        assert_eq!(is_asked, command == "touch a");
+        assert_eq!(*limits.lock().unwrap(), [expected], "{command}");
+    }
 }

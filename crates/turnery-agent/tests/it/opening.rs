@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use turnery_agent::{OpenError, OpenRequest, PromptError};
 use turnery_engine::{EventKind, SessionId};
-use turnery_store::SessionPatch;
+use turnery_store::{ListQuery, SessionPatch};
 use turnery_tools::Mode;
 
 // proves: LOOP-82, ACP-57
@@ -93,6 +93,64 @@ async fn a_session_is_opened_in_its_own_folder() {
         .open(session.id(), request, false, |_| unreachable_ports())
         .await;
     assert!(matches!(refused.err(), Some(OpenError::OtherFolder { .. })));
+}
+
+/// A command that may write beside the folder can put a link in its place.
+#[tokio::test(start_paused = true)]
+async fn link_in_place_of_the_folder_is_not_followed() {
+    let world = World::new(&[]);
+    let (session, _seen) = world.session(ROOM).await;
+    let folder = world.request().cwd;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let elsewhere = elsewhere.path().canonicalize().unwrap();
+    std::fs::remove_dir(&folder).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &folder).unwrap();
+    let request = || OpenRequest::folder(folder.clone());
+    let ports = |_: &SessionId| unreachable_ports();
+    let id = session.id();
+    for replay in [true, false] {
+        let refused = world.agent.open(id, request(), replay, ports).await;
+        let error = refused.err().unwrap();
+        assert!(matches!(error, OpenError::FolderLeadsElsewhere { .. }));
+        let told = error.to_string();
+        let wanted = format!(
+            "session {id} belongs to {0}, but {0} leads to {1} now: put the folder back in its place, or begin a \
+             new session",
+            folder.display(),
+            elsewhere.display()
+        );
+        assert_eq!(told, wanted);
+    }
+    let refused = world.agent.fork(id, request(), ports).await;
+    match refused.err() {
+        Some(OpenError::FolderLeadsElsewhere {
+            session,
+            expected,
+            found,
+            ..
+        }) => assert_eq!((&session, expected, found), (id, folder, elsewhere)),
+        other => panic!("{other:?}"),
+    }
+    let all = world.store.list(ListQuery::default()).await.unwrap();
+    assert_eq!(all.sessions.len(), 1, "the copy is removed");
+}
+
+/// A person's own link to the folder still opens the session, as does the folder itself.
+#[tokio::test(start_paused = true)]
+async fn session_is_opened_by_every_path_that_leads_to_its_folder() {
+    let world = World::new(&[]);
+    let beside = tempfile::tempdir().unwrap();
+    let link = beside.path().canonicalize().unwrap().join("link");
+    let folder = world.request().cwd;
+    std::os::unix::fs::symlink(&folder, &link).unwrap();
+    let ports = |_: &SessionId| unreachable_ports();
+    let request = || OpenRequest::folder(link.clone());
+    let session = world.agent.create(request(), ports).await.unwrap();
+    for cwd in [link.clone(), folder] {
+        let request = OpenRequest::folder(cwd);
+        let opened = world.agent.open(session.id(), request, false, ports).await;
+        assert!(opened.is_ok(), "{:?}", opened.err());
+    }
 }
 
 /// A newer version may know modes that this one does not.

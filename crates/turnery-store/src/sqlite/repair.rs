@@ -217,7 +217,7 @@ impl Work<'_> {
                 "roots" | "always" => Value::Text("[]".to_owned()),
                 "created_at" => Value::Text(time_text(info.created_at)),
                 "updated_at" => Value::Text(time_text(info.updated_at)),
-                "cwd" | "model" | "mode" => Value::Text(String::new()),
+                "cwd" | "folder" | "model" | "mode" => Value::Text(String::new()),
                 "head_version" | "archived" | "loop_count" | "fence" | "lost_number" => {
                     Value::Integer(0)
                 }

@@ -17,16 +17,17 @@ use std::path::Path;
 use turnery_engine::SessionId;
 
 pub(super) const COLUMNS: &str = "session_id, cwd, roots, title, model, mode, created_at, updated_at, head_version, tip_loop_id, \
-     spawned_by, thinking, always, archived";
+     spawned_by, thinking, always, archived, folder";
 
 /// How many columns that are.
-pub(super) const WIDTH: usize = 14;
+pub(super) const WIDTH: usize = 15;
 
 /// Place of this column in [`COLUMNS`].
 const UPDATED_AT: usize = 7;
 
 pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo, Fault> {
     let at = time_text(new.at);
+    let folder = new.folder.unwrap_or_else(|| new.cwd.clone());
     let spawned_by = new.spawned_by.as_ref().map(serde_json::to_string);
     let spawned_by = spawned_by.transpose()?;
     let mut insert = db.prepare_cached(
@@ -41,7 +42,7 @@ pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo
         new.mode,
         at,
         spawned_by,
-        path_text(new.folder.as_ref().unwrap_or(&new.cwd))?
+        path_text(&folder)?
     ])?;
     if made == 0 {
         return Err(StoreError::Exists(new.id).into());
@@ -49,6 +50,7 @@ pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo
     Ok(SessionInfo {
         id: new.id,
         cwd: new.cwd,
+        folder,
         roots: new.roots,
         title: None,
         model: new.model,
@@ -298,9 +300,13 @@ pub(super) fn read(row: &Row<'_>) -> (SessionInfo, Vec<Complaint>) {
     let created_at = columns.get(6, "created_at", |column| time(text(row, column)?));
     let updated_at = columns.get(7, "updated_at", |column| time(text(row, column)?));
     let either = updated_at.or(created_at).unwrap_or_default();
+    let cwd = columns.text(1, "cwd").unwrap_or_default();
+    // A repair empties the folder if it cannot be read.
+    let folder = columns.text(14, "folder").filter(|it| !it.is_empty());
     let info = SessionInfo {
         id: id.into(),
-        cwd: columns.text(1, "cwd").unwrap_or_default().into(),
+        folder: folder.unwrap_or_else(|| cwd.clone()).into(),
+        cwd: cwd.into(),
         roots: columns.json(2, "roots").unwrap_or_default(),
         title: columns.optional(3, "title"),
         model: columns.text(4, "model").unwrap_or_default(),

@@ -36,6 +36,7 @@ async fn a_session_is_found_as_it_was_made(world: &World) {
     let expected = SessionInfo {
         id: "s1".into(),
         cwd: PathBuf::from("/home/ann/project"),
+        folder: PathBuf::from("/home/ann/project"),
         roots: vec![PathBuf::from("/home/ann/library")],
         title: None,
         model: "offline/echo".into(),

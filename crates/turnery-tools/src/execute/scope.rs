@@ -90,6 +90,7 @@ impl Scope {
             origin: self.origin.clone(),
             workspace: Arc::clone(&self.workspace),
             hidden: self.hidden.clone(),
+            line_limits: crate::LineLimits::default(),
             progress: self.progress.clone().unwrap_or_else(nowhere),
             cancel: self.cancel.child_token(),
             trace: TraceContext::default(),

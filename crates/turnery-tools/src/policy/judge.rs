@@ -1,9 +1,10 @@
 //! Judge: what a policy says of a call.
 
 use super::{
-    Mode, Rule, carriers, git, guarded, harmless,
+    LineLimits, Mode, Rule, carriers, git, guarded, harmless,
     hidden::denial,
     line::{Command, Line, bases},
+    line_limits::has_git,
     proposal,
     rule::{EDIT, Fit, Pattern, READ, SHELL},
     xargs,
@@ -121,6 +122,26 @@ impl Policy {
         }
     }
 
+    /// Judges like [`judge`](Self::judge); with the limits that an allowed command line runs within.
+    #[must_use]
+    pub fn judge_with_limits(
+        &self,
+        tool: &str,
+        access: &Access,
+        workspace: &Workspace,
+    ) -> (Judgement, LineLimits) {
+        let Access::Run { command, cwd } = access else {
+            return (self.judge(tool, access, workspace), LineLimits::default());
+        };
+        let (line, found) = self.look_at(command, cwd, workspace);
+        let judgement = self.judge_line(tool, command, cwd, &line, &found, workspace);
+        let limits = match judgement {
+            Judgement::Allow => LineLimits::of(&line, found.only_reads(&line)),
+            Judgement::Deny(_) | Judgement::Ask { .. } => LineLimits::default(),
+        };
+        (judgement, limits)
+    }
+
     /// What holds for a command that could not be judged in time: it is asked about, unless a rule
     /// denies all commands, and not run in plan mode.
     #[must_use]
@@ -163,10 +184,16 @@ impl Policy {
     }
 
     fn judge_run(&self, tool: &str, command: &str, cwd: &Path, workspace: &Workspace) -> Judgement {
+        let (line, found) = self.look_at(command, cwd, workspace);
+        self.judge_line(tool, command, cwd, &line, &found, workspace)
+    }
+
+    /// Parses a command line, and looks up what it touches.
+    fn look_at(&self, command: &str, cwd: &Path, workspace: &Workspace) -> (Line, Found) {
         let about_files = |rule: &Rule| matches!(rule.pattern, Some(Pattern::Files { .. }));
         let with_names = self.mode == Mode::Auto || self.deny.iter().any(about_files);
         let confined = || read_confined(command, cwd, workspace, with_names);
-        let (line, found) = self.confined.then(confined).flatten().unwrap_or_else(|| {
+        self.confined.then(confined).flatten().unwrap_or_else(|| {
             let mut line = Line::parse(command);
             line.doubtful |= lookups(&line) > MOST_LOOKUPS;
             let found = Found::new(
@@ -177,16 +204,27 @@ impl Policy {
                 harmless::Table::Everywhere,
             );
             (line, found)
-        });
-        if let Some(judgement) = self.run_denied(tool, &line, &found, workspace) {
+        })
+    }
+
+    fn judge_line(
+        &self,
+        tool: &str,
+        command: &str,
+        cwd: &Path,
+        line: &Line,
+        found: &Found,
+        workspace: &Workspace,
+    ) -> Judgement {
+        if let Some(judgement) = self.run_denied(tool, line, found, workspace) {
             return judgement;
         }
-        let harmless = found.only_reads(&line) && !self.hides_from(&found);
+        let harmless = found.only_reads(line) && !self.hides_from(found);
         match self.mode {
             // Also where a shell of its own, a pattern or a variable hides the path.
             Mode::Auto
                 if self.is_own(&found.named_to_edit)
-                    || self.may_move_own(&line, &found, cwd)
+                    || self.may_move_own(line, found, cwd)
                     || !harmless
                         && (guarded::mentions_own(command, &self.own)
                             || guarded::may_match_own(command, &found.bases, &self.own)) =>
@@ -222,8 +260,8 @@ impl Policy {
                 _ => Judgement::Ask { always: None },
             };
         }
-        let is_hardened = found.only_reads(&line);
-        let safe_git = found.safe_git(&line, workspace);
+        let is_hardened = found.only_reads(line);
+        let safe_git = found.safe_git(line, workspace);
         let commands = line.commands.iter().zip(&found.reads).zip(&safe_git);
         let mut open = commands.filter(|((command, reads), is_safe)| {
             let harmless = reads.as_ref().is_some_and(|reads| !self.hides(reads))
@@ -392,7 +430,6 @@ fn denied_by(rule: &Rule) -> Judgement {
 /// Whether a command line runs in an environment in which git runs nothing that a repository names. It is right for
 /// what only reads: other commands may have to run the repository's hooks and filters.
 pub(crate) fn is_hardened(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
-    let has_git = |line: &Line| line.commands.iter().any(git::is_git);
     if let Some((line, _)) = read_confined(command, cwd, workspace, false) {
         return has_git(&line);
     }

@@ -16,6 +16,7 @@ mod hidden;
 mod judge;
 mod line;
 mod locale;
+mod line_limits;
 mod mode;
 mod narrow;
 mod offered;
@@ -50,6 +51,7 @@ mod oracle_tests;
 
 pub use hidden::Hidden;
 pub use judge::{Judgement, Policy, only_reads};
+pub use line_limits::LineLimits;
 pub use mode::Mode;
 pub use narrow::{Ignored, Narrowing};
 pub use rule::{Rule, RuleError};

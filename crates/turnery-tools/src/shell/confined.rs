@@ -2,7 +2,7 @@
 
 use super::ending::Ending;
 use crate::{
-    Confinement, Workspace,
+    Confinement, LineLimits, Workspace,
     policy::{is_hardened, only_reads},
 };
 use std::path::Path;
@@ -40,16 +40,18 @@ pub(super) struct RunPlan {
     pub(super) is_hardened: bool,
 }
 
-/// The plan for a line that is allowed to run. One that is known to only read was allowed for that reason
-/// alone, so it runs here and gets no more than that. Blocks: it parses the line and looks at the disk.
+/// The plan for a line that is allowed to run. One that only reads runs here and gets no more than that. `limits` are
+/// those of the judgement that allowed the line: looking again can only add to them, since the disk may have changed
+/// meanwhile. Blocks: it parses the line and looks at the disk.
 pub(super) fn plan(
     line: &str,
     cwd: &Path,
     outside: Option<&str>,
+    limits: LineLimits,
     workspace: &Workspace,
 ) -> RunPlan {
     let sandbox = workspace.sandbox();
-    let is_hardened = is_hardened(line, cwd, workspace);
+    let is_hardened = limits.hardens_git || is_hardened(line, cwd, workspace);
     if !sandbox.is_active() || reason_to_leave(outside, workspace).is_some() {
         return RunPlan {
             confinement: None,
@@ -57,7 +59,7 @@ pub(super) fn plan(
             is_hardened,
         };
     }
-    let only_reads = only_reads(line, cwd, workspace);
+    let only_reads = limits.only_reads || only_reads(line, cwd, workspace);
     RunPlan {
         confinement: sandbox.confinement(workspace.roots(), only_reads),
         may_use_terminals: !only_reads && !sandbox.replaces_terminals,

@@ -2,7 +2,8 @@
 
 use super::trial::{Trial, text};
 use crate::{
-    Access, Judgement, Mode, Policy, SandboxMode, SandboxSettings, SandboxSupport, Tool, Workspace,
+    Access, Judgement, LineLimits, Mode, Policy, SandboxMode, SandboxSettings, SandboxSupport,
+    Tool, Workspace,
 };
 use serde_json::{Value, json};
 use std::{path::PathBuf, sync::Arc};
@@ -99,7 +100,15 @@ async fn failure_of_another_kind_is_not_put_down_to_the_sandbox() {
 async fn command_that_only_reads_runs_read_only_even_if_more_is_allowed() {
     let trial = trial(SandboxMode::Workspace);
     let workspace = Arc::clone(&trial.cx.workspace);
-    let plan = |line: &str| super::confined::plan(line, workspace.cwd(), None, &workspace);
+    let plan = |line: &str| {
+        super::confined::plan(
+            line,
+            workspace.cwd(),
+            None,
+            LineLimits::default(),
+            &workspace,
+        )
+    };
     if !workspace.sandbox().is_active() {
         assert!(!SandboxSupport::detect().is_usable());
         return;
@@ -109,8 +118,73 @@ async fn command_that_only_reads_runs_read_only_even_if_more_is_allowed() {
     assert_eq!(writes("touch a"), Some(true));
     assert!(!plan("ls").may_use_terminals && plan("touch a").may_use_terminals);
     let off = Workspace::clone(&workspace).confined(settings(SandboxMode::Off));
-    let plan = super::confined::plan("ls", off.cwd(), None, &off);
+    let plan = super::confined::plan("ls", off.cwd(), None, LineLimits::default(), &off);
     assert!(plan.confinement.is_none() && plan.may_use_terminals);
+}
+
+/// The limits of a line that is allowed to run without a question.
+fn allowed(mode: Mode, line: &str, workspace: &Workspace) -> LineLimits {
+    let access = Access::Run {
+        command: line.to_owned(),
+        cwd: workspace.cwd().to_owned(),
+    };
+    let policy = Policy::new(mode, vec![], vec![]).confined(workspace.sandbox().is_active());
+    let (judgement, limits) = policy.judge_with_limits("shell", &access, workspace);
+    assert_eq!(judgement, Judgement::Allow, "{line}");
+    limits
+}
+
+/// A program of the same user may put a link in the place of a folder once the line is allowed.
+#[tokio::test]
+async fn line_allowed_for_reading_only_reads_whatever_takes_the_place_of_its_files() {
+    let (elsewhere, file) = outside();
+    std::fs::write(&file, "private").unwrap();
+    let mut trial = trial(SandboxMode::Workspace);
+    let workspace = Arc::clone(&trial.cx.workspace);
+    let folder = workspace.cwd().join("folder");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("file"), "public").unwrap();
+    let line = "cat folder/file";
+    let limits = allowed(Mode::Ask, line, &workspace);
+    assert!(limits.only_reads);
+    if !workspace.sandbox().is_active() {
+        assert!(!SandboxSupport::detect().is_usable());
+        return;
+    }
+    std::fs::rename(&folder, workspace.cwd().join("moved")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
+    let plan = super::confined::plan(line, workspace.cwd(), None, limits, &workspace);
+    assert!(!plan.may_use_terminals, "nothing confines it there");
+    assert_eq!(plan.confinement.map(|it| it.writes), Some(false));
+    trial.cx.line_limits = limits;
+    let (envelope, _) = trial.run(json!({ "command": line })).await;
+    let said = text(&envelope);
+    assert!(said.contains("Permission denied"), "{said}");
+    assert!(!said.contains("private"), "{said}");
+}
+
+#[tokio::test]
+async fn git_allowed_for_reading_stays_hardened_whatever_its_configuration_becomes() {
+    for sandbox in [SandboxMode::Workspace, SandboxMode::Off] {
+        let trial = trial(sandbox);
+        let workspace = &trial.cx.workspace;
+        let made = std::process::Command::new("git")
+            .args(["init", "-q", "."])
+            .current_dir(workspace.cwd())
+            .status();
+        assert!(made.unwrap().success());
+        let lines = [
+            (Mode::Ask, "git status"),
+            (Mode::Edit, "git status > state.txt"),
+        ];
+        let limits = lines.map(|(mode, line)| allowed(mode, line, workspace));
+        let config = workspace.cwd().join(".git/config");
+        std::fs::write(config, "[core]\n\tfsmonitor = ./planted\n").unwrap();
+        for ((_, line), limits) in lines.into_iter().zip(limits) {
+            let plan = super::confined::plan(line, workspace.cwd(), None, limits, workspace);
+            assert!(plan.is_hardened, "{line}");
+        }
+    }
 }
 
 async fn prepared(mode: SandboxMode, args: &Value) -> (Access, String, String, Workspace) {

@@ -165,11 +165,11 @@ fn detail(args: &Args, cwd: &Path, workspace: &Workspace) -> CallDetail {
 }
 
 /// Where the command runs, and how. Found out on another thread, where no session waits for the disk.
-async fn plan(args: &Args, cwd: &Path, workspace: &Arc<Workspace>) -> Result<RunPlan, ToolFailure> {
+async fn plan(args: &Args, cwd: &Path, cx: &ToolCx) -> Result<RunPlan, ToolFailure> {
     let (line, outside) = (args.command.clone(), args.outside_sandbox.clone());
-    let (cwd, workspace) = (cwd.to_owned(), Arc::clone(workspace));
+    let (cwd, workspace, limits) = (cwd.to_owned(), Arc::clone(&cx.workspace), cx.line_limits);
     let planning =
-        spawn_blocking(move || confined::plan(&line, &cwd, outside.as_deref(), &workspace));
+        spawn_blocking(move || confined::plan(&line, &cwd, outside.as_deref(), limits, &workspace));
     planning.await.map_err(|_| ToolFailure {
         kind: FailureKind::ExecutionError,
         message: "the command was not run: turnery could not find out what it does".to_owned(),
@@ -225,7 +225,7 @@ impl Tool for Shell {
                 Err(failure) => return failure.into(),
             };
             let limit = limit(args.timeout_ms);
-            let plan = match plan(&args, &cwd, &cx.workspace).await {
+            let plan = match plan(&args, &cwd, cx).await {
                 Ok(plan) => plan,
                 Err(failure) => return failure.into(),
             };

@@ -40,6 +40,7 @@ impl Trial {
                 origin: Origin::default(),
                 workspace: Arc::new(workspace),
                 hidden: Hidden::default(),
+                line_limits: crate::LineLimits::default(),
                 progress: sender,
                 cancel: CancellationToken::new(),
                 trace: crate::TraceContext::default(),

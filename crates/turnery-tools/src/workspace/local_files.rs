@@ -6,7 +6,7 @@ use super::{
 };
 use futures_util::future::BoxFuture;
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read as _},
     path::Path,
 };
@@ -17,6 +17,26 @@ const LARGEST: u64 = 20 * 1024 * 1024;
 /// Text files on the local disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalFiles;
+
+impl LocalFiles {
+    /// Fails if a link has taken the place of a folder or file in this path since it was resolved: for those who let
+    /// others open it, who follow links.
+    pub async fn check_links(self, path: &Path) -> Result<(), FileError> {
+        let path = path.to_owned();
+        off_thread(move || match path.ancestors().any(Path::is_symlink) {
+            false => Ok(()),
+            true => {
+                let target = fs::canonicalize(&path);
+                let target = target.map_or_else(|_| "nowhere".to_owned(), |it| it.display().to_string());
+                let path = path.display();
+                Err(FileError::Other(format!(
+                    "{path} leads to {target} now: a link has taken the place of a folder or file in it"
+                )))
+            }
+        })
+        .await
+    }
+}
 
 impl Files for LocalFiles {
     fn read<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<String, FileError>> {

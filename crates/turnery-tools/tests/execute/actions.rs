@@ -78,6 +78,7 @@ async fn nobody_is_asked_about_an_action_and_it_may_have_its_own_limit() {
         origin: turnery_tools::Origin::default(),
         workspace: scope().workspace,
         hidden: turnery_tools::Hidden::default(),
+        line_limits: turnery_tools::LineLimits::default(),
         progress: tokio::sync::mpsc::channel(1).0,
         cancel: tokio_util::sync::CancellationToken::new(),
         trace: turnery_tools::TraceContext::default(),

@@ -37,6 +37,7 @@ impl Bench {
                 origin: Origin::default(),
                 workspace: Arc::new(workspace),
                 hidden: Hidden::default(),
+                line_limits: turnery_tools::LineLimits::default(),
                 progress: sender,
                 cancel: CancellationToken::new(),
                 trace: turnery_tools::TraceContext::default(),

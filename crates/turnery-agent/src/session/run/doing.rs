@@ -23,7 +23,7 @@ use turnery_engine::{
     usage::source,
 };
 use turnery_models::{MissingKey, Model, ModelRequest};
-use turnery_tools::{Origin, Prepared, Progress, ToolCx, grace};
+use turnery_tools::{LineLimits, Origin, Prepared, Progress, ToolCx, grace};
 
 impl Run<'_> {
     pub(super) fn step(&mut self, step: Step) {
@@ -54,7 +54,8 @@ impl Run<'_> {
             Step::Run(call) => {
                 self.task.shown_as.teach(&mut self.task.policy);
                 self.task.refresh_tools();
-                let (cx, reports) = self.tool_cx(&call);
+                let (mut cx, reports) = self.tool_cx(&call);
+                cx.line_limits = self.line_limits.remove(&call.call_id).unwrap_or_default();
                 let toolbox = self.task.toolbox.clone();
                 let tool = RunningTool::run(toolbox, call, cx, reports);
                 self.tools.push(tool);
@@ -107,6 +108,7 @@ impl Run<'_> {
                     prepared,
                     policy,
                     judgement,
+                    limits,
                 } = *judged;
                 self.task.shown_as.teach(&mut self.task.policy);
                 // The mode was set or a rule was added meanwhile.
@@ -116,6 +118,7 @@ impl Run<'_> {
                 let detail = prepared.detail;
                 let followed = gate::follow(judgement, &self.task.info.id, &call, detail.clone());
                 let call_id = call.call_id;
+                self.line_limits.insert(call_id.clone(), limits);
                 match followed {
                     Judged::Settled(verdict) => self.feed(Input::Verdict { call_id, verdict }),
                     Judged::Ask(question) => {
@@ -301,6 +304,7 @@ impl Run<'_> {
             },
             workspace: Arc::clone(&self.task.workspace),
             hidden: self.task.policy.hidden_from(&call.name),
+            line_limits: LineLimits::default(),
             progress,
             cancel: CancellationToken::new(),
             trace: self.scope.trace.clone(),

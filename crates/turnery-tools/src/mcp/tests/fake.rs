@@ -273,6 +273,7 @@ impl Bench {
                 origin: Origin::default(),
                 workspace: Arc::new(workspace),
                 hidden: Hidden::default(),
+                line_limits: crate::LineLimits::default(),
                 progress: sender,
                 cancel: CancellationToken::new(),
                 trace: TraceContext::default(),
