@@ -1,7 +1,9 @@
 //! The sandbox, from the command line to the kernel.
 
 use crate::{editor::Editor, home::Home};
+use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::{Value, json};
+use std::os::fd::AsRawFd as _;
 use turnery_tools::SandboxSupport;
 
 /// A folder where no command writes in a sandbox: not a temporary one.
@@ -128,6 +130,27 @@ async fn command_cannot_read_the_agents_environment_or_signal_it() {
         let signalled = told(&home, &flags, json!({ "command": signal })).await;
         let is_refused = confines && support.landlock >= Some(6);
         assert_eq!(signalled.contains("reached\\n"), !is_refused, "{signalled}");
+    }
+}
+
+/// A shell or an editor may leave files open in turnery, and no sandbox looks at what is open already.
+#[tokio::test]
+async fn descriptor_that_turnery_inherited_is_not_in_a_command() {
+    for sandbox in ["workspace", "read-only", "off"] {
+        let home = Home::new();
+        let key = home.write(".ssh/id_rsa", "s3cret");
+        let key = std::fs::File::open(key).expect("a file");
+        fcntl_setfd(&key, FdFlags::empty()).expect("inherited");
+        let command = format!("echo began; cat <&{}", key.as_raw_fd());
+        let told = told(
+            &home,
+            &["--sandbox", sandbox],
+            json!({ "command": command }),
+        )
+        .await;
+        assert!(told.contains("began"), "{told}");
+        assert!(told.contains("Bad file descriptor"), "{told}");
+        assert!(!told.contains("s3cret"), "{told}");
     }
 }
 
