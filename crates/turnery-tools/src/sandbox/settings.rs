@@ -120,6 +120,7 @@ impl SandboxSettings {
         let is_apart = |key: &PathBuf| !writable.iter().any(|it| resolved(key).starts_with(it));
         let below_config = places::KEYS
             .iter()
+            .chain(places::PROFILES)
             .filter_map(|key| key.strip_prefix(".config/"));
         let below_config: Vec<&str> = below_config.collect();
         let further = [

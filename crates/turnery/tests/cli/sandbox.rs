@@ -83,11 +83,23 @@ async fn keys_are_closed_where_the_environment_puts_them() {
     let is_confining = SandboxSupport::detect().is_usable();
     let home = Home::new();
     let folder = elsewhere();
+    let keys = [
+        ("CARGO_HOME", "cargo", "cargo/credentials.toml"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "google", "google"),
+        ("HISTFILE", "history", "history"),
+        ("KUBECONFIG", "kube", "kube"),
+        ("MYSQL_HOME", "mysql", "mysql/.my.cnf"),
+        ("RCLONE_CONFIG", "rclone", "rclone"),
+        ("XDG_CONFIG_HOME", "config", "config/gh/hosts"),
+        ("XDG_DATA_HOME", "data", "data/keyrings/login"),
+    ];
+    let names = keys.map(|(_, _, key)| key);
     let command = format!(
-        "cd {}; cat kube cargo/credentials.toml config/gh/hosts; cat open; cat $OLDPWD/pgpass; touch $OLDPWD/new",
-        folder.path().display()
+        "cd {}; cat {}; cat open; cat $OLDPWD/pgpass; touch $OLDPWD/new",
+        folder.path().display(),
+        names.join(" ")
     );
-    for name in ["kube", "cargo/credentials.toml", "config/gh/hosts", "open"] {
+    for name in names.iter().chain(&["open"]) {
         let path = folder.path().join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         std::fs::write(path, format!("content of {name}.")).expect("a file");
@@ -98,12 +110,10 @@ async fn keys_are_closed_where_the_environment_puts_them() {
         let model = home.scripted(json!([args, {"steps": [{"text": "done"}]}]));
         let mut run = home.command(&["run", "--mode", "auto", "--sandbox", sandbox]);
         run.args(["--format", "stream-json", "--model", &model, "hi"])
-            .env("KUBECONFIG", folder.path().join("kube"))
-            .env("CARGO_HOME", folder.path().join("cargo"))
-            .env("XDG_CONFIG_HOME", folder.path().join("config"))
+            .envs(keys.map(|(variable, place, _)| (variable, folder.path().join(place))))
             .env("PGPASSFILE", home.project().join("pgpass"));
         let told = crate::home::end(run.spawn().expect("started")).await;
-        for key in ["kube", "cargo/credentials.toml", "config/gh/hosts"] {
+        for key in names {
             let said = told.stdout.contains(&format!("content of {key}."));
             assert_eq!(said, !is_closed, "{key}: {told:?}");
         }
