@@ -112,10 +112,35 @@ pub(super) const STARTED_LATER: &[&str] = &[
     ".zshrc",
 ];
 
-/// Below the home folder: caches that builds write to.
+/// Below the home folder: caches that builds write to without the network. None holds what a person starts by hand or a
+/// shell reads when it starts, so no `.cache` as a whole, no `.yarn/bin`, no `.npm/_npx`, and no `.cache/pnpm`, where
+/// `pnpm dlx` keeps programs.
 pub(super) const CACHES: &[&str] = &[
     ".bun/install/cache",
-    ".cache",
+    ".cache/bazel",
+    ".cache/ccache",
+    ".cache/clang",
+    ".cache/composer",
+    ".cache/coursier/v1",
+    ".cache/deno",
+    ".cache/dune",
+    ".cache/fontconfig",
+    ".cache/go-build",
+    ".cache/golangci-lint",
+    ".cache/huggingface",
+    ".cache/matplotlib",
+    ".cache/mesa_shader_cache",
+    ".cache/mesa_shader_cache_db",
+    ".cache/pip",
+    ".cache/pip-tools",
+    ".cache/pypoetry/artifacts",
+    ".cache/pypoetry/cache",
+    ".cache/sccache",
+    ".cache/staticcheck",
+    ".cache/torch",
+    ".cache/uv",
+    ".cache/yarn",
+    ".cache/zig",
     ".cargo/.global-cache",
     ".cargo/.package-cache",
     ".cargo/.package-cache-mutate",
@@ -125,9 +150,10 @@ pub(super) const CACHES: &[&str] = &[
     ".ivy2",
     ".local/share/pnpm/store",
     ".m2/repository",
-    ".npm",
+    ".npm/_cacache",
+    ".npm/_logs",
     ".nuget/packages",
-    ".yarn",
+    ".yarn/berry",
     "go/pkg",
 ];
 

@@ -115,6 +115,7 @@ fn cache_in_a_root_swapped_for_a_link_is_not_followed() {
     for name in ["home/.ssh", "home/go/pkg", "home/project"] {
         fs::create_dir_all(world.path(name)).unwrap();
     }
+    fs::create_dir(elsewhere.join("pip")).unwrap();
     symlink(&elsewhere, world.path("home/.cache")).unwrap();
     world.swap("home/go/pkg");
     let home = |roots: Vec<PathBuf>| {
@@ -126,7 +127,7 @@ fn cache_in_a_root_swapped_for_a_link_is_not_followed() {
     world.refuses(&home(vec![world.path("home")]), WRITE, DENIED);
     // Where no command can have put it, a link of the person's is followed.
     let apart = home(vec![world.path("home/project")]);
-    world.allows(&apart, "echo x > $HOME/home/.cache/a");
+    world.allows(&apart, "echo x > $HOME/home/.cache/pip/a");
 }
 
 /// A `.git` file of a project may not open a folder that does not name it in return.
