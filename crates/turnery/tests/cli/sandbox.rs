@@ -3,7 +3,7 @@
 use crate::{editor::Editor, home::Home};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::{Value, json};
-use std::os::fd::AsRawFd as _;
+use std::os::{fd::AsRawFd as _, unix::fs::PermissionsExt as _};
 use turnery_tools::SandboxSupport;
 
 /// A folder where no command writes in a sandbox: not a temporary one.
@@ -74,6 +74,31 @@ async fn keys_and_the_agent_are_out_of_reach_of_commands() {
             assert_eq!(told.contains("Permission denied"), is_closed, "{told}");
             assert_eq!(told.contains("s3cret"), !is_closed, "{told}");
         }
+    }
+}
+
+/// The configuration may read a provider's key out of a file anywhere.
+#[tokio::test]
+async fn key_file_of_a_provider_is_closed_to_commands() {
+    let is_confining = SandboxSupport::detect().is_usable();
+    for (sandbox, is_closed) in [("workspace", is_confining), ("off", false)] {
+        let home = Home::new();
+        let folder = elsewhere();
+        let key = folder.path().join("key");
+        std::fs::write(&key, "s3cret").expect("a file");
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&key, mode).expect("a file");
+        let config = format!("[providers.openai]\nkey_file = \"{}\"\n", key.display());
+        home.write("turnery/config.toml", &config);
+        let command = format!("folder={}; cat $folder/key", folder.path().display());
+        let flags = ["--sandbox", sandbox];
+        let read = told(&home, &flags, json!({ "command": command })).await;
+        assert_eq!(read.contains("s3cret"), !is_closed, "{read}");
+        // Like turnery's own files it is not changed unasked, in no mode.
+        let write = json!({ "command": format!("echo x > {}", key.display()) });
+        told(&home, &flags, write).await;
+        let content = std::fs::read_to_string(&key).expect("a file");
+        assert_eq!(content, "s3cret");
     }
 }
 
