@@ -43,14 +43,21 @@ use std::{ffi::OsString, path::PathBuf, sync::OnceLock};
 /// First argument of a process that is started as a supervisor.
 const SUPERVISOR_ARGUMENT: &str = "--turnery-supervisor";
 
+/// First descriptor after standard input, output and error.
+const FIRST_BESIDE_STREAMS: i32 = 3;
+
 /// Executable that can be started as a supervisor.
 static SUPERVISOR: OnceLock<PathBuf> = OnceLock::new();
 
 /// Makes the running executable the supervisor of everything that is started from here on. Must be the
 /// first call of `main`: a process that was started as a supervisor does its work in here, and ends.
 ///
-/// Costs a look at the arguments; no process is started before the first program is.
+/// Descriptors that this process has inherited, besides the standard streams, are closed in everything that it
+/// starts: a confinement does not look at what is open already.
+///
+/// Costs a look at the arguments and a system call; no process is started before the first program is.
 pub fn init() {
+    close_fds::set_fds_cloexec(FIRST_BESIDE_STREAMS, &[]);
     #[cfg(target_os = "linux")]
     {
         let mut args = std::env::args_os().skip(1);

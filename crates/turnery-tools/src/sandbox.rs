@@ -16,6 +16,8 @@ mod capabilities;
 #[cfg(target_os = "linux")]
 mod files;
 #[cfg(target_os = "linux")]
+mod linked_keys;
+#[cfg(target_os = "linux")]
 mod repositories;
 #[cfg(target_os = "linux")]
 mod syscalls;

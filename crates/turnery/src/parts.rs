@@ -46,6 +46,10 @@ impl Parts {
             (_, Err(error)) => Err(error.to_string()),
         };
         let listed = file.as_ref().map(ConfigFile::listed).unwrap_or_default();
+        let key_files = file.as_ref().map_or_else(
+            |_| Vec::new(),
+            |file| providers::key_files(&file.providers, &path),
+        );
         let choice = file.as_ref().map(|file| &file.choice);
         let passed = choice.map_or_else(|_| Vec::new(), |choice| choice.pass_env.clone());
         let call_limits = choice.map_or_else(|_| CallLimits::default(), Choice::call_limits);
@@ -62,7 +66,7 @@ impl Parts {
             Configured::new(user, environment::choice(lookup), flags, Arc::clone(&reach))
                 .with_commands(places.commands.clone())
                 .with_listed(listed)
-                .guarding(places.own());
+                .guarding(places.own(), key_files);
         Self {
             places,
             reach,

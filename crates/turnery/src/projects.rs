@@ -30,6 +30,8 @@ pub(crate) struct Configured {
     listed: Vec<ModelName>,
     /// Files and folders of this installation, which no session changes unasked and no confined command sees.
     own: Vec<PathBuf>,
+    /// Files that the user keeps keys of providers in: the same holds for them.
+    key_files: Vec<PathBuf>,
     warned: Mutex<HashSet<String>>,
 }
 
@@ -49,6 +51,7 @@ impl Configured {
             commands: None,
             listed: Vec::new(),
             own: Vec::new(),
+            key_files: Vec::new(),
             warned: Mutex::default(),
         }
     }
@@ -65,9 +68,10 @@ impl Configured {
         self
     }
 
-    /// Configuration, keys and sessions lie here.
-    pub(crate) fn guarding(mut self, own: Vec<PathBuf>) -> Self {
+    /// Configuration, keys and sessions lie in `own`, further keys in `key_files`.
+    pub(crate) fn guarding(mut self, own: Vec<PathBuf>, key_files: Vec<PathBuf>) -> Self {
         self.own = own;
+        self.key_files = key_files;
         self
     }
 
@@ -78,6 +82,7 @@ impl Configured {
             network: choice.sandbox_network.unwrap_or(false),
             replaces_terminals: choice.sandbox.is_some(),
             private: self.own.clone(),
+            key_files: self.key_files.clone(),
         };
         if settings.mode != SandboxMode::Off && !settings.is_active() {
             self.warn(vec![settings.describe(false)]);
@@ -137,7 +142,7 @@ impl Projects for Configured {
             sandbox,
             allow: choice.allow,
             deny: choice.deny,
-            guarded: self.own.clone(),
+            guarded: [self.own.clone(), self.key_files.clone()].concat(),
             thinking: choice.thinking.unwrap_or_default(),
             forced_reply: choice.forced_reply.unwrap_or(usual.forced_reply),
             compact_at: choice.compact_at.unwrap_or(usual.compact_at),

@@ -4,7 +4,7 @@
 //! Landlock only allows, and what it allows for a folder holds for everything below. To leave something
 //! out, its siblings are allowed one by one, along the way down to it.
 
-use super::{Confinement, links, places, repositories::Repositories};
+use super::{Confinement, linked_keys::LinkedKeys, links, places, repositories::Repositories};
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, Ruleset,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
@@ -102,14 +102,21 @@ impl Rules {
             let joined = names.iter().flat_map(|name| home.map(|it| it.join(name)));
             joined.collect()
         };
+        let toolchains = [in_home(places::TOOLCHAINS), confinement.toolchains.clone()].concat();
+        let profiles = in_home(places::PROFILES);
         let keys = [in_home(places::KEYS), confinement.private.clone()].concat();
-        let linked = linked_keys(&keys, &self.writable);
+        let linked = LinkedKeys {
+            writable: &self.writable,
+            programs: &programs(&toolchains, home),
+            home,
+        };
+        let linked = linked.find(&keys, &profiles);
+        let keys = [keys, profiles].concat();
         let mut links = Links::default();
         let existing = keys.iter().filter(|it| it.exists());
         self.left_out = links.with_targets(existing.chain(&linked));
         let repositories = Repositories::around(&confinement.roots, home, &self.writable);
-        let mut readable = in_home(places::TOOLCHAINS);
-        readable.extend(confinement.toolchains.iter().cloned());
+        let mut readable = toolchains;
         if confinement.writes {
             // Names are no secrets, and a program may look for itself or for its settings anywhere.
             self = self.allow(Path::new("/"), AccessFs::ReadDir.into())?;
@@ -244,26 +251,13 @@ impl Rules {
     }
 }
 
-/// Where links that lie in folders of keys lead: a person may keep the files themselves elsewhere. Nothing among
-/// files that commands write is a key.
-fn linked_keys(keys: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for folder in keys {
-        let Ok(entries) = fs::read_dir(folder) else {
-            continue;
-        };
-        for entry in entries.take(MOST_SIBLINGS).flatten() {
-            let is_link = entry.file_type().is_ok_and(|it| it.is_symlink());
-            if is_link
-                && let Ok(target) = entry.path().canonicalize()
-                && target.is_file()
-                && !writable.iter().any(|it| target.starts_with(it))
-            {
-                found.push(target);
-            }
-        }
-    }
-    found
+/// The folders of programs and their libraries. One that holds the home folder is left out, since it holds more.
+fn programs(toolchains: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+    let system = places::SYSTEM.iter().filter(|it| **it != places::SETTINGS);
+    let toolchains = toolchains.iter().filter_map(|it| it.canonicalize().ok());
+    let all = system.map(PathBuf::from).chain(toolchains);
+    all.filter(|it| !home.is_some_and(|home| home.starts_with(it)))
+        .collect()
 }
 
 /// Follows links, and each folder's only once: many of the paths lie in the home folder.

@@ -1,9 +1,12 @@
 //! Tables of the files and folders that a confinement is about.
 
+/// The system's settings, which may hold keys.
+pub(super) const SETTINGS: &str = "/etc";
+
 /// What commands that only read may read outside the roots.
 pub(super) const SYSTEM: &[&str] = &[
     "/bin",
-    "/etc",
+    SETTINGS,
     "/lib",
     "/lib32",
     "/lib64",
@@ -49,25 +52,17 @@ pub(super) const KEYS: &[&str] = &[
     ".bash_history",
     ".cargo/credentials",
     ".cargo/credentials.toml",
-    ".config/BraveSoftware",
-    ".config/chromium",
     ".config/gcloud",
     ".config/gh",
     ".config/git/credentials",
-    ".config/google-chrome",
     ".config/hub",
-    ".config/microsoft-edge",
-    ".config/mozilla",
     ".config/op",
-    ".config/opera",
     ".config/rclone",
-    ".config/vivaldi",
     ".docker/config.json",
     ".git-credentials",
     ".gnupg",
     ".kube",
     ".local/share/keyrings",
-    ".mozilla",
     ".my.cnf",
     ".netrc",
     ".password-store",
@@ -75,10 +70,22 @@ pub(super) const KEYS: &[&str] = &[
     ".pypirc",
     ".ssh",
     ".terraform.d/credentials.tfrc.json",
-    ".thunderbird",
-    ".var/app",
     ".vault-token",
     ".zsh_history",
+];
+
+/// The same: folders of browsers and other applications, which keep passwords among thousands of other files.
+pub(super) const PROFILES: &[&str] = &[
+    ".config/BraveSoftware",
+    ".config/chromium",
+    ".config/google-chrome",
+    ".config/microsoft-edge",
+    ".config/mozilla",
+    ".config/opera",
+    ".config/vivaldi",
+    ".mozilla",
+    ".thunderbird",
+    ".var/app",
     "snap/chromium",
     "snap/firefox",
 ];
@@ -105,10 +112,35 @@ pub(super) const STARTED_LATER: &[&str] = &[
     ".zshrc",
 ];
 
-/// Below the home folder: caches that builds write to.
+/// Below the home folder: caches that builds write to without the network. None holds what a person starts by hand or a
+/// shell reads when it starts, so no `.cache` as a whole, no `.yarn/bin`, no `.npm/_npx`, and no `.cache/pnpm`, where
+/// `pnpm dlx` keeps programs.
 pub(super) const CACHES: &[&str] = &[
     ".bun/install/cache",
-    ".cache",
+    ".cache/bazel",
+    ".cache/ccache",
+    ".cache/clang",
+    ".cache/composer",
+    ".cache/coursier/v1",
+    ".cache/deno",
+    ".cache/dune",
+    ".cache/fontconfig",
+    ".cache/go-build",
+    ".cache/golangci-lint",
+    ".cache/huggingface",
+    ".cache/matplotlib",
+    ".cache/mesa_shader_cache",
+    ".cache/mesa_shader_cache_db",
+    ".cache/pip",
+    ".cache/pip-tools",
+    ".cache/pypoetry/artifacts",
+    ".cache/pypoetry/cache",
+    ".cache/sccache",
+    ".cache/staticcheck",
+    ".cache/torch",
+    ".cache/uv",
+    ".cache/yarn",
+    ".cache/zig",
     ".cargo/.global-cache",
     ".cargo/.package-cache",
     ".cargo/.package-cache-mutate",
@@ -118,9 +150,10 @@ pub(super) const CACHES: &[&str] = &[
     ".ivy2",
     ".local/share/pnpm/store",
     ".m2/repository",
-    ".npm",
+    ".npm/_cacache",
+    ".npm/_logs",
     ".nuget/packages",
-    ".yarn",
+    ".yarn/berry",
     "go/pkg",
 ];
 
@@ -149,11 +182,16 @@ pub(super) const KEY_VARIABLES: &[(&str, &[&str])] = &[
     ("DOCKER_CONFIG", &["config.json"]),
     ("GH_CONFIG_DIR", &[]),
     ("GNUPGHOME", &[]),
+    ("GOOGLE_APPLICATION_CREDENTIALS", &[]),
     ("HF_HOME", &["stored_tokens", "token"]),
+    ("HISTFILE", &[]),
     ("KUBECONFIG", &[]),
+    ("MYSQL_HOME", &[".my.cnf"]),
     ("NETRC", &[]),
     ("PASSWORD_STORE_DIR", &[]),
     ("PGPASSFILE", &[]),
+    ("RCLONE_CONFIG", &[]),
+    ("XDG_DATA_HOME", &["keyrings"]),
 ];
 
 /// Devices that every command may read and write.

@@ -28,9 +28,6 @@ pub(crate) fn profile(confinement: &Confinement) -> String {
     for root in &confinement.roots {
         rule("allow", "file-read-data", root);
     }
-    for path in places::DEVICES {
-        rule("allow", "file-write*", Path::new(path));
-    }
     if let Some(scratch) = &confinement.scratch {
         rule("allow", "file-read-data", scratch);
         rule("allow", "file-write*", scratch);
@@ -43,9 +40,15 @@ pub(crate) fn profile(confinement: &Confinement) -> String {
             rule("deny", "file-write*", &path);
         }
     }
-    for path in in_home(places::KEYS).chain(confinement.private.iter().cloned()) {
+    let keys = in_home(places::KEYS).chain(in_home(places::PROFILES));
+    for path in keys.chain(confinement.private.iter().cloned()) {
         rule("deny", "file-read-data", &path);
         rule("deny", "file-write*", &path);
+    }
+    // After the keys, which `HISTFILE=/dev/null` and the like seem to name.
+    for path in places::DEVICES {
+        rule("allow", "file-read-data", Path::new(path));
+        rule("allow", "file-write*", Path::new(path));
     }
     text.push_str("(deny signal)\n(allow signal (target same-sandbox))\n");
     match confinement.network {
@@ -69,7 +72,7 @@ mod tests {
             writes,
             roots: vec!["/srv/a\"b".into()],
             home: Some("/Users/me".into()),
-            private: vec!["/Users/me/.turnery".into()],
+            private: vec!["/Users/me/.turnery".into(), "/dev/null".into()],
             scratch: Some("/scratch".into()),
             ..Confinement::default()
         }
@@ -83,6 +86,8 @@ mod tests {
         let keys = place(r#"(deny file-read-data (subpath "/Users/me/.ssh"))"#);
         let own = place(r#"(deny file-write* (subpath "/Users/me/.turnery"))"#);
         assert!(root < keys && keys < own);
+        let device = place(r#"(deny file-write* (subpath "/dev/null"))"#);
+        assert!(device < place(r#"(allow file-write* (subpath "/dev/null"))"#));
         assert!(text.contains("(deny network*)"));
     }
 

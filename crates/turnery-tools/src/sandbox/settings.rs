@@ -52,6 +52,8 @@ pub struct SandboxSettings {
     pub replaces_terminals: bool,
     /// Files and folders that no command reads or writes, such as turnery's own.
     pub private: Vec<PathBuf>,
+    /// Files that hold keys: no command reads or writes them, unless they lie among files that commands write.
+    pub key_files: Vec<PathBuf>,
 }
 
 impl SandboxSettings {
@@ -99,7 +101,8 @@ impl SandboxSettings {
         temporary.extend(["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from));
         // New files can be allowed in a whole folder only. One that holds keys is read like any other folder.
         let home = env::home_dir();
-        let keys: Vec<PathBuf> = home.iter().chain(&self.private).map(resolved).collect();
+        let keys = home.iter().chain(&self.private).chain(&self.key_files);
+        let keys: Vec<PathBuf> = keys.map(resolved).collect();
         temporary.retain(|folder| {
             let folder = resolved(folder);
             !keys.iter().any(|key| key.starts_with(&folder))
@@ -117,16 +120,20 @@ impl SandboxSettings {
         };
         // A key among files that commands write is one of theirs; to leave it out would refuse all new files beside it.
         let writable = confinement.writable();
-        let is_apart = |key: &PathBuf| !writable.iter().any(|it| resolved(key).starts_with(it));
+        let is_apart = |key: &PathBuf| !writable.iter().any(|it| key.starts_with(it));
         let below_config = places::KEYS
             .iter()
+            .chain(places::PROFILES)
             .filter_map(|key| key.strip_prefix(".config/"));
         let below_config: Vec<&str> = below_config.collect();
         let further = [
+            self.key_files.clone(),
             named(places::KEY_VARIABLES),
             named(&[("XDG_CONFIG_HOME", &below_config)]),
         ];
-        (confinement.private).extend(further.into_iter().flatten().filter(is_apart));
+        // Without links: one that lies among those files may lead elsewhere.
+        let further = further.into_iter().flatten().map(resolved);
+        (confinement.private).extend(further.filter(is_apart));
         Some(confinement)
     }
 }
@@ -160,23 +167,53 @@ fn resolved(path: impl AsRef<Path>) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn temporary_folder_that_holds_keys_is_not_writable() {
-        let private = env::temp_dir().join("home/turnery");
-        let settings = |private: &[PathBuf]| SandboxSettings {
+        let place = vec![env::temp_dir().join("home/turnery")];
+        let settings = |private: &[PathBuf], key_files: &[PathBuf]| SandboxSettings {
             mode: SandboxMode::Workspace,
             private: private.to_vec(),
+            key_files: key_files.to_vec(),
             ..SandboxSettings::default()
         };
         let roots = [PathBuf::from("/srv")];
-        let with = settings(&[private]).confinement(&roots, false);
-        let without = settings(&[]).confinement(&roots, false);
-        assert_eq!(with.is_some(), SandboxSupport::detect().is_usable());
-        if let (Some(with), Some(without)) = (with, without) {
-            assert!(!with.temporary.contains(&env::temp_dir()) && with.needs_scratch());
-            assert!(without.temporary.contains(&env::temp_dir()) && !without.needs_scratch());
+        for (private, key_files, is_writable) in [
+            (&place[..], &[][..], false),
+            (&[], &place, false),
+            (&[], &[], true),
+        ] {
+            let confinement = settings(private, key_files).confinement(&roots, false);
+            assert_eq!(confinement.is_some(), SandboxSupport::detect().is_usable());
+            if let Some(it) = confinement {
+                assert_eq!(it.temporary.contains(&env::temp_dir()), is_writable);
+                assert_eq!(it.needs_scratch(), !is_writable);
+            }
         }
+    }
+
+    #[test]
+    fn key_file_is_closed_unless_commands_write_beside_it() {
+        if !SandboxSupport::detect().is_usable() {
+            return;
+        }
+        let folder = crate::sandbox::folder_beside_tests();
+        let top = folder.path().canonicalize().unwrap();
+        let root = top.join("root");
+        fs::create_dir(&root).unwrap();
+        for path in [top.join("key"), root.join("key")] {
+            fs::write(path, "key").unwrap();
+        }
+        std::os::unix::fs::symlink(top.join("key"), root.join("link")).unwrap();
+        let settings = SandboxSettings {
+            mode: SandboxMode::Workspace,
+            key_files: vec![root.join("key"), root.join("link")],
+            ..SandboxSettings::default()
+        };
+        let private = settings.confinement(&[root], false).unwrap().private;
+        let closed = private.iter().filter(|it| it.starts_with(&top));
+        assert_eq!(closed.collect::<Vec<_>>(), [&top.join("key")]);
     }
 
     #[test]

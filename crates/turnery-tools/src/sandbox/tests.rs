@@ -137,6 +137,36 @@ fn write_outside_the_roots_is_refused() {
     }
 }
 
+/// What a person starts by hand, or a shell when it starts, may lie beside the caches of builds.
+#[test]
+fn caches_of_builds_are_writable_and_programs_beside_them_are_not() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    for (folder, is_writable) in [
+        (".cache/pip", true),
+        (".cache/uv/simple", true),
+        (".npm/_cacache", true),
+        (".yarn/berry/cache", true),
+        (".cache", false),
+        (".cache/node/corepack", false),
+        (".cache/pnpm/dlx", false),
+        (".cache/pre-commit", false),
+        (".cache/pypoetry/virtualenvs", false),
+        (".npm/_npx", false),
+        (".yarn/bin", false),
+    ] {
+        let path = world.home().join(folder);
+        fs::create_dir_all(&path).unwrap();
+        let line = format!("echo x > {0}/a && rm {0}/a", path.display());
+        match is_writable {
+            true => world.allows(&world.workspace(), &line),
+            false => world.refuses(&world.workspace(), &line, DENIED),
+        }
+    }
+}
+
 #[test]
 fn write_inside_is_refused_to_readers_only() {
     let world = World::new();

@@ -90,6 +90,12 @@ fn provider(
     Ok(provider)
 }
 
+/// The files out of which `entries` of `config` read their keys.
+pub(crate) fn key_files(entries: &[ProviderEntry], config: &Path) -> Vec<PathBuf> {
+    let paths = entries.iter().filter_map(|entry| entry.key_file.as_ref());
+    paths.map(|path| key_path(path, config)).collect()
+}
+
 /// Relative to the folder of the configuration; `~/` is the user's home.
 fn key_path(path: &str, config: &Path) -> PathBuf {
     if let (Some(rest), Some(home)) = (path.strip_prefix("~/"), dirs::home_dir()) {

@@ -4,7 +4,9 @@ use crate::{
     editor::Editor,
     home::{Home, end},
 };
+use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::{Value, json};
+use std::os::{fd::AsRawFd as _, unix::fs::PermissionsExt as _};
 use turnery_tools::SandboxSupport;
 
 /// A folder where no command writes in a sandbox: not a temporary one.
@@ -78,17 +80,54 @@ async fn keys_and_the_agent_are_out_of_reach_of_commands() {
     }
 }
 
+/// The configuration may read a provider's key out of a file anywhere.
+#[tokio::test]
+async fn key_file_of_a_provider_is_closed_to_commands() {
+    let is_confining = SandboxSupport::detect().is_usable();
+    for (sandbox, is_closed) in [("workspace", is_confining), ("off", false)] {
+        let home = Home::new();
+        let folder = elsewhere();
+        let key = folder.path().join("key");
+        std::fs::write(&key, "s3cret").expect("a file");
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&key, mode).expect("a file");
+        let config = format!("[providers.openai]\nkey_file = \"{}\"\n", key.display());
+        home.write("turnery/config.toml", &config);
+        let command = format!("folder={}; cat $folder/key", folder.path().display());
+        let flags = ["--sandbox", sandbox];
+        let read = told(&home, &flags, json!({ "command": command })).await;
+        assert_eq!(read.contains("s3cret"), !is_closed, "{read}");
+        // Like turnery's own files it is not changed unasked, in no mode.
+        let write = json!({ "command": format!("echo x > {}", key.display()) });
+        told(&home, &flags, write).await;
+        let content = std::fs::read_to_string(&key).expect("a file");
+        assert_eq!(content, "s3cret");
+    }
+}
+
 /// Variables move keys to other places. What lies in the project is the project's all the same.
 #[tokio::test]
 async fn keys_are_closed_where_the_environment_puts_them() {
     let is_confining = SandboxSupport::detect().is_usable();
     let home = Home::new();
     let folder = elsewhere();
+    let keys = [
+        ("CARGO_HOME", "cargo", "cargo/credentials.toml"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "google", "google"),
+        ("HISTFILE", "history", "history"),
+        ("KUBECONFIG", "kube", "kube"),
+        ("MYSQL_HOME", "mysql", "mysql/.my.cnf"),
+        ("RCLONE_CONFIG", "rclone", "rclone"),
+        ("XDG_CONFIG_HOME", "config", "config/gh/hosts"),
+        ("XDG_DATA_HOME", "data", "data/keyrings/login"),
+    ];
+    let names = keys.map(|(_, _, key)| key);
     let command = format!(
-        "cd {}; cat kube cargo/credentials.toml config/gh/hosts; cat open; cat $OLDPWD/pgpass; touch $OLDPWD/new",
-        folder.path().display()
+        "cd {}; cat {}; cat open; cat $OLDPWD/pgpass; touch $OLDPWD/new",
+        folder.path().display(),
+        names.join(" ")
     );
-    for name in ["kube", "cargo/credentials.toml", "config/gh/hosts", "open"] {
+    for name in names.iter().chain(&["open"]) {
         let path = folder.path().join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         std::fs::write(path, format!("content of {name}.")).expect("a file");
@@ -99,12 +138,10 @@ async fn keys_are_closed_where_the_environment_puts_them() {
         let model = home.scripted(json!([args, {"steps": [{"text": "done"}]}]));
         let mut run = home.command(&["run", "--mode", "auto", "--sandbox", sandbox]);
         run.args(["--format", "stream-json", "--model", &model, "hi"])
-            .env("KUBECONFIG", folder.path().join("kube"))
-            .env("CARGO_HOME", folder.path().join("cargo"))
-            .env("XDG_CONFIG_HOME", folder.path().join("config"))
+            .envs(keys.map(|(variable, place, _)| (variable, folder.path().join(place))))
             .env("PGPASSFILE", home.project().join("pgpass"));
         let told = end(run.spawn().expect("started")).await;
-        for key in ["kube", "cargo/credentials.toml", "config/gh/hosts"] {
+        for key in names {
             let said = told.stdout.contains(&format!("content of {key}."));
             assert_eq!(said, !is_closed, "{key}: {told:?}");
         }
@@ -131,6 +168,27 @@ async fn command_cannot_read_the_agents_environment_or_signal_it() {
         let signalled = told(&home, &flags, json!({ "command": signal })).await;
         let is_refused = confines && support.landlock >= Some(6);
         assert_eq!(signalled.contains("reached\\n"), !is_refused, "{signalled}");
+    }
+}
+
+/// A shell or an editor may leave files open in turnery, and no sandbox looks at what is open already.
+#[tokio::test]
+async fn descriptor_that_turnery_inherited_is_not_in_a_command() {
+    for sandbox in ["workspace", "read-only", "off"] {
+        let home = Home::new();
+        let key = home.write(".ssh/id_rsa", "s3cret");
+        let key = std::fs::File::open(key).expect("a file");
+        fcntl_setfd(&key, FdFlags::empty()).expect("inherited");
+        let command = format!("echo began; cat <&{}", key.as_raw_fd());
+        let told = told(
+            &home,
+            &["--sandbox", sandbox],
+            json!({ "command": command }),
+        )
+        .await;
+        assert!(told.contains("began"), "{told}");
+        assert!(told.contains("Bad file descriptor"), "{told}");
+        assert!(!told.contains("s3cret"), "{told}");
     }
 }
 

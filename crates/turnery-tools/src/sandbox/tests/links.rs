@@ -115,6 +115,7 @@ fn cache_in_a_root_swapped_for_a_link_is_not_followed() {
     for name in ["home/.ssh", "home/go/pkg", "home/project"] {
         fs::create_dir_all(world.path(name)).unwrap();
     }
+    fs::create_dir(elsewhere.join("pip")).unwrap();
     symlink(&elsewhere, world.path("home/.cache")).unwrap();
     world.swap("home/go/pkg");
     let home = |roots: Vec<PathBuf>| {
@@ -126,7 +127,7 @@ fn cache_in_a_root_swapped_for_a_link_is_not_followed() {
     world.refuses(&home(vec![world.path("home")]), WRITE, DENIED);
     // Where no command can have put it, a link of the person's is followed.
     let apart = home(vec![world.path("home/project")]);
-    world.allows(&apart, "echo x > $HOME/home/.cache/a");
+    world.allows(&apart, "echo x > $HOME/home/.cache/pip/a");
 }
 
 /// A `.git` file of a project may not open a folder that does not name it in return.
@@ -237,7 +238,6 @@ fn key_behind_a_link_stays_closed() {
         return;
     }
     symlink(world.path("Documents/tax.txt"), world.path(".ssh/config")).unwrap();
-    symlink(world.path("Documents"), world.path(".ssh/folder")).unwrap();
     fs::write(world.path("Documents/other.txt"), "x\n").unwrap();
     let workspace = world.workspace();
     world.refuses(&workspace, READ, DENIED);
@@ -246,4 +246,62 @@ fn key_behind_a_link_stays_closed() {
     // What lies in the project is the project's.
     symlink(world.path("project/a.txt"), world.path(".ssh/known_hosts")).unwrap();
     world.allows(&workspace, "cat a.txt && echo x > new.txt");
+}
+
+#[test]
+fn keys_behind_deep_links_and_links_to_folders_stay_closed() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    for folder in [
+        "vault/keys/deep",
+        "vault/further",
+        ".gnupg/private",
+        "apps/bin",
+    ] {
+        fs::create_dir_all(world.path(folder)).unwrap();
+    }
+    let keys = ["vault/keys/deep/a", "vault/further/b", "vault/c"];
+    for key in keys {
+        fs::write(world.path(key), "key\n").unwrap();
+    }
+    for (link, target) in [
+        (".ssh/keys", "vault/keys"),
+        ("vault/keys/further", "vault/further"),
+        ("vault/further/loop", "vault/keys"),
+        (".gnupg/private/c", "vault/c"),
+    ] {
+        symlink(world.path(target), world.path(link)).unwrap();
+    }
+    for confinement in [world.workspace(), world.read_only()] {
+        for key in keys {
+            world.refuses(&confinement, &format!("cat $HOME/{key}"), DENIED);
+        }
+    }
+    let append = "echo x >> $HOME/vault/keys/deep/a";
+    world.refuses(&world.workspace(), append, DENIED);
+    world.allows(&world.workspace(), READ);
+    // A folder that holds what commands need stays open.
+    fs::write(world.path("apps/bin/tool"), "tool\n").unwrap();
+    for (name, target) in [
+        ("home", ""),
+        ("root", "project"),
+        ("bin", "apps/bin"),
+        ("apps", "apps"),
+    ] {
+        symlink(world.path(target), world.path(".ssh").join(name)).unwrap();
+    }
+    let mut confinement = world.workspace();
+    confinement.toolchains = vec![world.path("apps/bin")];
+    world.allows(
+        &confinement,
+        "echo x > new && cat a.txt $HOME/apps/bin/tool",
+    );
+    world.allows(&confinement, READ);
+    fs::create_dir_all(world.path("other/.ssh")).unwrap();
+    symlink(world.path("other"), world.path("other/.ssh/home")).unwrap();
+    fs::write(world.path("other/notes"), "notes\n").unwrap();
+    confinement.home = Some(world.path("other"));
+    world.allows(&confinement, "cat $HOME/other/notes");
 }
