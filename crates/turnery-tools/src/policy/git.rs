@@ -7,6 +7,7 @@
 
 mod config;
 pub(crate) mod environment;
+mod git_dir;
 mod index;
 
 #[cfg(test)]
@@ -15,27 +16,25 @@ mod layout_tests;
 mod matrix_tests;
 #[cfg(test)]
 mod matrix_ways;
+mod remotes;
 mod shown;
 
 use super::{carriers, line::Command};
 use crate::Workspace;
 use config::PlainConfig;
-use rustix::fs::Access;
+use git_dir::{
+    Kind, git_takes_it, has_hooks, holds_links, is_empty, is_head, is_led_elsewhere, kind,
+    may_be_bare, points_back, read_pointer,
+};
+use remotes::{Target, may_fetch, pushes_to};
 pub(crate) use shown::{may_track, shows_content};
 use std::{
     collections::HashSet,
-    fs,
-    io::{ErrorKind, Read as _},
-    os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
 };
 
 /// Repositories that one command may concern, submodules included.
 const MOST_REPOSITORIES: usize = 64;
-/// Files and folders below `refs` and `logs` that are looked at.
-const MOST_REFS: usize = 20_000;
-/// Bytes of `HEAD`, `.git` and `commondir` that are read.
-const LONGEST_POINTER: u64 = 4096;
 
 /// Whether hooks of the repository would run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,87 +79,6 @@ pub(crate) fn runs_nothing(
             .canonicalize()
             .is_ok_and(|folder| !seen.insert(folder.clone()) || check.is_plain_from(&folder))
     })
-}
-
-/// Where a command pushes to, if it may push at all.
-enum Target {
-    /// A branch's remote, or the usual one.
-    Configured,
-    /// A remote by its name. What is none is a path to git.
-    Named(String),
-    /// Not known.
-    Unknown,
-}
-
-fn pushes_to(command: &Command) -> Option<Target> {
-    let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
-    if words.first() == Some(&Some("stash")) {
-        return None;
-    }
-    let at = words
-        .iter()
-        .position(|word| word.is_none_or(|word| word == "push"))?;
-    let mut operands = Vec::new();
-    for word in words.iter().skip(at) {
-        match word {
-            Some(word) if is_flag_of_push(word) => {}
-            Some(word) if !word.starts_with('-') => operands.push(*word),
-            // The next word may be its value.
-            Some(_) | None => return Some(Target::Unknown),
-        }
-    }
-    Some(match operands.as_slice() {
-        ["push"] => Target::Configured,
-        ["push", name, ..] => Target::Named((*name).to_owned()),
-        _ => Target::Unknown,
-    })
-}
-
-/// Options of `git push` that take no value, or have it in the same word.
-fn is_flag_of_push(word: &str) -> bool {
-    let name = word.split_once('=').map_or(word, |(name, _)| name);
-    matches!(
-        name,
-        "--" | "-4"
-            | "-6"
-            | "-d"
-            | "-f"
-            | "-n"
-            | "-q"
-            | "-u"
-            | "-v"
-            | "--all"
-            | "--atomic"
-            | "--branches"
-            | "--delete"
-            | "--dry-run"
-            | "--follow-tags"
-            | "--force"
-            | "--force-if-includes"
-            | "--force-with-lease"
-            | "--no-verify"
-            | "--porcelain"
-            | "--progress"
-            | "--prune"
-            | "--quiet"
-            | "--set-upstream"
-            | "--tags"
-            | "--verbose"
-    )
-}
-
-/// Whether the command may fetch. A fetch goes on in the submodules of new commits, also in those that are not
-/// checked out: what is kept of them below `.git/modules` may name programs too. That submodules are left out counts
-/// only as the one option of the line: git goes by the last one, and the word may be the value of another.
-fn may_fetch(command: &Command) -> bool {
-    let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
-    match words.first() {
-        Some(Some("add" | "commit" | "push" | "stash" | "tag")) if command.name == "git" => false,
-        _ => !words
-            .iter()
-            .filter(|word| word.is_none_or(|word| word.starts_with('-')))
-            .eq([&Some("--no-recurse-submodules")]),
-    }
 }
 
 /// What a git command leaves for the git commands after it in the same line.
@@ -247,26 +165,6 @@ struct Check<'a> {
     pushes: Option<Target>,
     /// Repositories that may still be looked at.
     left: usize,
-}
-
-/// What lies at a path, links not followed.
-#[derive(PartialEq, Eq)]
-enum Kind {
-    Absent,
-    Folder,
-    File,
-    Other,
-}
-
-fn kind(path: &Path) -> Kind {
-    match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => Kind::Folder,
-        Ok(found) if found.is_file() => Kind::File,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Kind::Absent
-        }
-        Ok(_) | Err(_) => Kind::Other,
-    }
 }
 
 /// A repository's folders.
@@ -447,134 +345,4 @@ impl Check<'_> {
         self.hooks = hooks;
         are_plain.then_some(config)
     }
-}
-
-/// Whether git may take the folder itself for a repository. `refs` and a valid `HEAD` are needed too.
-fn may_be_bare(folder: &Path) -> bool {
-    let holds = |name: &str| kind(&folder.join(name)) != Kind::Absent;
-    holds("HEAD") && (holds("objects") || holds("commondir"))
-}
-
-/// Whether a folder on the way to the submodule is a link.
-fn is_led_elsewhere(work_tree: &Path, link: &Path) -> bool {
-    link.ancestors()
-        .filter(|part| !part.as_os_str().is_empty())
-        .any(|part| !matches!(kind(&work_tree.join(part)), Kind::Folder | Kind::Absent))
-}
-
-/// Whether the folder of a linked work tree names the `.git` that led to it.
-fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
-    let named = read_pointer(&git_dir.join("gitdir")).map(|named| git_dir.join(named));
-    let same = |named: PathBuf| named.canonicalize().ok() == dot_git.canonicalize().ok();
-    named.is_some_and(same)
-}
-
-/// The one line of a file that names another.
-fn read_pointer(path: &Path) -> Option<String> {
-    if kind(path) != Kind::File {
-        return None;
-    }
-    let mut text = String::new();
-    let file = fs::File::open(path).ok()?;
-    file.take(LONGEST_POINTER).read_to_string(&mut text).ok()?;
-    let line = text.strip_suffix('\n').unwrap_or(&text);
-    let is_plain = !line.is_empty() && !line.chars().any(char::is_control);
-    is_plain.then(|| line.to_owned())
-}
-
-/// Whether this is a `HEAD` that every version of git understands.
-fn is_head(path: &Path) -> bool {
-    read_pointer(path).is_some_and(|line| {
-        line.starts_with("ref: refs/")
-            || matches!(line.len(), 40 | 64) && line.chars().all(|c| c.is_ascii_hexdigit())
-    })
-}
-
-/// Whether git may enter the folders, as it must to take them for a repository; else it goes on to the one above.
-fn git_takes_it(git_dir: &Path, common_dir: &Path) -> bool {
-    [
-        git_dir,
-        &common_dir.join("objects"),
-        &common_dir.join("refs"),
-    ]
-    .into_iter()
-    .all(|folder| rustix::fs::access(folder, Access::EXEC_OK).is_ok())
-}
-
-/// Whether the folder is absent or holds nothing. Git still reads remotes from such folders of old.
-fn is_empty(folder: &Path) -> bool {
-    match fs::read_dir(folder) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == ErrorKind::NotFound,
-    }
-}
-
-/// Whether a part of the repository that git reads lies elsewhere. What is left out of the walk: hooks, which are
-/// looked at by themselves; the repositories of submodules, which are checked where git enters them; files of `git
-/// lfs`, which its filter reads; and the folders of single objects.
-fn holds_links(git_dir: &Path) -> bool {
-    let mut left = MOST_REFS;
-    let Ok(entries) = fs::read_dir(git_dir) else {
-        return true;
-    };
-    for entry in entries {
-        let found = entry.and_then(|entry| Ok((entry.file_type()?, entry)));
-        let Ok((found, entry)) = found else {
-            return true;
-        };
-        let name = entry.file_name();
-        let is_met = match name.to_str() {
-            Some("hooks") => false,
-            // Git's own daemon has its socket here.
-            Some("fsmonitor--daemon.ipc") => !found.is_socket() && !found.is_file(),
-            Some("lfs" | "modules") if found.is_dir() => false,
-            Some("objects") if found.is_dir() => ["", "info", "pack"]
-                .iter()
-                .any(|part| has_link(&entry.path().join(part), false, &mut left)),
-            _ if found.is_dir() => has_link(&entry.path(), true, &mut left),
-            _ => !found.is_file(),
-        };
-        if is_met {
-            return true;
-        }
-    }
-    false
-}
-
-fn has_link(folder: &Path, deep: bool, left: &mut usize) -> bool {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) => return error.kind() != ErrorKind::NotFound,
-    };
-    for entry in entries {
-        let Some(rest) = left.checked_sub(1) else {
-            return true;
-        };
-        *left = rest;
-        let Ok(entry) = entry else {
-            return true;
-        };
-        match entry.file_type() {
-            Ok(found) if found.is_dir() => {
-                if deep && has_link(&entry.path(), deep, left) {
-                    return true;
-                }
-            }
-            Ok(found) if found.is_file() => {}
-            Ok(_) | Err(_) => return true,
-        }
-    }
-    false
-}
-
-/// Whether there may be hooks besides the samples that `git init` leaves.
-fn has_hooks(common_dir: &Path) -> bool {
-    let hooks = common_dir.join("hooks");
-    if kind(&hooks) == Kind::Absent {
-        return false;
-    }
-    let is_sample = |entry: std::io::Result<fs::DirEntry>| {
-        entry.is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "sample"))
-    };
-    !fs::read_dir(hooks).is_ok_and(|mut entries| entries.all(is_sample))
 }

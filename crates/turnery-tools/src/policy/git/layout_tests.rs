@@ -71,7 +71,7 @@ fn link(bench: &Bench, name: &str, target: &str) {
 
 #[test]
 fn what_leads_outside_is_asked_about() {
-    let lay: [fn(&Bench); 12] = [
+    let lay: [fn(&Bench); 15] = [
         |b| link(b, ".git/ORIG_HEAD", "/etc/passwd"),
         |b| link(b, ".git/rebase-merge/head-name", "/etc/passwd"),
         |b| link(b, ".git/rebase-apply/head-name", "/etc/passwd"),
@@ -82,6 +82,22 @@ fn what_leads_outside_is_asked_about() {
         |b| fs::write(b.work.join(".git/objects/info/alternates"), "/x\n").unwrap(),
         |b| std::os::unix::fs::symlink("/etc", b.work.join(".git/refs/heads/x")).unwrap(),
         |b| std::os::unix::fs::symlink("/etc/x", b.work.join(".git/objects/pack/x.pack")).unwrap(),
+        // Git shows the line of these that is no hash.
+        |b| {
+            link(
+                b,
+                ".git/objects/info/commit-graphs/commit-graph-chain",
+                "/etc/passwd",
+            )
+        },
+        |b| {
+            link(
+                b,
+                ".git/objects/pack/multi-pack-index.d/multi-pack-index-chain",
+                "/etc/passwd",
+            )
+        },
+        |b| link(b, ".git/objects/info/ab/x", "/etc/passwd"),
         |b| config(b, "[core]\nworktree = /etc\n"),
         |b| {
             fs::rename(b.work.join(".git"), b.root.join("elsewhere")).unwrap();
