@@ -23,8 +23,8 @@ use super::{carriers, line::Command};
 use crate::Workspace;
 use config::PlainConfig;
 use git_dir::{
-    Kind, git_takes_it, has_hooks, holds_links, is_empty, is_head, is_led_elsewhere, kind,
-    may_be_bare, points_back, read_pointer,
+    Kind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_empty, is_head,
+    is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
 };
 use remotes::{Target, may_fetch, pushes_to};
 pub(crate) use shown::{may_track, shows_content};
@@ -268,6 +268,7 @@ impl Check<'_> {
             && git_takes_it(git_dir, common_dir)
             && is_empty(&common_dir.join("remotes"))
             && is_empty(&common_dir.join("branches"))
+            && have_plain_heads(common_dir)
             && !holds_links(git_dir)
             && !(is_linked && holds_links(common_dir));
         if !is_whole {

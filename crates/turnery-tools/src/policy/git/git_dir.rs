@@ -75,6 +75,24 @@ pub(super) fn is_head(path: &Path) -> bool {
     })
 }
 
+/// Whether each linked work tree of the repository has a `HEAD` that is understood, and no other repository to read
+/// refs from.
+pub(super) fn have_plain_heads(common_dir: &Path) -> bool {
+    let work_trees = match fs::read_dir(common_dir.join("worktrees")) {
+        Ok(work_trees) => work_trees,
+        Err(error) => return error.kind() == ErrorKind::NotFound,
+    };
+    let common = common_dir.canonicalize().ok();
+    let is_plain = |git_dir: &Path| {
+        let named = read_pointer(&git_dir.join("commondir"))
+            .and_then(|named| git_dir.join(named).canonicalize().ok());
+        is_head(&git_dir.join("HEAD")) && named.is_some() && named == common
+    };
+    work_trees
+        .map(|entry| entry.map(|entry| entry.path()))
+        .all(|path| path.is_ok_and(|path| kind(&path) == Kind::File || is_plain(&path)))
+}
+
 /// Whether git may enter the folders, as it must to take them for a repository; else it goes on to the one above.
 pub(super) fn git_takes_it(git_dir: &Path, common_dir: &Path) -> bool {
     [

@@ -117,6 +117,44 @@ fn what_leads_outside_is_asked_about() {
     }
 }
 
+/// Git reads the refs of every linked work tree where its record says, and shows lines that are none.
+#[test]
+fn record_of_a_work_tree_that_leads_elsewhere_is_asked_about() {
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let lay: [fn(&Bench); 4] = [
+        |b| {
+            let record = b.work.join(".git/worktrees/other");
+            fs::write(record.join("commondir"), "../../../evil\n").unwrap();
+            fs::write(record.join("HEAD"), "ref: refs/heads/zz\n").unwrap();
+            fs::create_dir_all(b.work.join("evil/refs")).unwrap();
+            fs::write(b.root.join("secret"), "hidden words\n").unwrap();
+            link(b, "evil/packed-refs", "../../secret");
+        },
+        |b| fs::remove_file(b.work.join(".git/worktrees/other/commondir")).unwrap(),
+        |b| fs::write(b.work.join(".git/worktrees/other/HEAD"), "ref: x\n").unwrap(),
+        |b| fs::remove_file(b.work.join(".git/worktrees/other/HEAD")).unwrap(),
+    ];
+    for (at, lay) in lay.iter().enumerate() {
+        let bench = Bench::new();
+        bench.git("worktree add -q ../other");
+        let lines = ["git branch", "git log --oneline --all"];
+        for line in lines {
+            assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+        }
+        lay(&bench);
+        for line in lines {
+            let judged = bench.judge(&policy, &bench.work, line);
+            assert!(matches!(judged, Judgement::Ask { .. }), "{at}: {judged:?}");
+        }
+        if at == 0 {
+            // It works where nobody defends.
+            let output = bench.run(&bench.work, "git branch", &bench.environment());
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(text.contains("hidden words"), "{text}");
+        }
+    }
+}
+
 /// Git goes by the length of a name in the index, which may lie about where the name ends.
 #[test]
 fn submodule_under_a_false_name_is_asked_about() {
