@@ -11,7 +11,7 @@ use std::{
 
 /// Files and folders of a repository that are looked at, those of single objects left out.
 const MOST_REFS: usize = 20_000;
-/// Bytes of `HEAD`, `.git` and `commondir` that are read.
+/// A `HEAD`, `.git` or `commondir` of this length is not understood: git reads on. Unit: bytes.
 const LONGEST_POINTER: u64 = 4096;
 
 /// What lies at a path, links not followed.
@@ -54,14 +54,17 @@ pub(super) fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
     named.is_some_and(same)
 }
 
-/// The one line of a file that names another.
+/// The one line of a file that names another; `None` if there is more in it.
 pub(super) fn read_pointer(path: &Path) -> Option<String> {
     if kind(path) != Kind::File {
         return None;
     }
     let mut text = String::new();
     let file = fs::File::open(path).ok()?;
-    file.take(LONGEST_POINTER).read_to_string(&mut text).ok()?;
+    let read = file.take(LONGEST_POINTER).read_to_string(&mut text).ok()?;
+    if read as u64 == LONGEST_POINTER {
+        return None;
+    }
     let line = text.strip_suffix('\n').unwrap_or(&text);
     let is_plain = !line.is_empty() && !line.chars().any(char::is_control);
     is_plain.then(|| line.to_owned())

@@ -155,6 +155,34 @@ fn record_of_a_work_tree_that_leads_elsewhere_is_asked_about() {
     }
 }
 
+/// Git reads all of a file that names a folder, however long it is.
+#[test]
+fn pointer_longer_than_what_is_read_is_asked_about() {
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let bench = Bench::new();
+    bench.git("worktree add -q lib");
+    bench.git("clone -q . evil");
+    let evil = bench.work.join("evil/.git");
+    bench.configure(&evil, "[diff]\nexternal = EVIL\n");
+    fs::write(bench.work.join("lib/src/a.txt"), "four\n").unwrap();
+    let lib = bench.work.join("lib");
+    assert_eq!(bench.judge(&policy, &lib, "git diff"), Judgement::Allow);
+    // The first 4096 bytes name the folder that the record belongs to.
+    let pointer = format!("../..{}/../evil/.git\n", "/.".repeat(2045));
+    assert_eq!(pointer.find("../evil"), Some(4096));
+    fs::write(bench.work.join(".git/worktrees/lib/commondir"), pointer).unwrap();
+    for line in ["git diff", "git status", "git log"] {
+        let judged = bench.judge(&policy, &lib, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+    }
+    // It works where nobody defends.
+    let output = bench.run(&lib, "git diff", &bench.environment());
+    assert!(bench.takes_mark(), "{output:?}");
+}
+
 /// Git goes by the length of a name in the index, which may lie about where the name ends.
 #[test]
 fn submodule_under_a_false_name_is_asked_about() {
