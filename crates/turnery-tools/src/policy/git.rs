@@ -36,13 +36,15 @@ use std::{
 /// Repositories that one command may concern, submodules included.
 const MOST_REPOSITORIES: usize = 64;
 
-/// Whether hooks of the repository would run.
+/// How a git command that is checked would run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hooks {
-    /// Not, because of the [hardened environment](environment).
-    Disabled,
-    /// They would, so there must be none.
-    Enabled,
+pub(crate) enum GitRun {
+    /// It only reads, in the [hardened environment](environment), and the kernel keeps files elsewhere from it.
+    Confined,
+    /// It only reads, in the hardened environment.
+    Hardened,
+    /// As it is, with hooks: there must be none.
+    Plain,
 }
 
 /// Whether the program runs git in the folder that it is started in.
@@ -56,7 +58,7 @@ pub(crate) fn runs_nothing(
     command: &Command,
     bases: &[PathBuf],
     workspace: &Workspace,
-    hooks: Hooks,
+    run: GitRun,
 ) -> bool {
     if starts_gpg(command) {
         return false;
@@ -66,11 +68,9 @@ pub(crate) fn runs_nothing(
     };
     let mut check = Check {
         roots: workspace.roots(),
-        hooks,
-        fetches: hooks == Hooks::Enabled && may_fetch(command),
-        pushes: (hooks == Hooks::Enabled)
-            .then(|| pushes_to(command))
-            .flatten(),
+        run,
+        fetches: run == GitRun::Plain && may_fetch(command),
+        pushes: (run == GitRun::Plain).then(|| pushes_to(command)).flatten(),
         left: MOST_REPOSITORIES,
     };
     let mut seen = HashSet::new();
@@ -158,7 +158,7 @@ fn folders(command: &Command, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
 /// One check of what git finds in a folder.
 struct Check<'a> {
     roots: &'a [PathBuf],
-    hooks: Hooks,
+    run: GitRun,
     /// Whether submodules may be fetched.
     fetches: bool,
     /// Where the command pushes to, if it does.
@@ -281,14 +281,14 @@ impl Check<'_> {
             return None;
         }
         let has_hooks = config.has_hooks || of_work_tree.has_hooks || has_hooks(common_dir);
-        if self.hooks == Hooks::Enabled && has_hooks {
+        if self.run == GitRun::Plain && has_hooks {
             return None;
         }
         // What is left of a rebase holds commands to go on with.
         let is_at_rest = ["rebase-apply", "rebase-merge", "sequencer"]
             .iter()
             .all(|part| kind(&git_dir.join(part)) == Kind::Absent);
-        if self.hooks == Hooks::Enabled && !is_at_rest {
+        if self.run == GitRun::Plain && !is_at_rest {
             return None;
         }
         if let Some(target) = &self.pushes {
@@ -321,19 +321,15 @@ impl Check<'_> {
         if self.fetches && has_submodules {
             return None;
         }
-        // Git takes settings out of the environment before it starts itself in a submodule.
-        let hooks = std::mem::replace(&mut self.hooks, Hooks::Enabled);
-        // What has become a folder with a repository in it is a submodule to those who look for changes to commit.
-        let became_links: Vec<PathBuf> = match hooks {
-            Hooks::Disabled => Vec::new(),
-            Hooks::Enabled => index::tracked(&git_dir.join("index"), config.sha256)?
-                .into_iter()
-                .filter(|path| {
-                    let place = work_tree.join(path);
-                    kind(&place) == Kind::Folder && kind(&place.join(".git")) != Kind::Absent
-                })
-                .collect(),
+        let became_links = match self.run {
+            GitRun::Confined => Vec::new(),
+            GitRun::Hardened | GitRun::Plain => {
+                let tracked = index::tracked(&git_dir.join("index"), config.sha256)?;
+                changed_to_links(work_tree, tracked)?
+            }
         };
+        // Git takes settings out of the environment before it starts itself in a submodule.
+        let run = std::mem::replace(&mut self.run, GitRun::Plain);
         let lenders = std::slice::from_ref(common_dir);
         let are_plain = links.iter().chain(&became_links).all(|link| {
             let folder = work_tree.join(link);
@@ -343,7 +339,29 @@ impl Check<'_> {
                 && (kind(&folder.join(".git")) == Kind::Absent
                     || self.is_plain_at(&folder, lenders))
         });
-        self.hooks = hooks;
+        self.run = run;
         are_plain.then_some(config)
     }
+}
+
+/// Of what is tracked, the paths that have become folders with a repository in them: submodules to those who look for
+/// changes. `None` if a folder on the way has become a link: git may show files behind it.
+fn changed_to_links(work_tree: &Path, mut tracked: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
+    let mut folders = HashSet::new();
+    for path in &tracked {
+        let above = path.ancestors().skip(1);
+        for folder in above.take_while(|folder| !folder.as_os_str().is_empty()) {
+            if !folders.insert(folder) {
+                break;
+            }
+            if kind(&work_tree.join(folder)) == Kind::Other {
+                return None;
+            }
+        }
+    }
+    tracked.retain(|path| {
+        let place = work_tree.join(path);
+        kind(&place) == Kind::Folder && kind(&place.join(".git")) != Kind::Absent
+    });
+    Some(tracked)
 }

@@ -504,7 +504,7 @@ impl Found {
                     other => other,
                 };
             }
-            is_checked && git::runs_nothing(command, &self.bases, workspace, git::Hooks::Enabled)
+            is_checked && git::runs_nothing(command, &self.bases, workspace, git::GitRun::Plain)
         };
         commands.map(check).collect()
     }

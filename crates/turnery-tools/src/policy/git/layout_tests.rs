@@ -155,6 +155,54 @@ fn record_of_a_work_tree_that_leads_elsewhere_is_asked_about() {
     }
 }
 
+/// What git takes for a submodule or a file of its own leads to a file outside, which `git diff` shows.
+#[test]
+fn tracked_path_that_leads_outside_is_asked_about() {
+    let lay: [fn(&Bench); 2] = [
+        |b| {
+            let file = b.work.join("src/a.txt");
+            fs::remove_file(&file).unwrap();
+            for part in ["objects", "refs"] {
+                fs::create_dir_all(file.join(".git").join(part)).unwrap();
+            }
+            fs::write(file.join(".git/HEAD"), "ref: refs/heads/zz\n").unwrap();
+            link(b, "src/a.txt/.git/packed-refs", "../../../../secret");
+        },
+        // Of the same size and time, git believes that it is the file that it knows.
+        |b| {
+            b.touch(&b.work);
+            b.git("add -A");
+            let known = fs::metadata(b.work.join("src/a.txt")).unwrap();
+            fs::remove_dir_all(b.work.join("src")).unwrap();
+            fs::create_dir(b.root.join("src")).unwrap();
+            fs::rename(b.root.join("secret"), b.root.join("src/a.txt")).unwrap();
+            let file = fs::File::options()
+                .write(true)
+                .open(b.root.join("src/a.txt"));
+            let file = file.unwrap();
+            file.set_len(known.len()).unwrap();
+            file.set_modified(known.modified().unwrap()).unwrap();
+            link(b, "src", "../src");
+            config(b, "[core]\ncheckStat = minimal\ntrustCTime = false\n");
+        },
+    ];
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    for (at, lay) in lay.iter().enumerate() {
+        let bench = Bench::new();
+        fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
+        let judge = || bench.judge(&policy, &bench.work, "git diff");
+        assert_eq!(judge(), Judgement::Allow);
+        lay(&bench);
+        let judged = judge();
+        assert!(matches!(judged, Judgement::Ask { .. }), "{at}: {judged:?}");
+        // It works where nobody defends.
+        let output = bench.run(&bench.work, "git diff", &bench.environment());
+        let shown = [output.stdout, output.stderr].concat();
+        let shown = String::from_utf8_lossy(&shown);
+        assert!(shown.contains("hidden"), "{at}: {shown}");
+    }
+}
+
 /// Git reads all of a file that names a folder, however long it is.
 #[test]
 fn pointer_longer_than_what_is_read_is_asked_about() {
