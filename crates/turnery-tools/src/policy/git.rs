@@ -6,6 +6,9 @@
 //! understood is not plain.
 
 mod config;
+mod embedded;
+#[cfg(test)]
+mod embedded_tests;
 pub(crate) mod environment;
 mod git_dir;
 mod index;
@@ -29,7 +32,7 @@ use git_dir::{
 use remotes::{Target, may_fetch, pushes_to};
 pub(crate) use shown::{may_track, shows_content};
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     path::{Path, PathBuf},
 };
 
@@ -43,8 +46,16 @@ pub(crate) enum GitRun {
     Confined,
     /// It only reads, in the hardened environment.
     Hardened,
-    /// As it is, with hooks: there must be none.
-    Plain,
+    /// It only reads, in the usual environment, with hooks: there must be none.
+    Usual,
+    /// The same, and it may change files, the index or refs.
+    Changing,
+}
+
+impl GitRun {
+    fn has_hooks(self) -> bool {
+        matches!(self, Self::Usual | Self::Changing)
+    }
 }
 
 /// Whether the program runs git in the folder that it is started in.
@@ -69,8 +80,9 @@ pub(crate) fn runs_nothing(
     let mut check = Check {
         roots: workspace.roots(),
         run,
-        fetches: run == GitRun::Plain && may_fetch(command),
-        pushes: (run == GitRun::Plain).then(|| pushes_to(command)).flatten(),
+        enters_new: leaves(command) != Leaves::AsItWas,
+        fetches: run.has_hooks() && may_fetch(command),
+        pushes: run.has_hooks().then(|| pushes_to(command)).flatten(),
         left: MOST_REPOSITORIES,
     };
     let mut seen = HashSet::new();
@@ -159,6 +171,8 @@ fn folders(command: &Command, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
 struct Check<'a> {
     roots: &'a [PathBuf],
     run: GitRun,
+    /// Whether folders may become submodules that the command enters.
+    enters_new: bool,
     /// Whether submodules may be fetched.
     fetches: bool,
     /// Where the command pushes to, if it does.
@@ -281,14 +295,14 @@ impl Check<'_> {
             return None;
         }
         let has_hooks = config.has_hooks || of_work_tree.has_hooks || has_hooks(common_dir);
-        if self.run == GitRun::Plain && has_hooks {
+        if self.run.has_hooks() && has_hooks {
             return None;
         }
         // What is left of a rebase holds commands to go on with.
         let is_at_rest = ["rebase-apply", "rebase-merge", "sequencer"]
             .iter()
             .all(|part| kind(&git_dir.join(part)) == Kind::Absent);
-        if self.run == GitRun::Plain && !is_at_rest {
+        if self.run.has_hooks() && !is_at_rest {
             return None;
         }
         if let Some(target) = &self.pushes {
@@ -323,15 +337,23 @@ impl Check<'_> {
         }
         let became_links = match self.run {
             GitRun::Confined => Vec::new(),
-            GitRun::Hardened | GitRun::Plain => {
+            GitRun::Hardened | GitRun::Usual | GitRun::Changing => {
                 let tracked = index::tracked(&git_dir.join("index"), config.sha256)?;
                 changed_to_links(work_tree, tracked)?
             }
         };
+        let may_become_links = match self.enters_new && self.run == GitRun::Changing {
+            true => embedded::repositories(work_tree)?,
+            false => Vec::new(),
+        };
         // Git takes settings out of the environment before it starts itself in a submodule.
-        let run = std::mem::replace(&mut self.run, GitRun::Plain);
+        let run = std::mem::replace(&mut self.run, GitRun::Usual);
         let lenders = std::slice::from_ref(common_dir);
-        let are_plain = links.iter().chain(&became_links).all(|link| {
+        let links: BTreeSet<PathBuf> = [links, became_links, may_become_links]
+            .concat()
+            .into_iter()
+            .collect();
+        let are_plain = links.iter().all(|link| {
             let folder = work_tree.join(link);
             let is_here = folder.starts_with(work_tree) && !is_led_elsewhere(work_tree, link);
             // What is not checked out has no `.git`, and git leaves it alone.
