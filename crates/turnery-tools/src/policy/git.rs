@@ -26,7 +26,7 @@ use super::{carriers, line::Command};
 use crate::Workspace;
 use config::PlainConfig;
 use git_dir::{
-    Kind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_empty, is_head,
+    Kind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_empty, is_head,
     is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
 };
 use remotes::{Target, may_fetch, pushes_to};
@@ -298,11 +298,7 @@ impl Check<'_> {
         if self.run.has_hooks() && has_hooks {
             return None;
         }
-        // What is left of a rebase holds commands to go on with.
-        let is_at_rest = ["rebase-apply", "rebase-merge", "sequencer"]
-            .iter()
-            .all(|part| kind(&git_dir.join(part)) == Kind::Absent);
-        if self.run.has_hooks() && !is_at_rest {
+        if self.run.has_hooks() && !is_at_rest(git_dir) {
             return None;
         }
         if let Some(target) = &self.pushes {

@@ -96,6 +96,23 @@ pub(super) fn have_plain_heads(common_dir: &Path) -> bool {
         .all(|path| path.is_ok_and(|path| kind(&path) == Kind::File || is_plain(&path)))
 }
 
+/// Whether nothing is left that a command goes on with: commands of a rebase, the stash that the next commit applies, and
+/// paths, in the work tree or elsewhere, whose files the next commit copies or replaces.
+pub(super) fn is_at_rest(git_dir: &Path) -> bool {
+    let parts = [
+        "MERGE_AUTOSTASH",
+        "rebase-apply",
+        "rebase-merge",
+        "sequencer",
+    ];
+    let is_absent = |part: &&str| kind(&git_dir.join(part)) == Kind::Absent;
+    parts.iter().all(is_absent)
+        && match git_dir.join("MERGE_RR").symlink_metadata() {
+            Ok(found) => found.is_file() && found.len() == 0,
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        }
+}
+
 /// Whether git may enter the folders, as it must to take them for a repository; else it goes on to the one above.
 pub(super) fn git_takes_it(git_dir: &Path, common_dir: &Path) -> bool {
     [

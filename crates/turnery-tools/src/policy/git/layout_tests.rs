@@ -477,6 +477,32 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
     }
 }
 
+/// Git notes what it is in the middle of, and a commit goes on with it.
+#[test]
+fn unfinished_merge_is_asked_about() {
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let hash = "1".repeat(40);
+    let bench = Bench::new();
+    let git = bench.work.join(".git");
+    let judge = || bench.judge(&policy, &bench.work, "git commit -am x");
+    fs::write(git.join("MERGE_RR"), "").unwrap();
+    assert_eq!(judge(), Judgement::Allow);
+    fs::write(git.join("MERGE_AUTOSTASH"), format!("{hash}\n")).unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    fs::remove_file(git.join("MERGE_AUTOSTASH")).unwrap();
+    assert_eq!(judge(), Judgement::Allow);
+    fs::write(git.join("MERGE_RR"), format!("{hash}\t../secret\0")).unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    // It works where nobody defends.
+    fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
+    let resolved = git.join("rr-cache").join(&hash);
+    fs::create_dir_all(&resolved).unwrap();
+    fs::write(resolved.join("preimage"), "").unwrap();
+    bench.run(&bench.work, "git commit -am x", &bench.environment());
+    let copied = fs::read_to_string(resolved.join("postimage")).unwrap();
+    assert_eq!(copied, "hidden words\n");
+}
+
 /// Git passes over a `.git` whose folders it may not enter, and takes the repository above.
 #[test]
 fn repository_that_git_passes_over_is_asked_about() {
