@@ -29,7 +29,7 @@ use git_dir::{
     Kind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_empty, is_head,
     is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
 };
-use remotes::{Target, may_fetch, pushes_to};
+use remotes::{Talk, may_fetch};
 pub(crate) use shown::{may_track, shows_content};
 use std::{
     collections::{BTreeSet, HashSet},
@@ -82,7 +82,10 @@ pub(crate) fn runs_nothing(
         run,
         enters_new: leaves(command) != Leaves::AsItWas,
         fetches: run.has_hooks() && may_fetch(command),
-        pushes: run.has_hooks().then(|| pushes_to(command)).flatten(),
+        talk: match run.has_hooks() {
+            true => Talk::of(command),
+            false => Talk::Silent,
+        },
         left: MOST_REPOSITORIES,
     };
     let mut seen = HashSet::new();
@@ -175,8 +178,8 @@ struct Check<'a> {
     enters_new: bool,
     /// Whether submodules may be fetched.
     fetches: bool,
-    /// Where the command pushes to, if it does.
-    pushes: Option<Target>,
+    /// Which remotes the command may talk to.
+    talk: Talk,
     /// Repositories that may still be looked at.
     left: usize,
 }
@@ -301,22 +304,11 @@ impl Check<'_> {
         if self.run.has_hooks() && !is_at_rest(git_dir) {
             return None;
         }
-        if let Some(target) = &self.pushes {
-            // The hooks of the other repository run too, and what is no remote is a repository here.
-            let is_remote = match target {
-                Target::Configured => config.remotes.contains("origin"),
-                Target::Named(name) => config.remotes.contains(name),
-                Target::Unknown => false,
-            };
-            let mut of_branches = config
-                .branch_remotes
-                .iter()
-                .chain(&of_work_tree.branch_remotes);
-            let are_remotes = of_branches.all(|name| name == "." || config.remotes.contains(name));
-            let is_local = config.has_local_remotes || of_work_tree.has_local_remotes;
-            if is_local || !is_remote || !are_remotes {
-                return None;
-            }
+        if !self
+            .talk
+            .keeps_off_this_machine(work_tree, &[&config, &of_work_tree])
+        {
+            return None;
         }
         let links = index::gitlinks(&git_dir.join("index"), config.sha256)?;
         let modules = [

@@ -15,7 +15,10 @@ fn a_fetch_of_submodules_is_asked_about() {
     let bench = Bench::new();
     let to = bench.root.join("upstream");
     bench.git(&format!("clone -q . {}", to.display()));
-    bench.git(&format!("remote add origin {}", to.display()));
+    let address = "https://example.org/upstream";
+    bench.git(&format!("remote add origin {address}"));
+    let own = format!("[url \"{}\"]\n\tinsteadOf = {address}\n", to.display());
+    fs::write(bench.root.join(".gitconfig"), own).unwrap();
     let modules = "[submodule \"lib\"]\n\turl = ../upstream\n";
     fs::write(
         to.join(".gitmodules"),
@@ -386,7 +389,7 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
     ];
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
-    let cases: [Laid; 14] = [
+    let cases: [Laid; 21] = [
         ("git commit -a --dry-run", |b| {
             fs::remove_file(b.work.join("src/a.txt")).unwrap();
             b.git("clone -q . src/a.txt");
@@ -395,6 +398,22 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
         ("git push", |b| {
             config(b, "[remote \"origin\"]\nurl = ./x.git\n")
         }),
+        ("git fetch", |b| {
+            config(b, "[remote \"origin\"]\nurl = ./x.git\n")
+        }),
+        ("git fetch", |b| config(b, "[remote \"up\"]\nurl = /x\n")),
+        ("git pull --rebase", |b| {
+            config(b, "[remote \"origin\"]\nurl = file:///x\n")
+        }),
+        ("git fetch", |b| {
+            config(b, "[branch \"main\"]\nremote = evil\n")
+        }),
+        ("git pull", |b| {
+            b.git("config --remove-section remote.origin");
+            link(b, "origin", "../elsewhere");
+        }),
+        ("git fetch evil", |b| link(b, "evil", "../elsewhere")),
+        ("git fetch evil", |b| link(b, "evil.git", "../elsewhere")),
         ("git push", |b| {
             config(b, "[remote \"up\"]\nurl = git@x/y:z\n")
         }),
@@ -468,6 +487,10 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
         "git push --repo=evil",
         "git push -o origin evil main",
         "git push /abs/evil main",
+        "git fetch ../evil",
+        "git fetch file:///evil",
+        "git fetch '~/evil'",
+        "git pull /evil main",
     ] {
         let judged = bench.judge(&policy, &bench.work, line);
         assert!(
