@@ -6,7 +6,11 @@
 //! understood is not plain.
 
 mod config;
+mod embedded;
+#[cfg(test)]
+mod embedded_tests;
 pub(crate) mod environment;
+mod git_dir;
 mod index;
 
 #[cfg(test)]
@@ -15,35 +19,43 @@ mod layout_tests;
 mod matrix_tests;
 #[cfg(test)]
 mod matrix_ways;
+mod remotes;
 mod shown;
 
 use super::{carriers, line::Command};
 use crate::Workspace;
 use config::PlainConfig;
-use rustix::fs::Access;
+use git_dir::{
+    Kind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_empty, is_head,
+    is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
+};
+use remotes::{Talk, may_fetch};
 pub(crate) use shown::{may_track, shows_content};
 use std::{
-    collections::HashSet,
-    fs,
-    io::{ErrorKind, Read as _},
-    os::unix::fs::FileTypeExt as _,
+    collections::{BTreeSet, HashSet},
     path::{Path, PathBuf},
 };
 
 /// Repositories that one command may concern, submodules included.
 const MOST_REPOSITORIES: usize = 64;
-/// Files and folders below `refs` and `logs` that are looked at.
-const MOST_REFS: usize = 20_000;
-/// Bytes of `HEAD`, `.git` and `commondir` that are read.
-const LONGEST_POINTER: u64 = 4096;
 
-/// Whether hooks of the repository would run.
+/// How a git command that is checked would run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hooks {
-    /// Not, because of the [hardened environment](environment).
-    Disabled,
-    /// They would, so there must be none.
-    Enabled,
+pub(crate) enum GitRun {
+    /// It only reads, in the [hardened environment](environment), and the kernel keeps files elsewhere from it.
+    Confined,
+    /// It only reads, in the hardened environment.
+    Hardened,
+    /// It only reads, in the usual environment, with hooks: there must be none.
+    Usual,
+    /// The same, and it may change files, the index or refs.
+    Changing,
+}
+
+impl GitRun {
+    fn has_hooks(self) -> bool {
+        matches!(self, Self::Usual | Self::Changing)
+    }
 }
 
 /// Whether the program runs git in the folder that it is started in.
@@ -57,7 +69,7 @@ pub(crate) fn runs_nothing(
     command: &Command,
     bases: &[PathBuf],
     workspace: &Workspace,
-    hooks: Hooks,
+    run: GitRun,
 ) -> bool {
     if starts_gpg(command) {
         return false;
@@ -67,11 +79,13 @@ pub(crate) fn runs_nothing(
     };
     let mut check = Check {
         roots: workspace.roots(),
-        hooks,
-        fetches: hooks == Hooks::Enabled && may_fetch(command),
-        pushes: (hooks == Hooks::Enabled)
-            .then(|| pushes_to(command))
-            .flatten(),
+        run,
+        enters_new: leaves(command) != Leaves::AsItWas,
+        fetches: run.has_hooks() && may_fetch(command),
+        talk: match run.has_hooks() {
+            true => Talk::of(command),
+            false => Talk::Silent,
+        },
         left: MOST_REPOSITORIES,
     };
     let mut seen = HashSet::new();
@@ -80,87 +94,6 @@ pub(crate) fn runs_nothing(
             .canonicalize()
             .is_ok_and(|folder| !seen.insert(folder.clone()) || check.is_plain_from(&folder))
     })
-}
-
-/// Where a command pushes to, if it may push at all.
-enum Target {
-    /// A branch's remote, or the usual one.
-    Configured,
-    /// A remote by its name. What is none is a path to git.
-    Named(String),
-    /// Not known.
-    Unknown,
-}
-
-fn pushes_to(command: &Command) -> Option<Target> {
-    let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
-    if words.first() == Some(&Some("stash")) {
-        return None;
-    }
-    let at = words
-        .iter()
-        .position(|word| word.is_none_or(|word| word == "push"))?;
-    let mut operands = Vec::new();
-    for word in words.iter().skip(at) {
-        match word {
-            Some(word) if is_flag_of_push(word) => {}
-            Some(word) if !word.starts_with('-') => operands.push(*word),
-            // The next word may be its value.
-            Some(_) | None => return Some(Target::Unknown),
-        }
-    }
-    Some(match operands.as_slice() {
-        ["push"] => Target::Configured,
-        ["push", name, ..] => Target::Named((*name).to_owned()),
-        _ => Target::Unknown,
-    })
-}
-
-/// Options of `git push` that take no value, or have it in the same word.
-fn is_flag_of_push(word: &str) -> bool {
-    let name = word.split_once('=').map_or(word, |(name, _)| name);
-    matches!(
-        name,
-        "--" | "-4"
-            | "-6"
-            | "-d"
-            | "-f"
-            | "-n"
-            | "-q"
-            | "-u"
-            | "-v"
-            | "--all"
-            | "--atomic"
-            | "--branches"
-            | "--delete"
-            | "--dry-run"
-            | "--follow-tags"
-            | "--force"
-            | "--force-if-includes"
-            | "--force-with-lease"
-            | "--no-verify"
-            | "--porcelain"
-            | "--progress"
-            | "--prune"
-            | "--quiet"
-            | "--set-upstream"
-            | "--tags"
-            | "--verbose"
-    )
-}
-
-/// Whether the command may fetch. A fetch goes on in the submodules of new commits, also in those that are not
-/// checked out: what is kept of them below `.git/modules` may name programs too. That submodules are left out counts
-/// only as the one option of the line: git goes by the last one, and the word may be the value of another.
-fn may_fetch(command: &Command) -> bool {
-    let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
-    match words.first() {
-        Some(Some("add" | "commit" | "push" | "stash" | "tag")) if command.name == "git" => false,
-        _ => !words
-            .iter()
-            .filter(|word| word.is_none_or(|word| word.starts_with('-')))
-            .eq([&Some("--no-recurse-submodules")]),
-    }
 }
 
 /// What a git command leaves for the git commands after it in the same line.
@@ -240,33 +173,15 @@ fn folders(command: &Command, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
 /// One check of what git finds in a folder.
 struct Check<'a> {
     roots: &'a [PathBuf],
-    hooks: Hooks,
+    run: GitRun,
+    /// Whether folders may become submodules that the command enters.
+    enters_new: bool,
     /// Whether submodules may be fetched.
     fetches: bool,
-    /// Where the command pushes to, if it does.
-    pushes: Option<Target>,
+    /// Which remotes the command may talk to.
+    talk: Talk,
     /// Repositories that may still be looked at.
     left: usize,
-}
-
-/// What lies at a path, links not followed.
-#[derive(PartialEq, Eq)]
-enum Kind {
-    Absent,
-    Folder,
-    File,
-    Other,
-}
-
-fn kind(path: &Path) -> Kind {
-    match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => Kind::Folder,
-        Ok(found) if found.is_file() => Kind::File,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Kind::Absent
-        }
-        Ok(_) | Err(_) => Kind::Other,
-    }
 }
 
 /// A repository's folders.
@@ -370,6 +285,7 @@ impl Check<'_> {
             && git_takes_it(git_dir, common_dir)
             && is_empty(&common_dir.join("remotes"))
             && is_empty(&common_dir.join("branches"))
+            && have_plain_heads(common_dir)
             && !holds_links(git_dir)
             && !(is_linked && holds_links(common_dir));
         if !is_whole {
@@ -382,32 +298,17 @@ impl Check<'_> {
             return None;
         }
         let has_hooks = config.has_hooks || of_work_tree.has_hooks || has_hooks(common_dir);
-        if self.hooks == Hooks::Enabled && has_hooks {
+        if self.run.has_hooks() && has_hooks {
             return None;
         }
-        // What is left of a rebase holds commands to go on with.
-        let is_at_rest = ["rebase-apply", "rebase-merge", "sequencer"]
-            .iter()
-            .all(|part| kind(&git_dir.join(part)) == Kind::Absent);
-        if self.hooks == Hooks::Enabled && !is_at_rest {
+        if self.run.has_hooks() && !is_at_rest(git_dir) {
             return None;
         }
-        if let Some(target) = &self.pushes {
-            // The hooks of the other repository run too, and what is no remote is a repository here.
-            let is_remote = match target {
-                Target::Configured => config.remotes.contains("origin"),
-                Target::Named(name) => config.remotes.contains(name),
-                Target::Unknown => false,
-            };
-            let mut of_branches = config
-                .branch_remotes
-                .iter()
-                .chain(&of_work_tree.branch_remotes);
-            let are_remotes = of_branches.all(|name| name == "." || config.remotes.contains(name));
-            let is_local = config.has_local_remotes || of_work_tree.has_local_remotes;
-            if is_local || !is_remote || !are_remotes {
-                return None;
-            }
+        if !self
+            .talk
+            .keeps_off_this_machine(work_tree, &[&config, &of_work_tree])
+        {
+            return None;
         }
         let links = index::gitlinks(&git_dir.join("index"), config.sha256)?;
         let modules = [
@@ -422,21 +323,25 @@ impl Check<'_> {
         if self.fetches && has_submodules {
             return None;
         }
-        // Git takes settings out of the environment before it starts itself in a submodule.
-        let hooks = std::mem::replace(&mut self.hooks, Hooks::Enabled);
-        // What has become a folder with a repository in it is a submodule to those who look for changes to commit.
-        let became_links: Vec<PathBuf> = match hooks {
-            Hooks::Disabled => Vec::new(),
-            Hooks::Enabled => index::tracked(&git_dir.join("index"), config.sha256)?
-                .into_iter()
-                .filter(|path| {
-                    let place = work_tree.join(path);
-                    kind(&place) == Kind::Folder && kind(&place.join(".git")) != Kind::Absent
-                })
-                .collect(),
+        let became_links = match self.run {
+            GitRun::Confined => Vec::new(),
+            GitRun::Hardened | GitRun::Usual | GitRun::Changing => {
+                let tracked = index::tracked(&git_dir.join("index"), config.sha256)?;
+                changed_to_links(work_tree, tracked)?
+            }
         };
+        let may_become_links = match self.enters_new && self.run == GitRun::Changing {
+            true => embedded::repositories(work_tree)?,
+            false => Vec::new(),
+        };
+        // Git takes settings out of the environment before it starts itself in a submodule.
+        let run = std::mem::replace(&mut self.run, GitRun::Usual);
         let lenders = std::slice::from_ref(common_dir);
-        let are_plain = links.iter().chain(&became_links).all(|link| {
+        let links: BTreeSet<PathBuf> = [links, became_links, may_become_links]
+            .concat()
+            .into_iter()
+            .collect();
+        let are_plain = links.iter().all(|link| {
             let folder = work_tree.join(link);
             let is_here = folder.starts_with(work_tree) && !is_led_elsewhere(work_tree, link);
             // What is not checked out has no `.git`, and git leaves it alone.
@@ -444,137 +349,29 @@ impl Check<'_> {
                 && (kind(&folder.join(".git")) == Kind::Absent
                     || self.is_plain_at(&folder, lenders))
         });
-        self.hooks = hooks;
+        self.run = run;
         are_plain.then_some(config)
     }
 }
 
-/// Whether git may take the folder itself for a repository. `refs` and a valid `HEAD` are needed too.
-fn may_be_bare(folder: &Path) -> bool {
-    let holds = |name: &str| kind(&folder.join(name)) != Kind::Absent;
-    holds("HEAD") && (holds("objects") || holds("commondir"))
-}
-
-/// Whether a folder on the way to the submodule is a link.
-fn is_led_elsewhere(work_tree: &Path, link: &Path) -> bool {
-    link.ancestors()
-        .filter(|part| !part.as_os_str().is_empty())
-        .any(|part| !matches!(kind(&work_tree.join(part)), Kind::Folder | Kind::Absent))
-}
-
-/// Whether the folder of a linked work tree names the `.git` that led to it.
-fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
-    let named = read_pointer(&git_dir.join("gitdir")).map(|named| git_dir.join(named));
-    let same = |named: PathBuf| named.canonicalize().ok() == dot_git.canonicalize().ok();
-    named.is_some_and(same)
-}
-
-/// The one line of a file that names another.
-fn read_pointer(path: &Path) -> Option<String> {
-    if kind(path) != Kind::File {
-        return None;
-    }
-    let mut text = String::new();
-    let file = fs::File::open(path).ok()?;
-    file.take(LONGEST_POINTER).read_to_string(&mut text).ok()?;
-    let line = text.strip_suffix('\n').unwrap_or(&text);
-    let is_plain = !line.is_empty() && !line.chars().any(char::is_control);
-    is_plain.then(|| line.to_owned())
-}
-
-/// Whether this is a `HEAD` that every version of git understands.
-fn is_head(path: &Path) -> bool {
-    read_pointer(path).is_some_and(|line| {
-        line.starts_with("ref: refs/")
-            || matches!(line.len(), 40 | 64) && line.chars().all(|c| c.is_ascii_hexdigit())
-    })
-}
-
-/// Whether git may enter the folders, as it must to take them for a repository; else it goes on to the one above.
-fn git_takes_it(git_dir: &Path, common_dir: &Path) -> bool {
-    [
-        git_dir,
-        &common_dir.join("objects"),
-        &common_dir.join("refs"),
-    ]
-    .into_iter()
-    .all(|folder| rustix::fs::access(folder, Access::EXEC_OK).is_ok())
-}
-
-/// Whether the folder is absent or holds nothing. Git still reads remotes from such folders of old.
-fn is_empty(folder: &Path) -> bool {
-    match fs::read_dir(folder) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == ErrorKind::NotFound,
-    }
-}
-
-/// Whether a part of the repository that git reads lies elsewhere. What is left out of the walk: hooks, which are
-/// looked at by themselves; the repositories of submodules, which are checked where git enters them; files of `git
-/// lfs`, which its filter reads; and the folders of single objects.
-fn holds_links(git_dir: &Path) -> bool {
-    let mut left = MOST_REFS;
-    let Ok(entries) = fs::read_dir(git_dir) else {
-        return true;
-    };
-    for entry in entries {
-        let found = entry.and_then(|entry| Ok((entry.file_type()?, entry)));
-        let Ok((found, entry)) = found else {
-            return true;
-        };
-        let name = entry.file_name();
-        let is_met = match name.to_str() {
-            Some("hooks") => false,
-            // Git's own daemon has its socket here.
-            Some("fsmonitor--daemon.ipc") => !found.is_socket() && !found.is_file(),
-            Some("lfs" | "modules") if found.is_dir() => false,
-            Some("objects") if found.is_dir() => ["", "info", "pack"]
-                .iter()
-                .any(|part| has_link(&entry.path().join(part), false, &mut left)),
-            _ if found.is_dir() => has_link(&entry.path(), true, &mut left),
-            _ => !found.is_file(),
-        };
-        if is_met {
-            return true;
-        }
-    }
-    false
-}
-
-fn has_link(folder: &Path, deep: bool, left: &mut usize) -> bool {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) => return error.kind() != ErrorKind::NotFound,
-    };
-    for entry in entries {
-        let Some(rest) = left.checked_sub(1) else {
-            return true;
-        };
-        *left = rest;
-        let Ok(entry) = entry else {
-            return true;
-        };
-        match entry.file_type() {
-            Ok(found) if found.is_dir() => {
-                if deep && has_link(&entry.path(), deep, left) {
-                    return true;
-                }
+/// Of what is tracked, the paths that have become folders with a repository in them: submodules to those who look for
+/// changes. `None` if a folder on the way has become a link: git may show files behind it.
+fn changed_to_links(work_tree: &Path, mut tracked: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
+    let mut folders = HashSet::new();
+    for path in &tracked {
+        let above = path.ancestors().skip(1);
+        for folder in above.take_while(|folder| !folder.as_os_str().is_empty()) {
+            if !folders.insert(folder) {
+                break;
             }
-            Ok(found) if found.is_file() => {}
-            Ok(_) | Err(_) => return true,
+            if kind(&work_tree.join(folder)) == Kind::Other {
+                return None;
+            }
         }
     }
-    false
-}
-
-/// Whether there may be hooks besides the samples that `git init` leaves.
-fn has_hooks(common_dir: &Path) -> bool {
-    let hooks = common_dir.join("hooks");
-    if kind(&hooks) == Kind::Absent {
-        return false;
-    }
-    let is_sample = |entry: std::io::Result<fs::DirEntry>| {
-        entry.is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "sample"))
-    };
-    !fs::read_dir(hooks).is_ok_and(|mut entries| entries.all(is_sample))
+    tracked.retain(|path| {
+        let place = work_tree.join(path);
+        kind(&place) == Kind::Folder && kind(&place.join(".git")) != Kind::Absent
+    });
+    Some(tracked)
 }

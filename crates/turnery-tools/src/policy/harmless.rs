@@ -182,7 +182,7 @@ pub(crate) fn reads(
             _ => return None,
         },
     };
-    if is_led_astray(command, bases, workspace) {
+    if is_led_astray(command, bases, workspace, table) {
         return None;
     }
     if program.words.starts_with(&["git", "config"]) && !operands.iter().all(|key| is_public(key)) {
@@ -509,12 +509,23 @@ fn find_folders<'a>(args: &[&'a str], is_confined: bool) -> Option<Vec<&'a str>>
 
 /// Whether files in the folder make this program run something: what a repository configures, or a program that
 /// the project brings and a version manager's stand-in starts.
-fn is_led_astray(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> bool {
+fn is_led_astray(
+    command: &Command,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+    table: Table,
+) -> bool {
     let above =
         |found: &dyn Fn(&Path) -> bool| bases.iter().flat_map(|base| base.ancestors()).any(found);
     let has_any = |names: &[&str]| above(&|folder| names.iter().any(|name| exists(folder, name)));
     match command.name.as_str() {
-        "git" => !git::runs_nothing(command, bases, workspace, git::Hooks::Disabled),
+        "git" => {
+            let run = match table {
+                Table::Confined => git::GitRun::Confined,
+                Table::Everywhere => git::GitRun::Hardened,
+            };
+            !git::runs_nothing(command, bases, workspace, run)
+        }
         "cargo" if !is_version(command) => {
             let fixes_lock = |word: &Word| matches!(word.literal(), Some("--locked" | "--offline"));
             let has_lock = has_any(&["Cargo.lock"]) || command.args.iter().any(fixes_lock);

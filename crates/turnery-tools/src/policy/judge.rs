@@ -552,7 +552,11 @@ impl Found {
                     other => other,
                 };
             }
-            is_checked && git::runs_nothing(command, &self.bases, workspace, git::Hooks::Enabled)
+            let run = match reads {
+                Some(_) => git::GitRun::Usual,
+                None => git::GitRun::Changing,
+            };
+            is_checked && git::runs_nothing(command, &self.bases, workspace, run)
         };
         commands.map(check).collect()
     }

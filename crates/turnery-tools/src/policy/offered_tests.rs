@@ -135,6 +135,7 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "git fetch 'ext::sh -c evil'",
             "git fetch ./evil",
             "git fetch evil",
+            "git fetch ../evil",
             "git fetch /tmp/x",
             "git fetch https://example.org/x",
             "git fetch me@host:x",

@@ -15,7 +15,10 @@ fn a_fetch_of_submodules_is_asked_about() {
     let bench = Bench::new();
     let to = bench.root.join("upstream");
     bench.git(&format!("clone -q . {}", to.display()));
-    bench.git(&format!("remote add origin {}", to.display()));
+    let address = "https://example.org/upstream";
+    bench.git(&format!("remote add origin {address}"));
+    let own = format!("[url \"{}\"]\n\tinsteadOf = {address}\n", to.display());
+    fs::write(bench.root.join(".gitconfig"), own).unwrap();
     let modules = "[submodule \"lib\"]\n\turl = ../upstream\n";
     fs::write(
         to.join(".gitmodules"),
@@ -71,7 +74,7 @@ fn link(bench: &Bench, name: &str, target: &str) {
 
 #[test]
 fn what_leads_outside_is_asked_about() {
-    let lay: [fn(&Bench); 12] = [
+    let lay: [fn(&Bench); 15] = [
         |b| link(b, ".git/ORIG_HEAD", "/etc/passwd"),
         |b| link(b, ".git/rebase-merge/head-name", "/etc/passwd"),
         |b| link(b, ".git/rebase-apply/head-name", "/etc/passwd"),
@@ -82,6 +85,22 @@ fn what_leads_outside_is_asked_about() {
         |b| fs::write(b.work.join(".git/objects/info/alternates"), "/x\n").unwrap(),
         |b| std::os::unix::fs::symlink("/etc", b.work.join(".git/refs/heads/x")).unwrap(),
         |b| std::os::unix::fs::symlink("/etc/x", b.work.join(".git/objects/pack/x.pack")).unwrap(),
+        // Git shows the line of these that is no hash.
+        |b| {
+            link(
+                b,
+                ".git/objects/info/commit-graphs/commit-graph-chain",
+                "/etc/passwd",
+            )
+        },
+        |b| {
+            link(
+                b,
+                ".git/objects/pack/multi-pack-index.d/multi-pack-index-chain",
+                "/etc/passwd",
+            )
+        },
+        |b| link(b, ".git/objects/info/ab/x", "/etc/passwd"),
         |b| config(b, "[core]\nworktree = /etc\n"),
         |b| {
             fs::rename(b.work.join(".git"), b.root.join("elsewhere")).unwrap();
@@ -99,6 +118,120 @@ fn what_leads_outside_is_asked_about() {
         let judged = bench.judge(&policy, &bench.work, "git status");
         assert!(matches!(judged, Judgement::Ask { .. }), "{at}: {judged:?}");
     }
+}
+
+/// Git reads the refs of every linked work tree where its record says, and shows lines that are none.
+#[test]
+fn record_of_a_work_tree_that_leads_elsewhere_is_asked_about() {
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let lay: [fn(&Bench); 4] = [
+        |b| {
+            let record = b.work.join(".git/worktrees/other");
+            fs::write(record.join("commondir"), "../../../evil\n").unwrap();
+            fs::write(record.join("HEAD"), "ref: refs/heads/zz\n").unwrap();
+            fs::create_dir_all(b.work.join("evil/refs")).unwrap();
+            fs::write(b.root.join("secret"), "hidden words\n").unwrap();
+            link(b, "evil/packed-refs", "../../secret");
+        },
+        |b| fs::remove_file(b.work.join(".git/worktrees/other/commondir")).unwrap(),
+        |b| fs::write(b.work.join(".git/worktrees/other/HEAD"), "ref: x\n").unwrap(),
+        |b| fs::remove_file(b.work.join(".git/worktrees/other/HEAD")).unwrap(),
+    ];
+    for (at, lay) in lay.iter().enumerate() {
+        let bench = Bench::new();
+        bench.git("worktree add -q ../other");
+        let lines = ["git branch", "git log --oneline --all"];
+        for line in lines {
+            assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+        }
+        lay(&bench);
+        for line in lines {
+            let judged = bench.judge(&policy, &bench.work, line);
+            assert!(matches!(judged, Judgement::Ask { .. }), "{at}: {judged:?}");
+        }
+        if at == 0 {
+            // It works where nobody defends.
+            let output = bench.run(&bench.work, "git branch", &bench.environment());
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(text.contains("hidden words"), "{text}");
+        }
+    }
+}
+
+/// What git takes for a submodule or a file of its own leads to a file outside, which `git diff` shows.
+#[test]
+fn tracked_path_that_leads_outside_is_asked_about() {
+    let lay: [fn(&Bench); 2] = [
+        |b| {
+            let file = b.work.join("src/a.txt");
+            fs::remove_file(&file).unwrap();
+            for part in ["objects", "refs"] {
+                fs::create_dir_all(file.join(".git").join(part)).unwrap();
+            }
+            fs::write(file.join(".git/HEAD"), "ref: refs/heads/zz\n").unwrap();
+            link(b, "src/a.txt/.git/packed-refs", "../../../../secret");
+        },
+        // Of the same size and time, git believes that it is the file that it knows.
+        |b| {
+            b.touch(&b.work);
+            b.git("add -A");
+            let known = fs::metadata(b.work.join("src/a.txt")).unwrap();
+            fs::remove_dir_all(b.work.join("src")).unwrap();
+            fs::create_dir(b.root.join("src")).unwrap();
+            fs::rename(b.root.join("secret"), b.root.join("src/a.txt")).unwrap();
+            let file = fs::File::options()
+                .write(true)
+                .open(b.root.join("src/a.txt"));
+            let file = file.unwrap();
+            file.set_len(known.len()).unwrap();
+            file.set_modified(known.modified().unwrap()).unwrap();
+            link(b, "src", "../src");
+            config(b, "[core]\ncheckStat = minimal\ntrustCTime = false\n");
+        },
+    ];
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    for (at, lay) in lay.iter().enumerate() {
+        let bench = Bench::new();
+        fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
+        let judge = || bench.judge(&policy, &bench.work, "git diff");
+        assert_eq!(judge(), Judgement::Allow);
+        lay(&bench);
+        let judged = judge();
+        assert!(matches!(judged, Judgement::Ask { .. }), "{at}: {judged:?}");
+        // It works where nobody defends.
+        let output = bench.run(&bench.work, "git diff", &bench.environment());
+        let shown = [output.stdout, output.stderr].concat();
+        let shown = String::from_utf8_lossy(&shown);
+        assert!(shown.contains("hidden"), "{at}: {shown}");
+    }
+}
+
+/// Git reads all of a file that names a folder, however long it is.
+#[test]
+fn pointer_longer_than_what_is_read_is_asked_about() {
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let bench = Bench::new();
+    bench.git("worktree add -q lib");
+    bench.git("clone -q . evil");
+    let evil = bench.work.join("evil/.git");
+    bench.configure(&evil, "[diff]\nexternal = EVIL\n");
+    fs::write(bench.work.join("lib/src/a.txt"), "four\n").unwrap();
+    let lib = bench.work.join("lib");
+    assert_eq!(bench.judge(&policy, &lib, "git diff"), Judgement::Allow);
+    // The first 4096 bytes name the folder that the record belongs to.
+    let pointer = format!("../..{}/../evil/.git\n", "/.".repeat(2045));
+    assert_eq!(pointer.find("../evil"), Some(4096));
+    fs::write(bench.work.join(".git/worktrees/lib/commondir"), pointer).unwrap();
+    for line in ["git diff", "git status", "git log"] {
+        let judged = bench.judge(&policy, &lib, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+    }
+    // It works where nobody defends.
+    let output = bench.run(&lib, "git diff", &bench.environment());
+    assert!(bench.takes_mark(), "{output:?}");
 }
 
 /// Git goes by the length of a name in the index, which may lie about where the name ends.
@@ -256,7 +389,7 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
     ];
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
-    let cases: [Laid; 14] = [
+    let cases: [Laid; 21] = [
         ("git commit -a --dry-run", |b| {
             fs::remove_file(b.work.join("src/a.txt")).unwrap();
             b.git("clone -q . src/a.txt");
@@ -265,6 +398,22 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
         ("git push", |b| {
             config(b, "[remote \"origin\"]\nurl = ./x.git\n")
         }),
+        ("git fetch", |b| {
+            config(b, "[remote \"origin\"]\nurl = ./x.git\n")
+        }),
+        ("git fetch", |b| config(b, "[remote \"up\"]\nurl = /x\n")),
+        ("git pull --rebase", |b| {
+            config(b, "[remote \"origin\"]\nurl = file:///x\n")
+        }),
+        ("git fetch", |b| {
+            config(b, "[branch \"main\"]\nremote = evil\n")
+        }),
+        ("git pull", |b| {
+            b.git("config --remove-section remote.origin");
+            link(b, "origin", "../elsewhere");
+        }),
+        ("git fetch evil", |b| link(b, "evil", "../elsewhere")),
+        ("git fetch evil", |b| link(b, "evil.git", "../elsewhere")),
         ("git push", |b| {
             config(b, "[remote \"up\"]\nurl = git@x/y:z\n")
         }),
@@ -338,6 +487,10 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
         "git push --repo=evil",
         "git push -o origin evil main",
         "git push /abs/evil main",
+        "git fetch ../evil",
+        "git fetch file:///evil",
+        "git fetch '~/evil'",
+        "git pull /evil main",
     ] {
         let judged = bench.judge(&policy, &bench.work, line);
         assert!(
@@ -345,6 +498,32 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
             "{line}: {judged:?}"
         );
     }
+}
+
+/// Git notes what it is in the middle of, and a commit goes on with it.
+#[test]
+fn unfinished_merge_is_asked_about() {
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let hash = "1".repeat(40);
+    let bench = Bench::new();
+    let git = bench.work.join(".git");
+    let judge = || bench.judge(&policy, &bench.work, "git commit -am x");
+    fs::write(git.join("MERGE_RR"), "").unwrap();
+    assert_eq!(judge(), Judgement::Allow);
+    fs::write(git.join("MERGE_AUTOSTASH"), format!("{hash}\n")).unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    fs::remove_file(git.join("MERGE_AUTOSTASH")).unwrap();
+    assert_eq!(judge(), Judgement::Allow);
+    fs::write(git.join("MERGE_RR"), format!("{hash}\t../secret\0")).unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    // It works where nobody defends.
+    fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
+    let resolved = git.join("rr-cache").join(&hash);
+    fs::create_dir_all(&resolved).unwrap();
+    fs::write(resolved.join("preimage"), "").unwrap();
+    bench.run(&bench.work, "git commit -am x", &bench.environment());
+    let copied = fs::read_to_string(resolved.join("postimage")).unwrap();
+    assert_eq!(copied, "hidden words\n");
 }
 
 /// Git passes over a `.git` whose folders it may not enter, and takes the repository above.

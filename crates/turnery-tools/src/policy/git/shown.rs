@@ -1,6 +1,10 @@
 //! Which git commands show what files hold, and which files those may be.
 
-use super::{Command, Kind, index, kind, read_pointer};
+use super::{
+    Command,
+    git_dir::{Kind, kind, read_pointer},
+    index,
+};
 use std::path::{Path, PathBuf};
 
 /// Whether the command may show the content of files that its words do not name.

@@ -1,0 +1,116 @@
+//! Repositories that lie in a work tree and become submodules while a command runs that a rule covers.
+
+use super::super::{Judgement, Mode, Policy, Rule};
+use super::matrix_tests::Bench;
+use super::matrix_ways::config;
+use std::{fs, os::unix::fs::symlink};
+
+fn policy() -> Policy {
+    let rules = [
+        "shell(git add:+)",
+        "shell(git checkout feat)",
+        "shell(git commit:+)",
+        "shell(git pull:+)",
+        "shell(git stash branch b)",
+        "shell(git stash pop)",
+        "shell(git switch feat)",
+    ];
+    let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+    Policy::new(Mode::Ask, rules, vec![])
+}
+
+/// A repository in the folder `n`, which git passes over.
+fn ignored(bench: &Bench) {
+    bench.git("init -q n");
+    fs::write(bench.work.join(".git/info/exclude"), "/n\n").unwrap();
+}
+
+/// A branch `feat` and a stash with `n` as a submodule, which the index does not hold.
+fn with_a_branch(bench: &Bench) {
+    let line = "export GIT_INDEX_FILE=.git/other && cp .git/index .git/other \
+        && git update-index --add --cacheinfo 160000,1111111111111111111111111111111111111111,n \
+        && t=$(git write-tree) && c=$(git commit-tree -p HEAD -m feat $t) \
+        && git update-ref refs/heads/feat $c \
+        && git stash store $(git commit-tree -p HEAD -p $c -m stash $t) && rm .git/other";
+    let output = bench.run(&bench.work, line, &bench.environment());
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// A remote whose branch `main` has `n` as a submodule, and a pull that stashes what has changed.
+fn with_a_remote(bench: &Bench) {
+    with_a_branch(bench);
+    let upstream = bench.root.join("upstream");
+    let upstream = upstream.display();
+    bench.git(&format!("clone -q --bare . {upstream}"));
+    bench.git(&format!("push -q {upstream} feat:main"));
+    let own = format!("[url \"{upstream}\"]\n\tinsteadOf = https://example.org/x.git\n");
+    fs::write(bench.root.join(".gitconfig"), own).unwrap();
+    config(
+        bench,
+        "[remote \"origin\"]\nurl = https://example.org/x.git\nfetch = +refs/heads/*:refs/remotes/origin/*\n\
+         [branch \"main\"]\nremote = origin\nmerge = refs/heads/main\n\
+         [pull]\nrebase = true\n[rebase]\nautoStash = true\n",
+    );
+}
+
+#[test]
+fn repository_that_becomes_a_submodule_runs_nothing() {
+    let policy = policy();
+    let cases: [(&str, fn(&Bench)); 9] = [
+        ("git add n && git commit --amend", |_| {}),
+        ("git add n && git commit", |_| {}),
+        ("git checkout feat", with_a_branch),
+        ("git switch feat", with_a_branch),
+        ("git stash pop", with_a_branch),
+        ("git stash branch b", with_a_branch),
+        ("git pull", with_a_remote),
+        ("git pull --rebase", with_a_remote),
+        ("git commit -am x", with_a_branch),
+    ];
+    for (line, lay) in cases {
+        let bench = Bench::new();
+        ignored(&bench);
+        if line.starts_with("git add") {
+            fs::write(bench.work.join(".git/info/exclude"), "").unwrap();
+            bench.git_in(&bench.work.join("n"), "commit -q --allow-empty -m new");
+        }
+        lay(&bench);
+        let before = bench.judge(&policy, &bench.work, line);
+        assert_eq!(before, Judgement::Allow, "{line}");
+        bench.configure(&bench.work.join("n/.git"), "[core]\nfsmonitor = EVIL\n");
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+        // It works where nobody defends. A commit applies this stash, wherever the ref is kept.
+        if line.starts_with("git commit") {
+            bench.git("rev-parse stash > .git/MERGE_AUTOSTASH");
+        }
+        bench.takes_mark();
+        let output = bench.run(&bench.work, line, &bench.environment());
+        assert!(bench.takes_mark(), "{line}: {output:?}");
+    }
+}
+
+/// Git reads the refs of a repository that it adds, and shows lines that are none.
+#[test]
+fn repository_that_is_added_shows_no_file_outside() {
+    let policy = policy();
+    for line in ["git add -A", "git add n"] {
+        let bench = Bench::new();
+        fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
+        bench.git("init -q n");
+        assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+        symlink("../../../secret", bench.work.join("n/.git/packed-refs")).unwrap();
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+        // It works where nobody defends.
+        let output = bench.run(&bench.work, line, &bench.environment());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("hidden words"), "{line}: {text}");
+    }
+}
