@@ -5,6 +5,9 @@ use super::matrix_tests::Bench;
 use super::matrix_ways::config;
 use std::{fs, os::unix::fs::symlink};
 
+/// What is done to a repository before the command.
+type Change = fn(&Bench);
+
 fn policy() -> Policy {
     let rules = [
         "shell(git add:+)",
@@ -56,7 +59,7 @@ fn with_a_remote(bench: &Bench) {
 #[test]
 fn repository_that_becomes_a_submodule_runs_nothing() {
     let policy = policy();
-    let cases: [(&str, fn(&Bench)); 9] = [
+    let cases: [(&str, Change); 9] = [
         ("git add n && git commit --amend", |_| {}),
         ("git add n && git commit", |_| {}),
         ("git checkout feat", with_a_branch),
