@@ -114,3 +114,28 @@ fn nul_in_a_path_is_invalid_params() {
         assert!(details.to_string().contains("NUL"), "{method}: {answer}");
     }
 }
+
+/// A command that may write beside the folder can put a link in its place. What is open stays open.
+#[test]
+fn session_whose_folder_is_a_link_by_now_is_refused() {
+    let world = World::new(json!([
+        {"when": {"last_user_contains": "hi"}, "steps": [{"text": "still here"}]},
+    ]));
+    let (mut client, id) = world.session();
+    let cwd = world.cwd();
+    let elsewhere = world.outside().join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("a folder");
+    std::fs::rename(&cwd, world.outside().join("moved")).expect("it is there");
+    std::os::unix::fs::symlink(&elsewhere, &cwd).expect("a link");
+    let request = json!({"sessionId": id, "cwd": cwd, "mcpServers": []});
+    for method in ["session/load", "session/resume", "session/fork"] {
+        let answer = client.call(method, request.clone());
+        assert_eq!(answer["error"]["code"], -32602, "{method}: {answer}");
+        let message = answer["error"]["message"].as_str().expect("a text");
+        for folder in [&cwd, &elsewhere] {
+            assert!(message.contains(&folder.display().to_string()), "{answer}");
+        }
+    }
+    let said = client.call("session/prompt", prompt(&id, "hi"));
+    assert_eq!(result_of(&said)["stopReason"], "end_turn");
+}
