@@ -130,7 +130,7 @@ impl ConfigFile {
             top.table("compaction", |section| {
                 choice.compaction = Some(compaction(section));
             });
-            choice.hooks = top.tables("hooks", hooks::entry);
+            choice.hooks = top.tables("hooks", |section| hooks::entry(section, path));
             top.table("mcp", |all| {
                 let servers = choice.mcp.insert(Vec::new());
                 all.each(|name, section| servers.extend(mcp::entry(name, section)));
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let file = ConfigFile::parse(
-            Path::new("config.toml"),
+            Path::new("/etc/turnery/config.toml"),
             include_str!("../../../../examples/config/all-keys.toml"),
         )
         .unwrap();
@@ -298,7 +298,7 @@ mod tests {
                 hooks: Some(vec![
                     HookEntry {
                         on: HookPoint::BeforeTool,
-                        command: vec!["./guard.py".to_owned(), "--strict".to_owned()],
+                        command: vec!["/etc/turnery/guard.py".to_owned(), "--strict".to_owned()],
                         tools: vec!["edit_file".to_owned(), "write_file".to_owned()],
                         timeout: Duration::from_secs(5),
                     },

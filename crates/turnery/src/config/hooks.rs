@@ -1,9 +1,16 @@
 //! Hooks: what `[[hooks]]` says: which command to run, and when.
 
-use super::reader::{Section, expected, number, text};
+use super::{
+    providers::beside,
+    reader::{Section, expected, number, text},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    path::{Path, absolute},
+    time::Duration,
+};
 use toml::de::DeValue;
 use turnery_tools::Shell;
 
@@ -97,10 +104,10 @@ impl fmt::Display for HookEntry {
     }
 }
 
-/// One `[[hooks]]`, if it says when and what.
-pub(super) fn entry(section: &mut Section<'_, '_>) -> Option<HookEntry> {
+/// One `[[hooks]]` of the file `config`, if it says when and what.
+pub(super) fn entry(section: &mut Section<'_, '_>, config: &Path) -> Option<HookEntry> {
     let on = section.get("on", |value| point(&text(value)?));
-    let command = section.get("command", command);
+    let command = section.get("command", |value| command(value, config));
     let tools = section.list("tools", |value| tool(text(value)?));
     let timeout = section.get("timeout", number).map(Duration::from_secs);
     for key in ["on", "command"] {
@@ -129,8 +136,10 @@ fn point(word: &str) -> Result<HookPoint, String> {
     })
 }
 
-fn command(value: &DeValue<'_>) -> Result<Vec<String>, String> {
-    let words = match value.as_array() {
+/// The words of a command. A program that is named by a relative path lies beside `config`, never in the folder of a
+/// session, where a project would bring it.
+fn command(value: &DeValue<'_>, config: &Path) -> Result<Vec<String>, String> {
+    let mut words = match value.as_array() {
         None => match value.as_str() {
             Some(line) if !line.trim().is_empty() => vec!["sh".into(), "-c".into(), line.into()],
             Some(_) => Vec::new(),
@@ -141,8 +150,15 @@ fn command(value: &DeValue<'_>) -> Result<Vec<String>, String> {
             .map(|item| text(item.get_ref()))
             .collect::<Result<Vec<_>, _>>()?,
     };
-    match words.first() {
-        Some(program) if !program.is_empty() => Ok(words),
+    match words.first_mut() {
+        Some(program) if !program.is_empty() => {
+            if program.contains('/') {
+                let path = beside(program, config);
+                let path = absolute(&path).unwrap_or(path);
+                *program = path.to_string_lossy().into_owned();
+            }
+            Ok(words)
+        }
         Some(_) | None => Err("there is no command in it".to_owned()),
     }
 }

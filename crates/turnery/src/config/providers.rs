@@ -80,7 +80,7 @@ fn provider(
         provider.key_hint.clone_from(name);
     }
     if let Some(path) = &entry.key_file {
-        let path = key_path(path, file);
+        let path = beside(path, file);
         provider.key = Some(key_in(&path)?);
         provider.key_hint = path.display().to_string();
     }
@@ -93,11 +93,11 @@ fn provider(
 /// The files out of which `entries` of `config` read their keys.
 pub(crate) fn key_files(entries: &[ProviderEntry], config: &Path) -> Vec<PathBuf> {
     let paths = entries.iter().filter_map(|entry| entry.key_file.as_ref());
-    paths.map(|path| key_path(path, config)).collect()
+    paths.map(|path| beside(path, config)).collect()
 }
 
 /// Relative to the folder of the configuration; `~/` is the user's home.
-fn key_path(path: &str, config: &Path) -> PathBuf {
+pub(super) fn beside(path: &str, config: &Path) -> PathBuf {
     if let (Some(rest), Some(home)) = (path.strip_prefix("~/"), dirs::home_dir()) {
         return home.join(rest);
     }

@@ -2,7 +2,7 @@
 //!
 //! What must hold: nothing that it started is left when [`run`] returns or its future is dropped.
 
-use std::{io, path::Path, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, io, path::Path, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use turnery_tools::processes::{ChildPipes, FinishedTree, ProcessTree, ProgramSpec, StopReport};
 
@@ -43,13 +43,20 @@ pub(super) async fn run(
     })
 }
 
+/// With this, Python takes no module out of the folder that it runs in, which is a project's.
+const SAFE_PATH: &str = "PYTHONSAFEPATH";
+
 async fn start(words: &[String], cwd: &Path) -> Result<(ProcessTree, ChildPipes), String> {
     let (program, args) = words.split_first().ok_or("there is no command")?;
+    let mut environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    environment
+        .entry(SAFE_PATH.into())
+        .or_insert_with(|| "1".into());
     let started = ProcessTree::spawn_piped(ProgramSpec {
         program: program.into(),
         args: args.iter().map(Into::into).collect(),
         folder: cwd.to_owned(),
-        environment: std::env::vars_os().collect(),
+        environment,
         confinement: None,
     });
     let started = started.await;

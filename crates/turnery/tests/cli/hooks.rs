@@ -5,7 +5,7 @@ use crate::{
     home::{Done, Home},
 };
 use serde_json::{Value, json};
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 /// Run a prompt with these `[[hooks]]` and these answers of the model.
 async fn prompt(home: &Home, hooks: &str, answers: Value, more: &[&str]) -> Done {
@@ -40,6 +40,25 @@ fn told(home: &Home) -> Vec<Value> {
 fn write_file(path: &str) -> Value {
     let args = json!({"path": path, "content": "x"});
     json!({"steps": [{"tool_call": {"name": "write_file", "args": args}}]})
+}
+
+/// Hooks run in a project's folder, but nothing that lies there runs instead of them.
+#[tokio::test]
+async fn hook_is_not_brought_by_the_project() {
+    let home = Home::new();
+    for (folder, name) in [("turnery", "user"), ("project", "project")] {
+        let script = format!("#!/bin/sh\ntouch ran-{name}\n");
+        home.write(&format!("{folder}/guard.sh"), &script);
+        let path = home.project().with_file_name(folder).join("guard.sh");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
+    }
+    home.write("project/json.py", "open('ran-python', 'w')\n");
+    let hooks = "[[hooks]]\non = \"before_loop\"\ncommand = [\"./guard.sh\"]\n\
+                 [[hooks]]\non = \"before_loop\"\ncommand = [\"python3\", \"-c\", \"import json\"]\n";
+    let done = prompt(&home, hooks, json!([{"steps": [{"text": "done"}]}]), &[]).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let ran = ["user", "project", "python"].map(|name| home.project().join(format!("ran-{name}")));
+    assert_eq!(ran.map(|path| path.exists()), [true, false, false]);
 }
 
 // proves: TURN-23, TURN-25, LOOP-55, LOOP-56, LOOP-57
