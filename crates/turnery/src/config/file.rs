@@ -340,7 +340,7 @@ mod tests {
             [
                 ProviderEntry {
                     name: "anthropic".to_owned(),
-                    line: 74,
+                    line: 75,
                     api: None,
                     base_url: None,
                     key_env: None,
@@ -349,7 +349,7 @@ mod tests {
                 },
                 ProviderEntry {
                     name: "desk".to_owned(),
-                    line: 78,
+                    line: 79,
                     api: Some(Api::OpenAi),
                     base_url: Some("http://localhost:8080/v1".to_owned()),
                     key_env: Some("DESK_KEY".to_owned()),
