@@ -11,6 +11,8 @@ use std::{
 
 /// Files and folders of a repository that are looked at, those of single objects left out.
 const MOST_REFS: usize = 20_000;
+/// Files and folders of `git lfs` that are looked at.
+const MOST_LARGE_FILES: usize = 200_000;
 /// A `HEAD`, `.git` or `commondir` of this length is not understood: git reads on. Unit: bytes.
 const LONGEST_POINTER: u64 = 4096;
 
@@ -150,7 +152,12 @@ pub(super) fn holds_links(git_dir: &Path) -> bool {
             Some("hooks") => false,
             // Git's own daemon has its socket here.
             Some("fsmonitor--daemon.ipc") => !found.is_socket() && !found.is_file(),
-            Some("lfs" | "modules") if found.is_dir() => false,
+            Some("modules") if found.is_dir() => false,
+            // The filter of `git lfs` writes there.
+            Some("lfs") if found.is_dir() => {
+                let mut left = MOST_LARGE_FILES;
+                has_link(&entry.path(), |_| false, &mut left)
+            }
             Some("objects") if found.is_dir() => {
                 has_link(&entry.path(), is_folder_of_objects, &mut left)
             }

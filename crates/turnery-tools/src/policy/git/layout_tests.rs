@@ -74,11 +74,13 @@ fn link(bench: &Bench, name: &str, target: &str) {
 
 #[test]
 fn what_leads_outside_is_asked_about() {
-    let lay: [fn(&Bench); 15] = [
+    let lay: [fn(&Bench); 17] = [
         |b| link(b, ".git/ORIG_HEAD", "/etc/passwd"),
         |b| link(b, ".git/rebase-merge/head-name", "/etc/passwd"),
         |b| link(b, ".git/rebase-apply/head-name", "/etc/passwd"),
         |b| link(b, ".git/worktrees/w/gitdir", "/etc/passwd"),
+        |b| link(b, ".git/lfs/objects", "/etc"),
+        |b| link(b, ".git/lfs/objects/26/58", "/etc"),
         |b| link(b, ".git/refs/heads/hooks", "/etc"),
         |b| link(b, ".git/logs/hooks", "/etc"),
         |b| link(b, ".git/fsmonitor--daemon.ipc", "/etc/passwd"),
