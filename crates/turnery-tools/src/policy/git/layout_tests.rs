@@ -555,11 +555,19 @@ fn confined_git_shows_neither_keys_nor_what_links_lead_to() {
     let policy = Policy::new(Mode::Ask, vec![], vec![]).confined(true);
     let judge = |line: &str| bench.judge(&policy, &bench.work, line);
     assert_eq!(judge("git grep one"), Judgement::Allow);
+    assert_eq!(judge("git -C src grep one -- .."), Judgement::Allow);
     assert_eq!(judge("git config --get user.name"), Judgement::Allow);
     assert_ne!(
         judge("git config --get http.https://x.extraheader"),
         Judgement::Allow
     );
     link(&bench, "linked", "/etc");
-    assert_ne!(judge("git grep one"), Judgement::Allow);
+    for line in [
+        "git grep one",
+        "git -C src grep one ..",
+        "git -C src grep one -- ../linked",
+    ] {
+        assert_ne!(judge(line), Judgement::Allow, "{line}");
+    }
+    assert_eq!(judge("git -C src grep one"), Judgement::Allow);
 }
