@@ -26,8 +26,8 @@ use super::{carriers, line::Command};
 use crate::Workspace;
 use config::PlainConfig;
 use git_dir::{
-    Kind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_empty, is_head,
-    is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
+    Kind, git_takes_it, has_file_outside, has_hooks, have_plain_heads, holds_links, is_at_rest,
+    is_empty, is_head, is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
 };
 use remotes::{Talk, may_fetch};
 pub(crate) use shown::{may_track, shows_content};
@@ -80,6 +80,10 @@ pub(crate) fn runs_nothing(
     let mut check = Check {
         roots: workspace.roots(),
         run,
+        blames: command
+            .args
+            .iter()
+            .any(|arg| arg.literal() == Some("blame")),
         enters_new: leaves(command) != Leaves::AsItWas,
         fetches: run.has_hooks() && may_fetch(command),
         talk: match run.has_hooks() {
@@ -174,6 +178,8 @@ fn folders(command: &Command, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
 struct Check<'a> {
     roots: &'a [PathBuf],
     run: GitRun,
+    /// Whether the command reads the lists of commits that the person's own settings name in the work tree.
+    blames: bool,
     /// Whether folders may become submodules that the command enters.
     enters_new: bool,
     /// Whether submodules may be fetched.
@@ -289,6 +295,9 @@ impl Check<'_> {
             && !holds_links(git_dir)
             && !(is_linked && holds_links(common_dir));
         if !is_whole {
+            return None;
+        }
+        if self.blames && has_file_outside(work_tree) {
             return None;
         }
         let config = config::read_plain(&common_dir.join("config"))?;

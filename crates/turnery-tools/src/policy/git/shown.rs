@@ -241,6 +241,30 @@ mod tests {
         assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
     }
 
+    /// A setting that many people have names a file at the top of the work tree, which the repository brings.
+    #[test]
+    fn blame_shows_no_file_outside() {
+        let policy = Policy::new(Mode::Ask, vec![], vec![]);
+        let bench = Bench::new();
+        let own = "[blame]\n\tignoreRevsFile = .git-blame-ignore-revs\n";
+        fs::write(bench.root.join(".gitconfig"), own).unwrap();
+        let list = bench.work.join(".git-blame-ignore-revs");
+        fs::write(bench.work.join("list"), "").unwrap();
+        fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
+        let line = "git blame src/a.txt";
+        let judge = || bench.judge(&policy, &bench.work, line);
+        std::os::unix::fs::symlink("list", &list).unwrap();
+        std::os::unix::fs::symlink("..", bench.work.join("linked")).unwrap();
+        assert_eq!(judge(), Judgement::Allow);
+        fs::remove_file(&list).unwrap();
+        std::os::unix::fs::symlink("../secret", &list).unwrap();
+        assert!(matches!(judge(), Judgement::Ask { .. }));
+        // It works where nobody defends.
+        let output = bench.run(&bench.work, line, &bench.environment());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("hidden words"), "{text}");
+    }
+
     #[test]
     fn git_that_shows_no_content_goes_on() {
         let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
