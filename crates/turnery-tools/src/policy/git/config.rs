@@ -243,6 +243,10 @@ impl<'a> Section<'a> {
                 // Said twice it is not clear which one counts.
                 config.version.replace(version).is_none().then_some(())
             }
+            // Without them a pull may write into `.git` under a name that the disk takes for it.
+            ("core", None, "protecthfs" | "protectntfs") => {
+                plain.filter(|value| *value == "true").map(|_| ())
+            }
             // With another format the repository would choose the key file.
             ("gpg", None, "format") => plain.filter(|value| *value == "openpgp").map(|_| ()),
             // With the format `ssh` in the person's own configuration, a path here would choose the key file.
@@ -451,6 +455,8 @@ mod tests {
             "[gpg]\nprogram = x\n",
             "[gpg]\nformat = ssh\n",
             "[log]\nshowSignature = true\n",
+            "[core]\nprotectNTFS = false\n",
+            "[core]\nprotectHFS = false\n",
             "[format]\npretty = %G?\n",
             "[credential]\nhelper = x\n",
             "[extensions]\npartialClone = origin\n",
