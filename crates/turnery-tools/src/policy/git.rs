@@ -120,21 +120,24 @@ pub(crate) fn leaves(command: &Command) -> Leaves {
     }
 }
 
-/// Whether the command makes a commit of what is in the index and looks at no file.
+/// Whether the command makes a commit of what is in the index and looks at no file, as it does to describe the commit
+/// where a message is asked for.
 pub(crate) fn commits_index(command: &Command) -> bool {
     let mut args = command.args.iter().map(|arg| arg.literal());
     if args.next() != Some(Some("commit")) {
         return false;
     }
+    let mut has_message = false;
     while let Some(arg) = args.next() {
-        match arg {
-            Some("-m" | "-qm" | "-sm" | "--message") if args.next().is_some() => {}
-            Some("-q" | "-s" | "--amend" | "--no-edit" | "--quiet" | "--signoff") => {}
-            Some(arg) if arg.starts_with("--message=") => {}
+        has_message |= match arg {
+            Some("-m" | "-qm" | "-sm" | "--message") if args.next().is_some() => true,
+            Some("--no-edit") => true,
+            Some("-q" | "-s" | "--amend" | "--quiet" | "--signoff") => false,
+            Some(arg) if arg.starts_with("--message=") => true,
             Some(_) | None => return false,
-        }
+        };
     }
-    true
+    has_message
 }
 
 /// Formats and orders that ask who signed a commit start gpg: `%G?`, `%+GS`, `%(*signature)`, `--sort=signature`.
