@@ -316,6 +316,10 @@ impl Check<'_> {
         if self.run.has_hooks() && !is_at_rest(git_dir) {
             return None;
         }
+        // A stash that the next commit applies may be a ref.
+        if self.run == GitRun::Changing && (config.has_reftable || of_work_tree.has_reftable) {
+            return None;
+        }
         if !self
             .talk
             .keeps_off_this_machine(work_tree, &[&config, &of_work_tree])

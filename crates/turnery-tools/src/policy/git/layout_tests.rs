@@ -188,7 +188,8 @@ fn tracked_path_that_leads_outside_is_asked_about() {
             file.set_len(known.len()).unwrap();
             file.set_modified(known.modified().unwrap()).unwrap();
             link(b, "src", "../src");
-            config(b, "[core]\ncheckStat = minimal\ntrustCTime = false\n");
+            let own = "[core]\n\tcheckStat = minimal\n\ttrustCTime = false\n";
+            fs::write(b.root.join(".gitconfig"), own).unwrap();
         },
     ];
     let policy = Policy::new(Mode::Ask, rules(), vec![]);
@@ -515,6 +516,22 @@ fn unfinished_merge_is_asked_about() {
     fs::write(git.join("MERGE_AUTOSTASH"), format!("{hash}\n")).unwrap();
     assert!(matches!(judge(), Judgement::Ask { .. }));
     fs::remove_file(git.join("MERGE_AUTOSTASH")).unwrap();
+    assert_eq!(judge(), Judgement::Allow);
+    let before = fs::read_to_string(git.join("config")).unwrap();
+    config(
+        &bench,
+        "[core]\nrepositoryformatversion = 1\n[extensions]\nrefStorage = reftable\n",
+    );
+    let text = fs::read_to_string(git.join("config")).unwrap();
+    fs::write(
+        git.join("config"),
+        text.replacen("repositoryformatversion = 0", "", 1),
+    )
+    .unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    let line = "git status";
+    assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+    fs::write(git.join("config"), before).unwrap();
     assert_eq!(judge(), Judgement::Allow);
     fs::write(git.join("MERGE_RR"), format!("{hash}\t../secret\0")).unwrap();
     assert!(matches!(judge(), Judgement::Ask { .. }));
