@@ -287,6 +287,8 @@ impl Check<'_> {
             common_dir,
         } = repository;
         let is_linked = git_dir != common_dir;
+        // Links to hooks are usual, and the kernel keeps what they lead to.
+        let may_link_hooks = self.run == GitRun::Confined;
         let is_whole = is_head(&git_dir.join("HEAD"))
             && kind(&common_dir.join("objects")) == Kind::Folder
             && kind(&common_dir.join("refs")) == Kind::Folder
@@ -295,8 +297,8 @@ impl Check<'_> {
             && is_empty(&common_dir.join("remotes"))
             && is_empty(&common_dir.join("branches"))
             && have_plain_heads(common_dir)
-            && !holds_links(git_dir)
-            && !(is_linked && holds_links(common_dir));
+            && !holds_links(git_dir, may_link_hooks)
+            && !(is_linked && holds_links(common_dir, may_link_hooks));
         if !is_whole {
             return None;
         }

@@ -150,10 +150,10 @@ pub(super) fn is_empty(folder: &Path) -> bool {
     }
 }
 
-/// Whether a part of the repository that git reads lies elsewhere. What is left out of the walk: hooks, which are
-/// looked at by themselves; the repositories of submodules, which are checked where git enters them; and the folders
-/// of single objects.
-pub(super) fn holds_links(git_dir: &Path) -> bool {
+/// Whether a part of the repository that git reads lies elsewhere. What is left out of the walk: the repositories of
+/// submodules, which are checked where git enters them; the folders of single objects; and, if `may_link_hooks`, hooks.
+/// Git takes all of them for refs too, and shows a file of nothing but digits.
+pub(super) fn holds_links(git_dir: &Path, may_link_hooks: bool) -> bool {
     let mut left = MOST_REFS;
     let Ok(entries) = fs::read_dir(git_dir) else {
         return true;
@@ -165,10 +165,10 @@ pub(super) fn holds_links(git_dir: &Path) -> bool {
         };
         let name = entry.file_name();
         let is_met = match name.to_str() {
-            Some("hooks") => false,
+            Some("hooks") if may_link_hooks => false,
             // Git's own daemon has its socket here.
             Some("fsmonitor--daemon.ipc") => !found.is_socket() && !found.is_file(),
-            Some("modules") if found.is_dir() => false,
+            Some("modules") if found.is_dir() => has_link(&entry.path(), |_| true, &mut left),
             // The filter of `git lfs` writes there.
             Some("lfs") if found.is_dir() => {
                 let mut left = MOST_LARGE_FILES;

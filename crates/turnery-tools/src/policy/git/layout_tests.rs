@@ -74,11 +74,17 @@ fn link(bench: &Bench, name: &str, target: &str) {
 
 #[test]
 fn what_leads_outside_is_asked_about() {
-    let lay: [fn(&Bench); 17] = [
+    let lay: [fn(&Bench); 20] = [
         |b| link(b, ".git/ORIG_HEAD", "/etc/passwd"),
         |b| link(b, ".git/rebase-merge/head-name", "/etc/passwd"),
         |b| link(b, ".git/rebase-apply/head-name", "/etc/passwd"),
         |b| link(b, ".git/worktrees/w/gitdir", "/etc/passwd"),
+        |b| link(b, ".git/hooks/x.sample", "/etc/passwd"),
+        |b| link(b, ".git/modules/x", "/etc/passwd"),
+        |b| {
+            fs::remove_dir_all(b.work.join(".git/hooks")).unwrap();
+            link(b, ".git/hooks", "/etc");
+        },
         |b| link(b, ".git/lfs/objects", "/etc"),
         |b| link(b, ".git/lfs/objects/26/58", "/etc"),
         |b| link(b, ".git/refs/heads/hooks", "/etc"),
@@ -578,6 +584,8 @@ fn confined_git_shows_neither_keys_nor_what_links_lead_to() {
         judge("git config --get http.https://x.extraheader"),
         Judgement::Allow
     );
+    link(&bench, ".git/hooks/pre-commit", "../../pre-commit");
+    assert_eq!(judge("git status"), Judgement::Allow);
     link(&bench, "linked", "/etc");
     for line in [
         "git grep one",
