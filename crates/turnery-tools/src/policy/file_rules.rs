@@ -37,7 +37,9 @@ impl Policy {
         let mut left = walk::MOST_ENTRIES;
         line.commands.iter().zip(reads).any(|(command, reads)| {
             if git::shows_content(command)
-                && rules.iter().any(|rule| may_show(rule, bases, workspace))
+                && rules
+                    .iter()
+                    .any(|rule| may_show(rule, command, bases, workspace))
             {
                 return true;
             }
@@ -64,12 +66,9 @@ impl Policy {
 }
 
 /// Whether git, started in one of `bases`, may show a file that the rule keeps from being read.
-fn may_show(rule: &Rule, bases: &[PathBuf], workspace: &Workspace) -> bool {
+fn may_show(rule: &Rule, command: &Command, bases: &[PathBuf], workspace: &Workspace) -> bool {
     let roots = workspace.roots();
-    rule.tool == READ
-        && bases
-            .iter()
-            .any(|base| git::may_track(base, &|path| rule.denies_file(path, roots)))
+    rule.tool == READ && git::may_track(command, bases, &|path| rule.denies_file(path, roots))
 }
 
 /// Whether some word that may name a file is known only when the command runs.

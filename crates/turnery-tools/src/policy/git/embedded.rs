@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Most files and folders of a work tree that are looked at.
-const MOST_ENTRIES: usize = 300_000;
+const MOST_ENTRIES: usize = 100_000;
 
 /// Folders below the work tree that hold a `.git`, from its top; `None` if that is uncertain: there are more than
 /// [`MOST_ENTRIES`], or a folder cannot be listed.

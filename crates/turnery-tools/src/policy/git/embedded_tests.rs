@@ -59,9 +59,10 @@ fn with_a_remote(bench: &Bench) {
 #[test]
 fn repository_that_becomes_a_submodule_runs_nothing() {
     let policy = policy();
-    let cases: [(&str, Change); 9] = [
+    let cases: [(&str, Change); 10] = [
         ("git add n && git commit --amend", |_| {}),
         ("git add n && git commit", |_| {}),
+        ("git add n && git commit --amend -s", |_| {}),
         ("git checkout feat", with_a_branch),
         ("git switch feat", with_a_branch),
         ("git stash pop", with_a_branch),
@@ -78,8 +79,10 @@ fn repository_that_becomes_a_submodule_runs_nothing() {
             bench.git_in(&bench.work.join("n"), "commit -q --allow-empty -m new");
         }
         lay(&bench);
+        // After an `add`, a commit that asks for a message is a question anyway.
+        let is_covered = !line.starts_with("git add");
         let before = bench.judge(&policy, &bench.work, line);
-        assert_eq!(before, Judgement::Allow, "{line}");
+        assert_eq!(before == Judgement::Allow, is_covered, "{line}");
         bench.configure(&bench.work.join("n/.git"), "[core]\nfsmonitor = EVIL\n");
         let judged = bench.judge(&policy, &bench.work, line);
         assert!(

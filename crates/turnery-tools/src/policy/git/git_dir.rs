@@ -11,6 +11,8 @@ use std::{
 
 /// Files and folders of a repository that are looked at, those of single objects left out.
 const MOST_REFS: usize = 20_000;
+/// Files and folders of `git lfs` that are looked at.
+const MOST_LARGE_FILES: usize = 200_000;
 /// A `HEAD`, `.git` or `commondir` of this length is not understood: git reads on. Unit: bytes.
 const LONGEST_POINTER: u64 = 4096;
 
@@ -38,6 +40,22 @@ pub(super) fn kind(path: &Path) -> Kind {
 pub(super) fn may_be_bare(folder: &Path) -> bool {
     let holds = |name: &str| kind(&folder.join(name)) != Kind::Absent;
     holds("HEAD") && (holds("objects") || holds("commondir"))
+}
+
+/// Whether a link at the top of the work tree leads to a file outside. `git blame` shows lines of the file that
+/// `blame.ignoreRevsFile` names, unless they are hashes.
+pub(super) fn has_file_outside(work_tree: &Path) -> bool {
+    let is_outside = |entry: std::io::Result<fs::DirEntry>| {
+        let Ok((entry, found)) = entry.and_then(|entry| Ok((entry.file_type()?, entry.path())))
+        else {
+            return true;
+        };
+        entry.is_symlink()
+            && found
+                .canonicalize()
+                .is_ok_and(|target| target.is_file() && !target.starts_with(work_tree))
+    };
+    fs::read_dir(work_tree).map_or(true, |mut entries| entries.any(is_outside))
 }
 
 /// Whether a folder on the way to the submodule is a link.
@@ -132,10 +150,10 @@ pub(super) fn is_empty(folder: &Path) -> bool {
     }
 }
 
-/// Whether a part of the repository that git reads lies elsewhere. What is left out of the walk: hooks, which are
-/// looked at by themselves; the repositories of submodules, which are checked where git enters them; and the folders
-/// of single objects.
-pub(super) fn holds_links(git_dir: &Path) -> bool {
+/// Whether a part of the repository that git reads lies elsewhere. What is left out of the walk: the repositories of
+/// submodules, which are checked where git enters them; the folders of single objects; and, if `may_link_hooks`, hooks.
+/// Git takes all of them for refs too, and shows a file of nothing but digits.
+pub(super) fn holds_links(git_dir: &Path, may_link_hooks: bool) -> bool {
     let mut left = MOST_REFS;
     let Ok(entries) = fs::read_dir(git_dir) else {
         return true;
@@ -147,10 +165,15 @@ pub(super) fn holds_links(git_dir: &Path) -> bool {
         };
         let name = entry.file_name();
         let is_met = match name.to_str() {
-            Some("hooks") => false,
+            Some("hooks") if may_link_hooks => false,
             // Git's own daemon has its socket here.
             Some("fsmonitor--daemon.ipc") => !found.is_socket() && !found.is_file(),
-            Some("lfs" | "modules") if found.is_dir() => false,
+            Some("modules") if found.is_dir() => has_link(&entry.path(), |_| true, &mut left),
+            // The filter of `git lfs` writes there.
+            Some("lfs") if found.is_dir() => {
+                let mut left = MOST_LARGE_FILES;
+                has_link(&entry.path(), |_| false, &mut left)
+            }
             Some("objects") if found.is_dir() => {
                 has_link(&entry.path(), is_folder_of_objects, &mut left)
             }

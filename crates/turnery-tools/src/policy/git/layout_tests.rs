@@ -74,11 +74,19 @@ fn link(bench: &Bench, name: &str, target: &str) {
 
 #[test]
 fn what_leads_outside_is_asked_about() {
-    let lay: [fn(&Bench); 15] = [
+    let lay: [fn(&Bench); 20] = [
         |b| link(b, ".git/ORIG_HEAD", "/etc/passwd"),
         |b| link(b, ".git/rebase-merge/head-name", "/etc/passwd"),
         |b| link(b, ".git/rebase-apply/head-name", "/etc/passwd"),
         |b| link(b, ".git/worktrees/w/gitdir", "/etc/passwd"),
+        |b| link(b, ".git/hooks/x.sample", "/etc/passwd"),
+        |b| link(b, ".git/modules/x", "/etc/passwd"),
+        |b| {
+            fs::remove_dir_all(b.work.join(".git/hooks")).unwrap();
+            link(b, ".git/hooks", "/etc");
+        },
+        |b| link(b, ".git/lfs/objects", "/etc"),
+        |b| link(b, ".git/lfs/objects/26/58", "/etc"),
         |b| link(b, ".git/refs/heads/hooks", "/etc"),
         |b| link(b, ".git/logs/hooks", "/etc"),
         |b| link(b, ".git/fsmonitor--daemon.ipc", "/etc/passwd"),
@@ -186,7 +194,8 @@ fn tracked_path_that_leads_outside_is_asked_about() {
             file.set_len(known.len()).unwrap();
             file.set_modified(known.modified().unwrap()).unwrap();
             link(b, "src", "../src");
-            config(b, "[core]\ncheckStat = minimal\ntrustCTime = false\n");
+            let own = "[core]\n\tcheckStat = minimal\n\ttrustCTime = false\n";
+            fs::write(b.root.join(".gitconfig"), own).unwrap();
         },
     ];
     let policy = Policy::new(Mode::Ask, rules(), vec![]);
@@ -514,6 +523,22 @@ fn unfinished_merge_is_asked_about() {
     assert!(matches!(judge(), Judgement::Ask { .. }));
     fs::remove_file(git.join("MERGE_AUTOSTASH")).unwrap();
     assert_eq!(judge(), Judgement::Allow);
+    let before = fs::read_to_string(git.join("config")).unwrap();
+    config(
+        &bench,
+        "[core]\nrepositoryformatversion = 1\n[extensions]\nrefStorage = reftable\n",
+    );
+    let text = fs::read_to_string(git.join("config")).unwrap();
+    fs::write(
+        git.join("config"),
+        text.replacen("repositoryformatversion = 0", "", 1),
+    )
+    .unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    let line = "git status";
+    assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+    fs::write(git.join("config"), before).unwrap();
+    assert_eq!(judge(), Judgement::Allow);
     fs::write(git.join("MERGE_RR"), format!("{hash}\t../secret\0")).unwrap();
     assert!(matches!(judge(), Judgement::Ask { .. }));
     // It works where nobody defends.
@@ -553,11 +578,21 @@ fn confined_git_shows_neither_keys_nor_what_links_lead_to() {
     let policy = Policy::new(Mode::Ask, vec![], vec![]).confined(true);
     let judge = |line: &str| bench.judge(&policy, &bench.work, line);
     assert_eq!(judge("git grep one"), Judgement::Allow);
+    assert_eq!(judge("git -C src grep one -- .."), Judgement::Allow);
     assert_eq!(judge("git config --get user.name"), Judgement::Allow);
     assert_ne!(
         judge("git config --get http.https://x.extraheader"),
         Judgement::Allow
     );
+    link(&bench, ".git/hooks/pre-commit", "../../pre-commit");
+    assert_eq!(judge("git status"), Judgement::Allow);
     link(&bench, "linked", "/etc");
-    assert_ne!(judge("git grep one"), Judgement::Allow);
+    for line in [
+        "git grep one",
+        "git -C src grep one ..",
+        "git -C src grep one -- ../linked",
+    ] {
+        assert_ne!(judge(line), Judgement::Allow, "{line}");
+    }
+    assert_eq!(judge("git -C src grep one"), Judgement::Allow);
 }

@@ -1,7 +1,7 @@
 //! Which git commands show what files hold, and which files those may be.
 
 use super::{
-    Command,
+    Command, carriers,
     git_dir::{Kind, kind, read_pointer},
     index,
 };
@@ -9,30 +9,44 @@ use std::path::{Path, PathBuf};
 
 /// Whether the command may show the content of files that its words do not name.
 pub(crate) fn shows_content(command: &Command) -> bool {
-    if command.name != "git" {
-        return false;
+    match carriers::base_name(&command.name) {
+        "git" => {}
+        name => return name.starts_with("git-"),
     }
     let mut args = command.args.iter().map(|arg| arg.literal());
     let mut has = |may_show: fn(&str) -> bool| args.any(|arg| arg.is_none_or(may_show));
     match command.args.first().and_then(|arg| arg.literal()) {
         Some("log" | "reflog" | "shortlog") => has(|arg| arg.starts_with('-') && !is_of_log(arg)),
         Some("add" | "checkout" | "commit" | "reset" | "restore" | "stash") => has(|arg| {
-            let is_short = arg.starts_with('-') && !arg.starts_with("--");
-            is_short && arg.contains(['e', 'i', 'p', 'v'])
+            is_short_with(arg, &['e', 'i', 'p', 'v'])
                 || arg == "show"
                 || ["--e", "--i", "--p", "--v"]
                     .iter()
                     .any(|option| arg.starts_with(option))
         }),
+        Some("status") => has(|arg| is_short_with(arg, &['v']) || arg.starts_with("--v")),
+        // With `--exec` it runs other lines.
+        Some("rebase") => has(|arg| {
+            is_short_with(arg, &['i', 'x']) || arg.starts_with("--e") || arg.starts_with("--sh")
+        }),
+        // A tag may be one of a file.
+        Some("branch" | "for-each-ref" | "tag") => {
+            has(|arg| matches!(arg, "-v" | "-vv") || arg.contains("%(") && arg.contains("raw"))
+        }
         Some(
-            "--version" | "branch" | "check-ignore" | "cherry-pick" | "clean" | "clone" | "config"
-            | "count-objects" | "describe" | "fetch" | "for-each-ref" | "gc" | "help" | "init"
-            | "ls-files" | "ls-remote" | "ls-tree" | "merge" | "merge-base" | "mv" | "name-rev"
-            | "prune" | "pull" | "push" | "rebase" | "remote" | "revert" | "rev-list" | "rev-parse"
-            | "rm" | "status" | "switch" | "symbolic-ref" | "tag" | "worktree",
-        ) => has(|arg| matches!(arg, "-v" | "-vv" | "--patch") || arg.starts_with("--show-c")),
+            "--version" | "check-ignore" | "cherry-pick" | "clean" | "clone" | "config"
+            | "count-objects" | "describe" | "fetch" | "gc" | "help" | "init" | "ls-files"
+            | "ls-remote" | "ls-tree" | "merge" | "merge-base" | "mv" | "name-rev" | "prune"
+            | "pull" | "push" | "remote" | "revert" | "rev-list" | "rev-parse" | "rm" | "switch"
+            | "symbolic-ref" | "worktree",
+        ) => has(|arg| matches!(arg, "-v" | "-vv" | "--patch")),
         _ => true,
     }
+}
+
+/// Whether these are short options, one of them or a value among `letters`.
+fn is_short_with(arg: &str, letters: &[char]) -> bool {
+    arg.starts_with('-') && !arg.starts_with("--") && arg.contains(letters)
 }
 
 /// Options of `git log` that show no patch.
@@ -80,9 +94,22 @@ fn is_of_log(arg: &str) -> bool {
         )
 }
 
-/// Whether the repository that git finds in `folder` tracks a file that fulfils `is_met` now. Also true when that is
-/// uncertain. What only earlier commits hold is not looked at.
-pub(crate) fn may_track(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
+/// Whether a repository that git finds, started in one of `bases`, tracks a file that fulfils `is_met` now. Also true
+/// when that is uncertain. What only earlier commits hold is not looked at.
+pub(crate) fn may_track(
+    command: &Command,
+    bases: &[PathBuf],
+    is_met: &dyn Fn(&Path) -> bool,
+) -> bool {
+    super::folders(command, bases).is_none_or(|folders| {
+        folders.iter().any(|folder| {
+            let folder = folder.canonicalize();
+            folder.map_or(true, |folder| tracks(&folder, is_met))
+        })
+    })
+}
+
+fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     let Some(work_tree) = folder
         .ancestors()
         .find(|above| kind(&above.join(".git")) != Kind::Absent)
@@ -121,6 +148,7 @@ mod tests {
         write("SECRET=1\n");
         bench.git("add .env");
         bench.git("commit -q -m third");
+        bench.git("tag file HEAD:.env");
         write("SECRET=2\n");
         bench.git("stash -q");
         write("SECRET=3\n");
@@ -157,6 +185,14 @@ mod tests {
             "git diff-index -p HEAD~1",
             "git diff-files -p",
             "git status -vv",
+            "git status --verbose",
+            "git status --verbos",
+            "git status -bv",
+            "git status -vuno",
+            "git status --long -vb",
+            "git tag -l '--format=%(raw)'",
+            "git tag --format '%(if)x%(then)%(raw)%(end)'",
+            "git for-each-ref '--format=%(raw)'",
             "git commit --dry-run -v",
             "git reflog -p",
             "git fast-export HEAD",
@@ -172,6 +208,64 @@ mod tests {
     }
 
     #[test]
+    fn git_that_is_started_in_other_ways_shows_no_file_that_may_not_be_read() {
+        let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
+        let bench = with_a_secret();
+        for line in [
+            "/usr/bin/git show HEAD",
+            "/usr/bin/git diff",
+            "/usr/lib/git-core/git-show HEAD",
+            "git stash -q && git rebase -x 'git show HEAD' HEAD~1",
+            "git rebase --exec='git show HEAD' HEAD~1",
+            "git rebase --exe 'git show HEAD' HEAD~1",
+        ] {
+            let judged = bench.judge(&policy, &bench.work, line);
+            assert_ne!(judged, Judgement::Allow, "{line}");
+        }
+        // Another repository tracks the file, which is not there now.
+        let confined = policy.clone().confined(true);
+        let other = Bench::new();
+        let nested = other.work.join("nested");
+        other.git_in(&bench.work, &format!("clone -q . {}", nested.display()));
+        fs::remove_file(nested.join(".env")).unwrap();
+        for line in ["git -C nested show HEAD", "git -C nested diff"] {
+            let shown = other.run(&other.work, line, &other.environment());
+            let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+            assert!(shown.contains("SECRET"), "{line}: {shown}");
+            let judged = other.judge(&confined, &other.work, line);
+            assert_ne!(judged, Judgement::Allow, "{line}");
+        }
+        let line = "git -C src show HEAD";
+        assert_eq!(other.judge(&confined, &other.work, line), Judgement::Allow);
+        let line = "/usr/bin/git log --oneline";
+        assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+    }
+
+    /// A setting that many people have names a file at the top of the work tree, which the repository brings.
+    #[test]
+    fn blame_shows_no_file_outside() {
+        let policy = Policy::new(Mode::Ask, vec![], vec![]);
+        let bench = Bench::new();
+        let own = "[blame]\n\tignoreRevsFile = .git-blame-ignore-revs\n";
+        fs::write(bench.root.join(".gitconfig"), own).unwrap();
+        let list = bench.work.join(".git-blame-ignore-revs");
+        fs::write(bench.work.join("list"), "").unwrap();
+        fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
+        let line = "git blame src/a.txt";
+        let judge = || bench.judge(&policy, &bench.work, line);
+        std::os::unix::fs::symlink("list", &list).unwrap();
+        std::os::unix::fs::symlink("..", bench.work.join("linked")).unwrap();
+        assert_eq!(judge(), Judgement::Allow);
+        fs::remove_file(&list).unwrap();
+        std::os::unix::fs::symlink("../secret", &list).unwrap();
+        assert!(matches!(judge(), Judgement::Ask { .. }));
+        // It works where nobody defends.
+        let output = bench.run(&bench.work, line, &bench.environment());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("hidden words"), "{text}");
+    }
+
+    #[test]
     fn git_that_shows_no_content_goes_on() {
         let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
         let bench = with_a_secret();
@@ -180,6 +274,10 @@ mod tests {
             "git log --oneline -5",
             "git log --stat --since=yesterday",
             "git branch -a",
+            "git branch --show-current",
+            "git for-each-ref '--format=%(refname)'",
+            "git rev-parse --verify HEAD",
+            "git status -uno",
             "git ls-files",
             "git rev-parse HEAD",
             "git add src/a.txt",
