@@ -201,16 +201,19 @@ async fn folders_that_the_environment_names_open_nothing() {
         let path = |name: &str| folder.path().join(name).display().to_string();
         std::fs::create_dir(path("bin")).expect("a folder");
         std::fs::write(path("bin/git"), "program").expect("a file");
+        std::fs::create_dir(home.project().join("tmp")).expect("a folder");
         let link = format!(
-            "mkdir tools; for i in git registry pkg bin; do ln -s {0} tools/$i; done; ln -s {0} tmp",
+            "mkdir tools; for i in git registry pkg bin; do ln -s {0} tools/$i; done; rmdir tmp; ln -s {0} tmp",
             folder.path().display()
         );
         let write = format!("echo x >> {}; echo x > {}", path("bin/git"), path("new"));
-        let steps = [link, write].map(|it| shell(json!({ "command": it })));
-        let [first, second] = steps;
-        let model = home.scripted(json!([first, second, {"steps": [{"text": "done"}]}]));
+        // Where `TMPDIR` leads elsewhere, a command has a folder of its own for temporary files.
+        let scratch = "cd $TMPDIR && pwd -P".to_owned();
+        let steps = [link, write, scratch].map(|it| shell(json!({ "command": it })));
+        let [first, second, third] = steps;
+        let model = home.scripted(json!([first, second, third, {"steps": [{"text": "done"}]}]));
         let mut run = home.command(&["run", "--mode", "auto", "--sandbox", sandbox]);
-        run.args(["--model", &model, "hi"]);
+        run.args(["--format", "stream-json", "--model", &model, "hi"]);
         let tools = home.project().join("tools");
         for name in ["CARGO_HOME", "GOPATH", "VIRTUAL_ENV"] {
             run.env(name, &tools);
@@ -223,6 +226,9 @@ async fn folders_that_the_environment_names_open_nothing() {
         let program = std::fs::read_to_string(path("bin/git")).expect("a file");
         assert_eq!(program == "program", is_closed, "{done:?}");
         assert_eq!(!folder.path().join("new").exists(), is_closed, "{done:?}");
+        let made = format!("{}/turnery-", folder.path().display());
+        assert!(!done.stdout.contains(&made), "{done:?}");
+        assert_eq!(done.stdout.contains("/turnery-"), is_closed, "{done:?}");
     }
 }
 

@@ -108,6 +108,33 @@ fn root_swapped_for_a_link_is_not_followed() {
     world.refuses(&confinement, "echo x >> $HOME/Documents/inner/a", DENIED);
 }
 
+/// `TMPDIR` often lies in the system's folder for temporary files, and a cache may lie in another one.
+#[test]
+fn place_in_another_that_comes_later_swapped_for_a_link_is_not_followed() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    for (own, later) in [("tmp/own", "tmp"), (".cache/pip/own", ".cache/pip")] {
+        fs::create_dir_all(world.path(own)).unwrap();
+        let change = |it: &mut Confinement| {
+            it.temporary = vec![world.path(own)];
+            it.caches = vec![world.path(later)];
+        };
+        let mut confinement = world.workspace();
+        change(&mut confinement);
+        assert_eq!(
+            confinement.scratch_parent(&world.path(own)),
+            Some(world.path(own))
+        );
+        world.allows(&confinement, &format!("echo x > $HOME/{own}/a"));
+        world.swap(own);
+        world.keeps_documents(change);
+        let parent = confinement.scratch_parent(&world.path(own)).unwrap();
+        assert!(!parent.starts_with(world.home()));
+    }
+}
+
 #[test]
 fn cache_in_a_root_swapped_for_a_link_is_not_followed() {
     let world = World::new();
