@@ -33,7 +33,10 @@ pub use settings::{SandboxMode, SandboxSettings};
 pub(crate) const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 
 use serde::{Deserialize, Serialize};
-use std::{path::PathBuf, sync::OnceLock};
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 /// What a command may touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,25 +75,42 @@ impl Confinement {
     /// The files and folders that commands of the session write to, those that only read aside. They exist, and
     /// are without links. None is found through a link in another: a command may have put it there.
     fn writable(&self) -> Vec<PathBuf> {
-        let mut writable = self.roots.clone();
+        let anywhere = self.writable_anywhere();
+        let places = self.places();
+        let found = places.filter_map(|path| links::follow(&path, &anywhere));
+        self.roots.iter().cloned().chain(found).collect()
+    }
+
+    /// The same, wherever links lead: all places in which a command may have put a link, and perhaps more.
+    fn writable_anywhere(&self) -> Vec<PathBuf> {
+        let found = self.places().filter_map(|path| path.canonicalize().ok());
+        self.roots.iter().cloned().chain(found).collect()
+    }
+
+    /// Folders for temporary files and caches, as they are named.
+    fn places(&self) -> impl Iterator<Item = PathBuf> {
         let home = self.home.iter();
         let caches = home.flat_map(|home| places::CACHES.iter().map(|it| home.join(it)));
-        for path in self
-            .temporary
-            .iter()
-            .cloned()
-            .chain(caches)
-            .chain(self.caches.iter().cloned())
-        {
-            writable.extend(links::follow(&path, &writable));
-        }
-        writable
+        let temporary = self.temporary.iter().cloned();
+        temporary.chain(caches).chain(self.caches.iter().cloned())
     }
 
     /// Whether a command needs a [`scratch`](Self::scratch) folder: it may write to no folder for temporary files.
     #[must_use]
     pub fn needs_scratch(&self) -> bool {
-        !self.writes || !self.temporary.contains(&std::env::temp_dir())
+        let usual = std::env::temp_dir();
+        !self.writes
+            || !self.temporary.contains(&usual)
+            || links::follow(&usual, &self.writable_anywhere()).is_none()
+    }
+
+    /// Folder to make the [`scratch`](Self::scratch) folder in: `usual`, or the system's if a command may have
+    /// put a link there.
+    #[must_use]
+    pub(crate) fn scratch_parent(&self, usual: &Path) -> Option<PathBuf> {
+        let anywhere = self.writable_anywhere();
+        let mut folders = [usual, Path::new(places::TEMPORARY)].into_iter();
+        folders.find_map(|folder| links::follow(folder, &anywhere))
     }
 }
 
@@ -114,7 +134,7 @@ impl SandboxSupport {
     fn probe() -> Self {
         Self {
             landlock: None,
-            filter: cfg!(target_os = "macos") && std::path::Path::new(SANDBOX_EXEC).exists(),
+            filter: cfg!(target_os = "macos") && Path::new(SANDBOX_EXEC).exists(),
         }
     }
 

@@ -1,5 +1,8 @@
 //! Tables of the files and folders that a confinement is about.
 
+/// The system's folder for temporary files.
+pub(super) const TEMPORARY: &str = "/tmp";
+
 /// The system's settings, which may hold keys.
 pub(super) const SETTINGS: &str = "/etc";
 

@@ -5,13 +5,14 @@
 //! names it in return: git's own record of a linked work tree, or the configuration of a submodule.
 
 use super::links::follow;
+use crate::workspace::disk;
 use std::{
     fs,
     io::Read as _,
     path::{Path, PathBuf},
 };
 
-/// Of the files that say where a repository lies, no more than this is read. Unit: bytes.
+/// Longest file that says where a repository lies. Unit: bytes.
 const LONGEST: u64 = 64 << 10;
 
 /// The folders that git needs. Without links.
@@ -56,7 +57,7 @@ fn named_folder(dot_git: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
     let folder = follow(&folder, writable)?;
     let leads_to = |path: &str, wanted: &Path| {
         let path = folder.join(path.trim_end_matches(['\n', '\r']));
-        path.canonicalize().is_ok_and(|it| it == wanted)
+        follow(&path, writable).is_some_and(|it| it == wanted)
     };
     if let Some(common) = read(&folder.join("commondir")) {
         let common = follow(&folder.join(common.trim_end()), writable)?;
@@ -84,12 +85,10 @@ fn work_tree_of(config: &str) -> Option<String> {
     None
 }
 
+/// The text of a regular file at a path without links. `None` if it is longer than [`LONGEST`].
 fn read(path: &Path) -> Option<String> {
     let mut text = String::new();
-    let file = fs::File::open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    file.take(LONGEST).read_to_string(&mut text).ok()?;
-    Some(text)
+    let file = disk::open(path).ok()?;
+    file.take(LONGEST + 1).read_to_string(&mut text).ok()?;
+    (text.len() as u64 <= LONGEST).then_some(text)
 }

@@ -98,7 +98,7 @@ impl SandboxSettings {
         }
         let toolchains = (places::TOOLCHAIN_VARIABLES.iter().copied()).chain(["PATH"]);
         let mut temporary = vec![env::temp_dir()];
-        temporary.extend(["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from));
+        temporary.extend([places::TEMPORARY, "/var/tmp", "/dev/shm"].map(PathBuf::from));
         // New files can be allowed in a whole folder only. One that holds keys is read like any other folder.
         let home = env::home_dir();
         let keys = home.iter().chain(&self.private).chain(&self.key_files);

@@ -129,7 +129,12 @@ fn add_scratch(
     confinement: &mut Confinement,
     environment: &mut Environment,
 ) -> io::Result<tempfile::TempDir> {
-    let folder = tempfile::Builder::new().prefix("turnery-").tempdir()?;
+    let parent = confinement.scratch_parent(&std::env::temp_dir());
+    let parent =
+        parent.ok_or_else(|| io::Error::other("there is no folder for temporary files"))?;
+    let folder = tempfile::Builder::new()
+        .prefix("turnery-")
+        .tempdir_in(parent)?;
     environment.insert("TMPDIR".into(), folder.path().into());
     confinement.scratch = Some(folder.path().canonicalize()?);
     Ok(folder)

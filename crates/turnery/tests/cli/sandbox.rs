@@ -80,6 +80,25 @@ async fn keys_and_the_agent_are_out_of_reach_of_commands() {
     }
 }
 
+/// `LD_LIBRARY_PATH=:/opt/x` names the current folder, and nothing confines what starts commands.
+#[tokio::test]
+async fn library_in_the_project_is_not_loaded_when_a_command_starts() {
+    let home = Home::new();
+    for name in ["libgcc_s.so.1", "libc.so.6", "libtinfo.so.6"] {
+        home.write(format!("project/{name}"), "no library");
+    }
+    let command = json!({ "command": "ls; echo \"<$LD_LIBRARY_PATH>\"" });
+    let model = home.scripted(json!([shell(command), {"steps": [{"text": "done"}]}]));
+    let project = home.project().display().to_string();
+    let mut run = home.command(&["run", "--mode", "auto", "--cwd", &project]);
+    run.args(["--format", "stream-json", "--model", &model, "hi"])
+        .current_dir("/")
+        .env("LD_LIBRARY_PATH", ":/opt/none");
+    let done = crate::home::end(run.spawn().expect("started")).await;
+    assert!(done.stdout.contains("libgcc_s.so.1\\n"), "{done:?}");
+    assert!(done.stdout.contains("</opt/none>"), "{done:?}");
+}
+
 /// The configuration may read a provider's key out of a file anywhere.
 #[tokio::test]
 async fn key_file_of_a_provider_is_closed_to_commands() {
@@ -204,16 +223,19 @@ async fn folders_that_the_environment_names_open_nothing() {
         let path = |name: &str| folder.path().join(name).display().to_string();
         std::fs::create_dir(path("bin")).expect("a folder");
         std::fs::write(path("bin/git"), "program").expect("a file");
+        std::fs::create_dir(home.project().join("tmp")).expect("a folder");
         let link = format!(
-            "mkdir tools; for i in git registry pkg bin; do ln -s {0} tools/$i; done; ln -s {0} tmp",
+            "mkdir tools; for i in git registry pkg bin; do ln -s {0} tools/$i; done; rmdir tmp; ln -s {0} tmp",
             folder.path().display()
         );
         let write = format!("echo x >> {}; echo x > {}", path("bin/git"), path("new"));
-        let steps = [link, write].map(|it| shell(json!({ "command": it })));
-        let [first, second] = steps;
-        let model = home.scripted(json!([first, second, {"steps": [{"text": "done"}]}]));
+        // Where `TMPDIR` leads elsewhere, a command has a folder of its own for temporary files.
+        let scratch = "cd $TMPDIR && pwd -P".to_owned();
+        let steps = [link, write, scratch].map(|it| shell(json!({ "command": it })));
+        let [first, second, third] = steps;
+        let model = home.scripted(json!([first, second, third, {"steps": [{"text": "done"}]}]));
         let mut run = home.command(&["run", "--mode", "auto", "--sandbox", sandbox]);
-        run.args(["--model", &model, "hi"]);
+        run.args(["--format", "stream-json", "--model", &model, "hi"]);
         let tools = home.project().join("tools");
         for name in ["CARGO_HOME", "GOPATH", "VIRTUAL_ENV"] {
             run.env(name, &tools);
@@ -226,6 +248,9 @@ async fn folders_that_the_environment_names_open_nothing() {
         let program = std::fs::read_to_string(path("bin/git")).expect("a file");
         assert_eq!(program == "program", is_closed, "{done:?}");
         assert_eq!(!folder.path().join("new").exists(), is_closed, "{done:?}");
+        let made = format!("{}/turnery-", folder.path().display());
+        assert!(!done.stdout.contains(&made), "{done:?}");
+        assert_eq!(done.stdout.contains("/turnery-"), is_closed, "{done:?}");
     }
 }
 

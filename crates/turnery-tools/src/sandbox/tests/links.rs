@@ -1,12 +1,16 @@
 //! What one command leaves on the disk opens nothing to the next one.
 
 use super::{DENIED, World, is_confining};
-use crate::sandbox::Confinement;
+use crate::sandbox::{Confinement, repositories::Repositories};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::{
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 const WRITE: &str = "echo x >> $HOME/Documents/tax.txt";
@@ -104,6 +108,33 @@ fn root_swapped_for_a_link_is_not_followed() {
     world.refuses(&confinement, "echo x >> $HOME/Documents/inner/a", DENIED);
 }
 
+/// `TMPDIR` often lies in the system's folder for temporary files, and a cache may lie in another one.
+#[test]
+fn place_in_another_that_comes_later_swapped_for_a_link_is_not_followed() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    for (own, later) in [("tmp/own", "tmp"), (".cache/pip/own", ".cache/pip")] {
+        fs::create_dir_all(world.path(own)).unwrap();
+        let change = |it: &mut Confinement| {
+            it.temporary = vec![world.path(own)];
+            it.caches = vec![world.path(later)];
+        };
+        let mut confinement = world.workspace();
+        change(&mut confinement);
+        assert_eq!(
+            confinement.scratch_parent(&world.path(own)),
+            Some(world.path(own))
+        );
+        world.allows(&confinement, &format!("echo x > $HOME/{own}/a"));
+        world.swap(own);
+        world.keeps_documents(change);
+        let parent = confinement.scratch_parent(&world.path(own)).unwrap();
+        assert!(!parent.starts_with(world.home()));
+    }
+}
+
 #[test]
 fn cache_in_a_root_swapped_for_a_link_is_not_followed() {
     let world = World::new();
@@ -194,6 +225,67 @@ fn git_file_opens_no_folder_of_another_work_tree() {
         }
         world.refuses(&world.read_only(), &format!("cat {head}"), DENIED);
     }
+}
+
+/// The place of another work tree may be one that commands write to.
+#[test]
+fn git_file_opens_no_folder_by_a_link_in_another_work_tree() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    fs::create_dir(world.path("main")).unwrap();
+    world.git("main", &["init", "-q"]);
+    world.git("main", &["commit", "-q", "--allow-empty", "-m", "x"]);
+    world.git("main", &["worktree", "add", "-q", "../tmp/linked"]);
+    let record = world.path("main/.git/worktrees/linked");
+    let dot_git = world.path("project/.git");
+    fs::write(&dot_git, format!("gitdir: {}\n", record.display())).unwrap();
+    let hook = "echo x > $HOME/main/.git/hooks/pre-commit";
+    let keeps_hooks = || world.refuses(&world.workspace(), hook, DENIED);
+    fs::remove_file(world.path("tmp/linked/.git")).unwrap();
+    symlink(&dot_git, world.path("tmp/linked/.git")).unwrap();
+    keeps_hooks();
+    fs::rename(world.path("tmp/linked"), world.path("tmp/moved")).unwrap();
+    symlink(world.path("project"), world.path("tmp/linked")).unwrap();
+    keeps_hooks();
+    // The same for the work tree that a submodule's configuration names.
+    let folder = world.path("main/.git/modules/linked");
+    fs::create_dir_all(&folder).unwrap();
+    let config = format!(
+        "[core]\n\tworktree = {}\n",
+        world.path("tmp/linked").display()
+    );
+    fs::write(folder.join("config"), config).unwrap();
+    fs::write(folder.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(&dot_git, format!("gitdir: {}\n", folder.display())).unwrap();
+    let head = format!("touch {0}/a && rm {0}/a", folder.display());
+    world.refuses(&world.workspace(), &head, DENIED);
+}
+
+/// Whoever opens a pipe waits for somebody at its other end.
+#[test]
+fn git_file_that_is_a_pipe_or_too_long_is_passed_over() {
+    let world = World::new();
+    let root = world.path("project");
+    let dot_git = root.join(".git");
+    let around = || {
+        let root = root.clone();
+        let (answer, answers) = mpsc::channel();
+        thread::spawn(move || answer.send(Repositories::around(&[root], None, &[])));
+        answers.recv_timeout(Duration::from_secs(20)).unwrap()
+    };
+    let folder = root.join("own");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(folder.join("config"), "[core]\n\tworktree = ..\n").unwrap();
+    fs::write(&dot_git, "gitdir: own\n").unwrap();
+    assert_eq!(around().git_folders, [folder]);
+    fs::write(&dot_git, format!("gitdir: own{}", "\n".repeat(64 << 10))).unwrap();
+    assert!(around().git_folders.is_empty());
+    fs::remove_file(&dot_git).unwrap();
+    mknodat(CWD, &dot_git, FileType::Fifo, Mode::RUSR, 0).unwrap();
+    assert!(around().git_folders.is_empty());
 }
 
 /// Work trees, submodules and subfolders whose repository lies outside the roots.
