@@ -19,12 +19,11 @@ use rustix::{
     process::{Pid, Signal, kill_process},
 };
 use std::{
-    ffi::OsStr,
     io::{self, IoSlice},
     mem::MaybeUninit,
     os::{
         fd::{AsFd as _, OwnedFd},
-        unix::{ffi::OsStrExt as _, net::UnixStream as StdUnixStream, process::ExitStatusExt as _},
+        unix::{net::UnixStream as StdUnixStream, process::ExitStatusExt as _},
     },
     path::Path,
     process::{ExitStatus, Stdio},
