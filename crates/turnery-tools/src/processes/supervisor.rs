@@ -52,7 +52,8 @@ const MOST_NAMED: usize = 20;
 /// Exit code of a supervisor that somebody started by hand.
 const MISUSED: i32 = 2;
 
-/// Supervises `command`, a folder and the program that runs in it with its arguments, to its end. The control socket is standard input.
+/// Supervises `command` to its end: a folder, and the program that runs in it with its arguments. The control socket
+/// is standard input.
 pub(super) fn run(command: &[OsString]) -> i32 {
     match supervise(command) {
         Ok(()) => 0,

@@ -48,7 +48,7 @@ async fn hook_is_not_brought_by_the_project() {
     let home = Home::new();
     for (folder, name) in [("turnery", "user"), ("project", "project")] {
         let script = format!("#!/bin/sh\ntouch ran-{name}\n");
-        home.write(&format!("{folder}/guard.sh"), &script);
+        home.write(format!("{folder}/guard.sh"), &script);
         let path = home.project().with_file_name(folder).join("guard.sh");
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
     }

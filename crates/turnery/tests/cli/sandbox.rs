@@ -94,7 +94,7 @@ async fn library_in_the_project_is_not_loaded_when_a_command_starts() {
     run.args(["--format", "stream-json", "--model", &model, "hi"])
         .current_dir("/")
         .env("LD_LIBRARY_PATH", ":/opt/none");
-    let done = crate::home::end(run.spawn().expect("started")).await;
+    let done = end(run.spawn().expect("started")).await;
     assert!(done.stdout.contains("libgcc_s.so.1\\n"), "{done:?}");
     assert!(done.stdout.contains("</opt/none>"), "{done:?}");
 }
