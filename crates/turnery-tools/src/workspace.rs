@@ -147,6 +147,12 @@ impl Workspace {
         &self.roots
     }
 
+    /// Whether it can be said where the path leads, inside the roots or not.
+    pub(crate) fn can_follow(&self, path: &Path) -> bool {
+        let path = path.to_str();
+        path.is_some_and(|path| resolve::follow(&self.cwd, path).is_ok())
+    }
+
     /// Where a path leads, with links resolved; the part that does not exist yet is kept. Relative
     /// paths start at the working directory only (DIR-4). Refused when that is outside all roots
     /// (DIR-5).

@@ -444,6 +444,8 @@ fn rules_against_a_program_hold_for_what_starts_it() {
                 "find . -name '*.rs' -exec cat {} +",
                 "find . -name '*.rs' | xargs cat",
                 "find . -name '*.rs' -print0 | xargs -0 -n 1 cat --",
+                "find s*c t*s -exec cat {} +",
+                "find [CR]*.md -exec cat {} ';'",
             ] {
                 assert!(!is_allowed(&bench, &policy, line), "{mode:?} {line}");
             }
@@ -486,4 +488,36 @@ fn an_archive_is_the_file_that_is_named() {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
     }
     assert!(is_allowed(&bench, &policy, "unzip -l a.zip"));
+}
+
+/// What leads through `/proc` leads elsewhere for each process.
+#[test]
+fn paths_through_proc_make_a_question() {
+    let bench = bench();
+    let root = bench.workspace.cwd();
+    std::os::unix::fs::symlink("/proc/self/cwd", root.join("here")).unwrap();
+    std::os::unix::fs::symlink("../README.md", root.join("src/link")).unwrap();
+    let lines = [
+        "cd src && cat /proc/self/cwd/main.rs",
+        "cat /proc/thread-self/cwd/src/main.rs",
+        "cat < /proc/self/cwd/src/main.rs",
+        "cat here/src/main.rs",
+        "cd src; cat ../here/main.rs",
+    ];
+    let deny = vec!["read(src/main.rs)".parse().unwrap()];
+    for policy in [
+        Policy::default(),
+        Policy::default().confined(true),
+        Policy::new(Mode::Plan, Vec::new(), Vec::new()).confined(true),
+        Policy::new(Mode::Auto, Vec::new(), deny),
+    ] {
+        for line in lines {
+            assert!(
+                !is_allowed(&bench, &policy, line),
+                "{:?} {line}",
+                policy.mode
+            );
+        }
+        assert!(is_allowed(&bench, &policy, "cat src/link"));
+    }
 }

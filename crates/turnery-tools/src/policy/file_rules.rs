@@ -34,6 +34,18 @@ impl Policy {
         if line.doubtful || line.commands.iter().any(is_unresolved) {
             return true;
         }
+        let is_unknown = |command: &Command| {
+            let paths = named(command);
+            paths.iter().any(|path| !workspace.can_follow(path))
+        };
+        let mut redirected = line.reads.iter().chain(&line.writes);
+        let is_unknown_file = |file: &String| {
+            let mut paths = bases.iter().map(|base| base.join(file));
+            paths.any(|path| !workspace.can_follow(&path))
+        };
+        if line.commands.iter().any(is_unknown) || redirected.any(is_unknown_file) {
+            return true;
+        }
         let mut left = walk::MOST_ENTRIES;
         line.commands.iter().zip(reads).any(|(command, reads)| {
             if git::shows_content(command)

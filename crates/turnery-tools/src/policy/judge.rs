@@ -7,7 +7,7 @@ use super::{
     line_limits::has_git,
     proposal,
     rule::{EDIT, Fit, Pattern, READ, SHELL},
-    xargs,
+    xargs::{self, Started},
 };
 use crate::{Access, Workspace};
 use std::{
@@ -326,7 +326,14 @@ impl Policy {
             }
             unsure |= line.doubtful;
             for command in &line.commands {
-                let started = xargs::started(command);
+                let started = match xargs::started(command) {
+                    Started::Nothing => None,
+                    Started::Unknown => {
+                        unsure = true;
+                        None
+                    }
+                    Started::Command(started) => Some(started),
+                };
                 for command in std::iter::once(command).chain(&started) {
                     match rule.denies(command) {
                         Fit::Yes => return Some(denied_by(rule)),

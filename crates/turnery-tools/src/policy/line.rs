@@ -146,6 +146,8 @@ impl Line {
                 return self.pipeline(node, source, within, covered, scope);
             }
             "function_definition" if scope.is_some() => self.doubtful = true,
+            // A call may give it input.
+            "function_definition" => within.is_fed = true,
             "file_redirect" => self.redirect(node, source),
             "command_substitution" => {
                 // To the shell the next backtick ends what one began, within quotes and comments too; to the
@@ -188,7 +190,6 @@ impl Line {
             | "else_clause"
             | "negated_command"
             | "process_substitution"
-            | "function_definition"
             | "command_name"
             | "word"
             | "number"

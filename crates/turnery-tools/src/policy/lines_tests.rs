@@ -112,6 +112,8 @@ const LINES: &[(&str, &str)] = &[
     ("< src/lib.rs cargo fmt", "??da"),
     ("(cargo fmt) < src/lib.rs", "??da"),
     ("while true; do cargo fmt; done < src/lib.rs", "??da"),
+    ("ls() { cargo fmt; }; echo x | ls", "??da"),
+    ("ls() { cargo fmt; } < src/lib.rs; ls", "??da"),
     ("cargo fmt | head", "aada"),
     ("echo x | head; cargo fmt", "aada"),
     // The same name is another program in another folder.
@@ -208,6 +210,13 @@ const LINES: &[(&str, &str)] = &[
     ("git push origin main", "dddd"),
     ("echo '\n' && git push", "dddd"),
     ("git $X", "??d?"),
+    ("npx curl x", "dddd"),
+    ("uv run curl x", "dddd"),
+    ("poetry run git push", "dddd"),
+    ("find . -exec curl {} +", "dddd"),
+    ("xargs -n 1 curl", "dddd"),
+    ("npx -y curl x", "??d?"),
+    ("choom -n 0 curl x", "??d?"),
     ("git --no-pager push", "??d?"),
     ("git -C . push", "??d?"),
     // Not understood: asked about even in auto, since a rule denies some commands.

@@ -89,9 +89,12 @@ pub(super) fn lead<'a, 'w>(words: &'a [&'w str]) -> Option<&'a [&'w str]> {
 }
 
 fn after_starter<'a, 'w>(words: &'a [&'w str]) -> &'a [&'w str] {
+    let is_git = |words: &&[&str]| words.first().is_some_and(|word| *word == "git");
     STARTERS
         .iter()
         .find_map(|starter| words.strip_prefix(*starter))
+        // What git would run there is judged by its own name.
+        .filter(|words| !is_git(words))
         .unwrap_or(words)
 }
 

@@ -10,43 +10,95 @@ use super::{
 use crate::Workspace;
 use std::path::{Path, PathBuf};
 
+/// Programs that start the command that follows these words.
+const STARTERS: &[&[&str]] = &[
+    &["bundle", "exec"],
+    &["bunx"],
+    &["direnv", "exec"],
+    &["hatch", "run"],
+    &["mise", "exec"],
+    &["npm", "exec"],
+    &["npx"],
+    &["pdm", "run"],
+    &["pipenv", "run"],
+    &["pipx", "run"],
+    &["pnpm", "dlx"],
+    &["pnpm", "exec"],
+    &["poetry", "run"],
+    &["rye", "run"],
+    &["uv", "run"],
+    &["uvx"],
+    &["yarn", "dlx"],
+    &["yarn", "exec"],
+];
+
 /// Stands for the name of a file that a command is given.
 pub(crate) const STAND_IN: &str = "./name";
 
-/// The command that `xargs` or `find` runs, without the names that it is given; `None` if that is not understood or
-/// there is none.
-pub(crate) fn started(command: &Command) -> Option<Command> {
-    let words = words(command)?;
-    let started = match command.name.as_str() {
-        "xargs" => taken_apart(&words)?.1,
-        "find" => {
-            let is_exec = |word: &&str| matches!(*word, "-exec" | "-execdir" | "-ok" | "-okdir");
-            let at = words.iter().position(is_exec)? + 1;
-            words
-                .get(at..)?
-                .iter()
-                .copied()
-                .take_while(|word| !matches!(*word, ";" | "+" | "{}"))
-                .collect()
-        }
-        _ => return None,
-    };
-    let (name, args) = started.split_first()?;
-    let args = args.iter().map(|arg| Word::Literal((*arg).to_owned()));
-    Some(Command {
-        name: (*name).to_owned(),
-        args: args.collect(),
-        opaque: false,
-        is_fed: true,
-        input: Vec::new(),
-    })
+/// The command that another starts, by its own words.
+pub(crate) enum Started {
+    /// None that is known of.
+    Nothing,
+    /// One whose words are not certain.
+    Unknown,
+    /// Without the names that it is given.
+    Command(Command),
 }
 
-/// The arguments, if each is exactly known.
-fn words(command: &Command) -> Option<Vec<&str>> {
+/// The command that `xargs`, `find` or a program that runs others in an environment starts.
+pub(crate) fn started(command: &Command) -> Started {
+    let is_exec = |word: &Word| {
+        let word = word.literal();
+        word.is_some_and(|it| matches!(it, "-exec" | "-execdir" | "-ok" | "-okdir"))
+    };
+    let starters = STARTERS.iter().filter_map(|words| words.split_first());
+    let mut starters = starters.filter(|(name, _)| **name == command.name);
+    let owned = |words: Vec<&str>| -> Vec<Word> {
+        let words = words.into_iter();
+        words.map(|word| Word::Literal(word.to_owned())).collect()
+    };
+    let inner: Option<Vec<Word>> = match command.name.as_str() {
+        "xargs" => exact(&command.args).and_then(|words| Some(owned(taken_apart(&words)?.1))),
+        "find" => match command.args.iter().position(is_exec) {
+            None => return Started::Nothing,
+            Some(at) => {
+                let ends = |word: &&Word| matches!(word.literal(), Some(";" | "+"));
+                let inner = command.args.iter().skip(at + 1);
+                Some(inner.take_while(|word| !ends(word)).cloned().collect())
+            }
+        },
+        _ => match starters.find(|(_, words)| begins_with(&command.args, words)) {
+            None => return Started::Nothing,
+            Some((_, words)) => command.args.get(words.len()..).map(<[Word]>::to_vec),
+        },
+    };
+    let inner = inner.unwrap_or_default();
+    match inner.split_first() {
+        // An option may have a value.
+        Some((Word::Literal(name) | Word::Name(name), args)) if !name.starts_with('-') => {
+            Started::Command(Command {
+                name: name.clone(),
+                args: args.to_vec(),
+                opaque: false,
+                is_fed: true,
+                input: Vec::new(),
+            })
+        }
+        Some(_) | None => Started::Unknown,
+    }
+}
+
+fn begins_with(args: &[Word], words: &[&str]) -> bool {
+    let mut args = args.iter().map(Word::literal);
+    words.iter().all(|word| args.next() == Some(Some(word)))
+}
+
+/// The words, if each is exactly known.
+fn exact(words: &[Word]) -> Option<Vec<&str>> {
     let is_exact = |word: &&Word| !matches!(word, Word::Among(_));
-    let args = command.args.iter();
-    args.map(|word| Some(word).filter(is_exact)?.literal())
+    let words = words.iter();
+    words
+        .map(|word| Some(word).filter(is_exact)?.literal())
         .collect()
 }
 
@@ -73,7 +125,7 @@ fn taken_apart<'a>(words: &[&'a str]) -> Option<(bool, Vec<&'a str>)> {
 
 /// What `xargs` reads, if its command only reads and the names that it is given are certain to be names.
 pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> Option<Reads> {
-    let words = words(command)?;
+    let words = exact(&command.args)?;
     let (by_nul, inner) = taken_apart(&words)?;
     let (name, args) = inner.split_first()?;
     let source = source(&command.input, by_nul)?;

@@ -33,7 +33,7 @@ pub(super) fn root(path: &Path) -> Result<PathBuf, PathRefused> {
 }
 
 /// Where `path` leads from `base`, which is resolved already. What cannot be looked at is kept as
-/// it is written: opening it later tells why.
+/// it is written: opening it later tells why. No link in `/proc` is followed: to another process it leads elsewhere.
 pub(super) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
     let refused = |reason: &str| PathRefused {
         path: path.to_owned(),
@@ -63,6 +63,9 @@ pub(super) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
                 let Ok(target) = fs::read_link(&resolved) else {
                     continue;
                 };
+                if resolved.starts_with("/proc") {
+                    return Err(refused("leads through /proc, elsewhere for each process"));
+                }
                 links += 1;
                 if links > MOST_LINKS {
                     return Err(refused("goes round in circles through links"));
