@@ -6,7 +6,6 @@
 //! understood is not plain.
 
 mod config;
-mod embedded;
 #[cfg(test)]
 mod embedded_tests;
 pub(crate) mod environment;
@@ -21,13 +20,14 @@ mod matrix_tests;
 mod matrix_ways;
 mod remotes;
 mod shown;
+mod work_tree;
 
 use super::{carriers, line::Command};
 use crate::Workspace;
 use config::PlainConfig;
 use git_dir::{
-    Kind, git_takes_it, has_file_outside, has_hooks, have_plain_heads, holds_links, is_at_rest,
-    is_empty, is_head, is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
+    Kind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_empty, is_head,
+    is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
 };
 use remotes::{Talk, may_fetch};
 pub(crate) use shown::{may_track, shows_content};
@@ -302,7 +302,10 @@ impl Check<'_> {
         if !is_whole {
             return None;
         }
-        if self.blames && has_file_outside(work_tree) {
+        if self.blames
+            && self.run != GitRun::Confined
+            && work_tree::links_lead_outside(work_tree, self.roots)
+        {
             return None;
         }
         let config = config::read_plain(&common_dir.join("config"))?;
@@ -349,7 +352,7 @@ impl Check<'_> {
             }
         };
         let may_become_links = match self.enters_new && self.run == GitRun::Changing {
-            true => embedded::repositories(work_tree)?,
+            true => work_tree::repositories(work_tree)?,
             false => Vec::new(),
         };
         // Git takes settings out of the environment before it starts itself in a submodule.

@@ -1,12 +1,10 @@
 //! Repositories that lie in a work tree and become submodules while a command runs that a rule covers.
 
 use super::super::{Judgement, Mode, Policy, Rule};
+use super::layout_tests::Laid;
 use super::matrix_tests::Bench;
 use super::matrix_ways::config;
 use std::{fs, os::unix::fs::symlink};
-
-/// What is done to a repository before the command.
-type Change = fn(&Bench);
 
 fn policy() -> Policy {
     let rules = [
@@ -59,7 +57,7 @@ fn with_a_remote(bench: &Bench) {
 #[test]
 fn repository_that_becomes_a_submodule_runs_nothing() {
     let policy = policy();
-    let cases: [(&str, Change); 10] = [
+    let cases: [Laid; 10] = [
         ("git add n && git commit --amend", |_| {}),
         ("git add n && git commit", |_| {}),
         ("git add n && git commit --amend -s", |_| {}),

@@ -42,22 +42,6 @@ pub(super) fn may_be_bare(folder: &Path) -> bool {
     holds("HEAD") && (holds("objects") || holds("commondir"))
 }
 
-/// Whether a link at the top of the work tree leads to a file outside. `git blame` shows lines of the file that
-/// `blame.ignoreRevsFile` names, unless they are hashes.
-pub(super) fn has_file_outside(work_tree: &Path) -> bool {
-    let is_outside = |entry: std::io::Result<fs::DirEntry>| {
-        let Ok((entry, found)) = entry.and_then(|entry| Ok((entry.file_type()?, entry.path())))
-        else {
-            return true;
-        };
-        entry.is_symlink()
-            && found
-                .canonicalize()
-                .is_ok_and(|target| target.is_file() && !target.starts_with(work_tree))
-    };
-    fs::read_dir(work_tree).map_or(true, |mut entries| entries.any(is_outside))
-}
-
 /// Whether a folder on the way to the submodule is a link.
 pub(super) fn is_led_elsewhere(work_tree: &Path, link: &Path) -> bool {
     link.ancestors()

@@ -64,7 +64,7 @@ fn a_fetch_of_submodules_is_asked_about() {
 }
 
 /// A command line, and what is laid out before it.
-type Laid = (&'static str, fn(&Bench));
+pub(super) type Laid = (&'static str, fn(&Bench));
 
 fn link(bench: &Bench, name: &str, target: &str) {
     let path = bench.work.join(name);

@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
     }
 
-    /// A setting that many people have names a file at the top of the work tree, which the repository brings.
+    /// A setting that many people have names a file in the work tree, which the repository brings.
     #[test]
     fn blame_shows_no_file_outside() {
         let policy = Policy::new(Mode::Ask, vec![], vec![]);
@@ -254,7 +254,7 @@ mod tests {
         let line = "git blame src/a.txt";
         let judge = || bench.judge(&policy, &bench.work, line);
         std::os::unix::fs::symlink("list", &list).unwrap();
-        std::os::unix::fs::symlink("..", bench.work.join("linked")).unwrap();
+        std::os::unix::fs::symlink("..", bench.work.join("src/linked")).unwrap();
         assert_eq!(judge(), Judgement::Allow);
         fs::remove_file(&list).unwrap();
         std::os::unix::fs::symlink("../secret", &list).unwrap();
