@@ -7,7 +7,7 @@
 //! when this process says so, or when the socket closes because this process is gone (`kill -9`
 //! included), the supervisor kills its children until the kernel says that none is left.
 //!
-//! The supervisor has no variable of the program's environment, which it is given through the socket. One
+//! The supervisor runs in `/` and without variables: the program's environment is given to it through the socket. One
 //! that was stopped (SIGSTOP) is woken with each order, by [`end_all`], and by the kernel when this process
 //! ends. If it was killed, this process kills everything that has inherited the program's tag, an
 //! environment variable.

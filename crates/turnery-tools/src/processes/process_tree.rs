@@ -4,7 +4,7 @@ use super::{
     SUPERVISOR, TAG_VARIABLE,
     direct::DirectGroup,
     new_tag,
-    program::{ChildPipes, ChildStdio, ProgramSpec},
+    program::{ChildPipes, ChildStdio, ProgramSpec, drop_relative_libraries},
     supervised::Supervised,
 };
 use std::{fmt, io, process::ExitStatus};
@@ -66,6 +66,7 @@ impl ProcessTree {
         let tag = new_tag();
         let variable = (TAG_VARIABLE.into(), tag.clone().into());
         program.environment.extend([variable]);
+        drop_relative_libraries(&mut program.environment);
         Ok(Self(match SUPERVISOR.get() {
             Some(supervisor) => {
                 Kind::Supervised(Supervised::spawn(supervisor, &program, stdio, tag).await?)

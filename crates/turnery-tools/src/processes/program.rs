@@ -1,13 +1,14 @@
 //! A program to be started, and its standard streams.
 
 use crate::Confinement;
-#[cfg(any(target_os = "linux", test))]
-use std::ffi::OsStr;
 use std::{
     collections::BTreeMap,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    os::{
+        fd::OwnedFd,
+        unix::ffi::{OsStrExt as _, OsStringExt as _},
+    },
     path::PathBuf,
 };
 use tokio::net::unix::pipe;
@@ -20,7 +21,8 @@ pub struct ProgramSpec {
     pub args: Vec<OsString>,
     /// Its working directory.
     pub folder: PathBuf,
-    /// Its whole environment: nothing is inherited.
+    /// Its whole environment: nothing is inherited. Libraries are not found by it in the working directory, which may
+    /// be a project's: entries of `LD_LIBRARY_PATH` and the like that are empty or relative are left out.
     pub environment: BTreeMap<OsString, OsString>,
     /// What it and all that it starts may touch; `None` for everything.
     pub confinement: Option<Confinement>,
@@ -68,6 +70,36 @@ impl ChildPipes {
     }
 }
 
+/// Variables that name folders of libraries or libraries, what separates their entries, and whether an entry may be
+/// a name that is searched for in those folders.
+const LIBRARIES: &[(&str, &[u8], bool)] = &[
+    ("LD_AUDIT", b":", true),
+    ("LD_LIBRARY_PATH", b":;", false),
+    ("LD_PRELOAD", b": ", true),
+];
+
+/// Takes entries that are empty or relative out of the variables by which libraries are found.
+pub(super) fn drop_relative_libraries(environment: &mut BTreeMap<OsString, OsString>) {
+    for (variable, separators, may_be_name) in LIBRARIES {
+        let variable = OsStr::new(variable);
+        let Some(value) = environment.get(variable) else {
+            continue;
+        };
+        let is_safe = |entry: &&[u8]| {
+            let is_name = *may_be_name && !entry.is_empty() && !entry.contains(&b'/');
+            entry.starts_with(b"/") || is_name
+        };
+        let entries = value
+            .as_bytes()
+            .split(|byte| separators.contains(byte))
+            .filter(is_safe);
+        match entries.collect::<Vec<_>>().join(&b':') {
+            left if left.is_empty() => environment.remove(variable),
+            left => environment.insert(variable.to_owned(), OsString::from_vec(left)),
+        };
+    }
+}
+
 /// Encodes an environment as the kernel does: `NAME=value` and a NUL for each variable.
 pub(super) fn encode_environment(
     environment: &BTreeMap<OsString, OsString>,
@@ -98,7 +130,24 @@ pub(super) fn decode_environment(bytes: &[u8]) -> impl Iterator<Item = (&OsStr, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::ffi::OsStringExt as _;
+
+    #[test]
+    fn relative_entries_of_library_variables_are_dropped() {
+        for (variable, value, expected) in [
+            ("LD_LIBRARY_PATH", ":/opt/a;lib:./b:/c", Some("/opt/a:/c")),
+            ("LD_LIBRARY_PATH", "name:", None),
+            ("LD_LIBRARY_PATH", "", None),
+            ("LD_PRELOAD", "a.so ./b.so:/c.so", Some("a.so:/c.so")),
+            ("LD_PRELOAD", " lib/a.so", None),
+            ("LD_AUDIT", "../a.so:/b.so", Some("/b.so")),
+            ("PATH", ":bin", Some(":bin")),
+        ] {
+            let mut environment = BTreeMap::from([(variable.into(), value.into())]);
+            drop_relative_libraries(&mut environment);
+            let left = environment.get(OsStr::new(variable));
+            assert_eq!(left, expected.map(OsString::from).as_ref(), "{value:?}");
+        }
+    }
 
     #[test]
     fn environment_is_decoded_as_it_was_encoded() {

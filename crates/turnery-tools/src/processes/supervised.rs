@@ -19,12 +19,11 @@ use rustix::{
     process::{Pid, Signal, kill_process},
 };
 use std::{
-    ffi::OsStr,
     io::{self, IoSlice},
     mem::MaybeUninit,
     os::{
         fd::{AsFd as _, OwnedFd},
-        unix::{ffi::OsStrExt as _, net::UnixStream as StdUnixStream, process::ExitStatusExt as _},
+        unix::{net::UnixStream as StdUnixStream, process::ExitStatusExt as _},
     },
     path::Path,
     process::{ExitStatus, Stdio},
@@ -146,12 +145,12 @@ impl Supervised {
         start
             .arg0("turnery-supervisor")
             .arg(SUPERVISOR_ARGUMENT)
+            .arg(&program.folder)
             .arg(&program.program)
             .args(&program.args)
-            .current_dir(&program.folder)
-            // Only what this process needed to start itself; the program's variables are not for it.
+            // It is confined by nothing: no library may be found in the program's folder or by a variable.
+            .current_dir("/")
             .env_clear()
-            .envs(std::env::vars_os().filter(|(name, _)| is_for_loader(name)))
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -329,12 +328,6 @@ fn pid_of(child: &Child) -> Option<Pid> {
 }
 
 /// Whether the dynamic loader reads this variable.
-fn is_for_loader(name: &OsStr) -> bool {
-    [b"LD_".as_slice(), b"DYLD_"]
-        .iter()
-        .any(|start| name.as_bytes().starts_with(start))
-}
-
 fn lost() -> io::Error {
     io::Error::other("its supervisor was killed")
 }

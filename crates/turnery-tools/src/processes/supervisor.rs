@@ -52,7 +52,7 @@ const MOST_NAMED: usize = 20;
 /// Exit code of a supervisor that somebody started by hand.
 const MISUSED: i32 = 2;
 
-/// Supervises `command` to its end. The control socket is standard input.
+/// Supervises `command`, a folder and the program that runs in it with its arguments, to its end. The control socket is standard input.
 pub(super) fn run(command: &[OsString]) -> i32 {
     match supervise(command) {
         Ok(()) => 0,
@@ -69,7 +69,9 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
         part if part.is_empty() => None,
         part => Some(serde_json::from_slice::<Confinement>(&part)?),
     };
-    let (program, args) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let [folder, program, args @ ..] = command else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
     set_child_subreaper(Some(getpid()))?;
     // Turnery may end while this process is stopped: then it goes on, and sees that the socket is closed.
     set_parent_process_death_signal(Some(Signal::CONT))?;
@@ -91,6 +93,7 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
         let mut start = Command::new(program);
         start
             .args(args)
+            .current_dir(folder)
             .env_clear()
             .envs(decode_environment(&environment))
             .stdin(stdin)

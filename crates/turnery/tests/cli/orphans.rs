@@ -325,15 +325,16 @@ async fn stopped_supervisor_is_woken_by_the_end_of_the_agent() {
     supervisor.gone();
 }
 
-/// Variables that change how programs are loaded must not change the supervisor, and keys are not for it.
+/// Variables and folders that change how programs are loaded must not change the supervisor, and keys are not for it.
 #[tokio::test]
-async fn only_the_program_has_its_environment() {
+async fn only_the_program_has_its_environment_and_folder() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
     let script = "exec 9>lifeline; env > own; cat /proc/$PPID/environ > supervisor; \
+                  readlink /proc/$PPID/cwd > folder; \
                   printf u >&9; exec sleep 600";
     let script = home.write("server.sh", script);
-    let mut editor = Editor::open(&home, &["acp"], &[]);
+    let mut editor = Editor::open(&home, &["acp"], &[("LD_BIND_NOT", "1")]);
     editor.initialize().await;
     // More than a socket holds.
     let large = "x".repeat(100_000);
@@ -355,7 +356,10 @@ async fn only_the_program_has_its_environment() {
     for line in ["LD_BIND_NOW=1".to_owned(), format!("L3={large}")] {
         assert!(own.lines().any(|own| own == line), "{line}");
     }
-    assert_eq!(read("supervisor"), "");
+    assert_eq!(
+        (read("supervisor"), read("folder")),
+        (String::new(), "/\n".to_owned())
+    );
     editor.leave().await;
     lifeline.all_gone().await;
 }

@@ -77,6 +77,25 @@ async fn keys_and_the_agent_are_out_of_reach_of_commands() {
     }
 }
 
+/// `LD_LIBRARY_PATH=:/opt/x` names the current folder, and nothing confines what starts commands.
+#[tokio::test]
+async fn library_in_the_project_is_not_loaded_when_a_command_starts() {
+    let home = Home::new();
+    for name in ["libgcc_s.so.1", "libc.so.6", "libtinfo.so.6"] {
+        home.write(format!("project/{name}"), "no library");
+    }
+    let command = json!({ "command": "ls; echo \"<$LD_LIBRARY_PATH>\"" });
+    let model = home.scripted(json!([shell(command), {"steps": [{"text": "done"}]}]));
+    let project = home.project().display().to_string();
+    let mut run = home.command(&["run", "--mode", "auto", "--cwd", &project]);
+    run.args(["--format", "stream-json", "--model", &model, "hi"])
+        .current_dir("/")
+        .env("LD_LIBRARY_PATH", ":/opt/none");
+    let done = crate::home::end(run.spawn().expect("started")).await;
+    assert!(done.stdout.contains("libgcc_s.so.1\\n"), "{done:?}");
+    assert!(done.stdout.contains("</opt/none>"), "{done:?}");
+}
+
 /// The configuration may read a provider's key out of a file anywhere.
 #[tokio::test]
 async fn key_file_of_a_provider_is_closed_to_commands() {
