@@ -174,6 +174,8 @@ fn rules(
         true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         false => &[],
     };
+    let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
+    let routes = u64::from(libc::NETLINK_ROUTE.unsigned_abs());
     let mut other_families = Vec::new();
     for family in families {
         other_families.push(argument(
@@ -184,7 +186,14 @@ fn rules(
     }
     let sockets = match other_families.is_empty() {
         true => Vec::new(),
-        false => vec![SeccompRule::new(other_families)?],
+        false => vec![
+            SeccompRule::new(other_families)?,
+            // Addresses and routes, which the C library looks up. Other protocols reach the rest of the kernel.
+            SeccompRule::new(vec![
+                argument(0, SeccompCmpOp::Eq, netlink)?,
+                argument(2, SeccompCmpOp::Ne, routes)?,
+            ])?,
+        ],
     };
     rules.insert(libc::SYS_socket, sockets);
     // Pairs whose ends can reach nobody but each other: datagrams of a pair may be sent to any path.
