@@ -339,6 +339,8 @@ fn ways_around_are_refused() {
         libc::SYS_mq_open,
         libc::SYS_mq_unlink,
         libc::SYS_process_vm_readv,
+        // `open_tree_attr`.
+        467,
     ] {
         world.refuses(
             &world.workspace(),
@@ -351,8 +353,18 @@ fn ways_around_are_refused() {
         &call(libc::SYS_io_uring_setup, ", 0, 0"),
         NOT_PERMITTED,
     );
-    let typing = call(libc::SYS_ioctl, ", 0, 0x5412, 0");
-    world.refuses(&world.workspace(), &typing, NOT_PERMITTED);
+    let request = |number: u32| call(libc::SYS_ioctl, &format!(", 0, {number:#x}, 0"));
+    // Typing, and a snapshot, a subvolume or the end of one on btrfs.
+    for number in [0x5412, 0x5000_9401, 0x5000_9418, 0x5000_943F] {
+        world.refuses(&world.workspace(), &request(number), NOT_PERMITTED);
+    }
+    // Changes of a file that are made by a descriptor that only reads. Python may lie anywhere.
+    let mut reader = world.read_only();
+    reader.roots = vec!["/".into()];
+    for number in [0x4008_6604, 0x6609, 0x660C, 0x800C_6613, 0xC040_6618] {
+        world.refuses(&reader, &request(number), NOT_PERMITTED);
+        world.allows(&world.workspace(), &request(number));
+    }
     world.allows(
         &world.workspace(),
         "grep -q 'NoNewPrivs:.1' /proc/self/status",
