@@ -34,6 +34,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_mq_unlink,
     libc::SYS_open_by_handle_at,
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_perf_event_open,
     libc::SYS_pidfd_getfd,
     libc::SYS_pivot_root,
@@ -88,6 +89,7 @@ const OLD_WRITES: &[i64] = &[];
 const FCHMODAT2: i64 = 452;
 const SETXATTRAT: i64 = 463;
 const REMOVEXATTRAT: i64 = 466;
+const OPEN_TREE_ATTR: i64 = 467;
 const FILE_SETATTR: i64 = 469;
 
 /// Flags of `clone` that make a namespace, in which a process has rights that it does not have here.
@@ -104,15 +106,30 @@ const NAMESPACES: [libc::c_int; 7] = [
 const SOCKET_KIND: u64 = 0xF;
 /// Requests of `ioctl` that type into a terminal.
 const TYPING: [u32; 2] = [0x5412, 0x541C];
-/// Requests of `ioctl` that change a file's flags, version or attributes, or seal it (`FS_IOC_SETFLAGS` for 64 and 32
-/// bits, `FS_IOC_SETVERSION`, `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY`): they need no descriptor that writes.
-const CHANGING: [u32; 5] = [
+/// Requests of `ioctl` that change a file's flags, version, attributes, format or encryption, or seal it
+/// (`FS_IOC_SETFLAGS` for 64 and 32 bits, `FS_IOC_SETVERSION`, `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY`,
+/// `EXT4_IOC_SETVERSION` for 64 and 32 bits, `EXT4_IOC_MIGRATE`, `EXT4_IOC_ALLOC_DA_BLKS`,
+/// `FS_IOC_SET_ENCRYPTION_POLICY`, `FS_IOC_REMOVE_ENCRYPTION_KEY`): they need no descriptor that writes.
+const CHANGING: [u32; 11] = [
     0x4008_6602,
     0x4004_6602,
     0x4008_7602,
     0x401C_5820,
     0x4080_6685,
+    0x4008_6604,
+    0x4004_6604,
+    0x6609,
+    0x660C,
+    0x800C_6613,
+    0xC040_6618,
 ];
+/// Requests of `ioctl` to btrfs that make, remove or change a subvolume, or name a device, by their lower half: it is
+/// of another size for each kind of argument. They need no descriptor that writes, and landlock does not look at them.
+const SUBVOLUMES: [u16; 9] = [
+    0x9401, 0x9404, 0x940E, 0x940F, 0x9417, 0x9418, 0x941A, 0x9425, 0x943F,
+];
+/// Bits of a request that [`SUBVOLUMES`] holds.
+const LOWER_HALF: u64 = 0xFFFF;
 
 /// A process may make calls by their numbers for x32 as well: the usual ones with this bit, and some
 /// of its own.
@@ -174,6 +191,8 @@ fn rules(
         true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         false => &[],
     };
+    let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
+    let routes = u64::from(libc::NETLINK_ROUTE.unsigned_abs());
     let mut other_families = Vec::new();
     for family in families {
         other_families.push(argument(
@@ -184,7 +203,14 @@ fn rules(
     }
     let sockets = match other_families.is_empty() {
         true => Vec::new(),
-        false => vec![SeccompRule::new(other_families)?],
+        false => vec![
+            SeccompRule::new(other_families)?,
+            // Addresses and routes, which the C library looks up. Other protocols reach the rest of the kernel.
+            SeccompRule::new(vec![
+                argument(0, SeccompCmpOp::Eq, netlink)?,
+                argument(2, SeccompCmpOp::Ne, routes)?,
+            ])?,
+        ],
     };
     rules.insert(libc::SYS_socket, sockets);
     // Pairs whose ends can reach nobody but each other: datagrams of a pair may be sent to any path.
@@ -214,6 +240,11 @@ fn rules(
     };
     for &request in TYPING.iter().chain(changing) {
         let condition = argument(1, SeccompCmpOp::Eq, u64::from(request))?;
+        requests.push(SeccompRule::new(vec![condition])?);
+    }
+    for request in SUBVOLUMES {
+        let is_request = SeccompCmpOp::MaskedEq(LOWER_HALF);
+        let condition = argument(1, is_request, u64::from(request))?;
         requests.push(SeccompRule::new(vec![condition])?);
     }
     rules.insert(libc::SYS_ioctl, requests);

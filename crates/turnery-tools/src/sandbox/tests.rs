@@ -211,6 +211,39 @@ fn keys_cannot_be_read() {
     world.allows(&world.read_only(), "cat a.txt ../.cargo/config.toml");
 }
 
+/// Keys that tools keep among their other files, and profiles of browsers.
+#[test]
+fn keys_of_tools_cannot_be_read() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    for key in [
+        ".boto",
+        ".claude/.credentials.json",
+        ".codex/auth.json",
+        ".config/containers/auth.json",
+        ".config/doctl/config.yaml",
+        ".config/github-copilot/apps.json",
+        ".config/google-chrome-beta/Cookies",
+        ".config/sops/age/keys.txt",
+        ".librewolf/key4.db",
+        ".local/share/fish/fish_history",
+        ".python_history",
+        ".s3cfg",
+        ".zen/key4.db",
+        "snap/brave/Cookies",
+    ] {
+        let path = world.home().join(key);
+        let folder = path.parent().unwrap();
+        fs::create_dir_all(folder).unwrap();
+        fs::write(&path, "content\n").unwrap();
+        let line = format!("cat {}", path.display());
+        world.refuses(&world.workspace(), &line, DENIED);
+        world.refuses(&world.read_only(), &line, DENIED);
+    }
+}
+
 /// A home folder as root holds keys, and what is started with the person's rights.
 #[test]
 fn keys_below_a_root_stay_closed() {
@@ -242,6 +275,14 @@ fn sockets_are_refused_without_network() {
     world.allows(&with_network, &connect);
     let local = "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'";
     world.refuses(&with_network, local, NOT_PERMITTED);
+    // For addresses and routes alone.
+    let netlink = |protocol: u8| {
+        format!("python3 -c 'from socket import *; socket(AF_NETLINK, SOCK_RAW, {protocol})'")
+    };
+    world.allows(&with_network, &netlink(0));
+    for protocol in [4, 15, 16] {
+        world.refuses(&with_network, &netlink(protocol), NOT_PERMITTED);
+    }
     let pair = |kind: &str| {
         format!("python3 -c 'from socket import *; socketpair(AF_UNIX, {kind} | SOCK_CLOEXEC)'")
     };
@@ -298,6 +339,8 @@ fn ways_around_are_refused() {
         libc::SYS_mq_open,
         libc::SYS_mq_unlink,
         libc::SYS_process_vm_readv,
+        // `open_tree_attr`.
+        467,
     ] {
         world.refuses(
             &world.workspace(),
@@ -310,8 +353,18 @@ fn ways_around_are_refused() {
         &call(libc::SYS_io_uring_setup, ", 0, 0"),
         NOT_PERMITTED,
     );
-    let typing = call(libc::SYS_ioctl, ", 0, 0x5412, 0");
-    world.refuses(&world.workspace(), &typing, NOT_PERMITTED);
+    let request = |number: u32| call(libc::SYS_ioctl, &format!(", 0, {number:#x}, 0"));
+    // Typing, and a snapshot, a subvolume or the end of one on btrfs.
+    for number in [0x5412, 0x5000_9401, 0x5000_9418, 0x5000_943F] {
+        world.refuses(&world.workspace(), &request(number), NOT_PERMITTED);
+    }
+    // Changes of a file that are made by a descriptor that only reads. Python may lie anywhere.
+    let mut reader = world.read_only();
+    reader.roots = vec!["/".into()];
+    for number in [0x4008_6604, 0x6609, 0x660C, 0x800C_6613, 0xC040_6618] {
+        world.refuses(&reader, &request(number), NOT_PERMITTED);
+        world.allows(&world.workspace(), &request(number));
+    }
     world.allows(
         &world.workspace(),
         "grep -q 'NoNewPrivs:.1' /proc/self/status",

@@ -139,6 +139,7 @@ async fn keys_are_closed_where_the_environment_puts_them() {
         ("RCLONE_CONFIG", "rclone", "rclone"),
         ("XDG_CONFIG_HOME", "config", "config/gh/hosts"),
         ("XDG_DATA_HOME", "data", "data/keyrings/login"),
+        ("XDG_RUNTIME_DIR", "run", "run/containers/auth.json"),
     ];
     let names = keys.map(|(_, _, key)| key);
     let command = format!(
