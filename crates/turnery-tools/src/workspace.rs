@@ -86,16 +86,19 @@ impl Workspace {
     }
 
     fn find_program_folders(&self) -> Vec<PathBuf> {
-        let is_in_root = |folder: &Path| self.roots.iter().any(|root| folder.starts_with(root));
-        let is_of_project = |folder: &PathBuf| {
-            !folder.is_absolute()
-                || is_in_root(folder)
-                || folder
-                    .canonicalize()
-                    .is_ok_and(|folder| is_in_root(&folder))
-        };
         let folders = std::env::split_paths(&self.search_path);
+        let is_of_project = |folder: &PathBuf| self.may_be_of_project(folder);
         folders.filter(is_of_project).collect()
+    }
+
+    /// Whether a folder that a variable names lies in a root, or may: it is relative.
+    pub(crate) fn may_be_of_project(&self, folder: &Path) -> bool {
+        let is_in_root = |folder: &Path| self.roots.iter().any(|root| folder.starts_with(root));
+        !folder.is_absolute()
+            || is_in_root(folder)
+            || folder
+                .canonicalize()
+                .is_ok_and(|folder| is_in_root(&folder))
     }
 
     /// Whether the project may bring a program of this name, looked for from `base`: the name then says nothing of

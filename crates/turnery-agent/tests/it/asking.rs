@@ -230,6 +230,7 @@ impl Tool for Runner {
 async fn line_runs_within_the_limits_of_the_judgement_that_allowed_it() {
     let of = |only_reads, hardens_git| LineLimits {
         only_reads,
+        runs_readers: only_reads,
         hardens_git,
     };
     for (command, expected) in [

@@ -8,6 +8,9 @@ use super::{git, line::Line};
 pub struct LineLimits {
     /// Whether the line only reads, so that it needs no more than that.
     pub only_reads: bool,
+    /// Whether all of its commands only read, wherever their output goes: then they load no code out of folders that
+    /// the environment names in the session's folders.
+    pub runs_readers: bool,
     /// Whether git gets an environment in which it runs nothing that a repository names.
     pub hardens_git: bool,
 }
@@ -17,6 +20,7 @@ impl LineLimits {
     pub(super) fn of(line: &Line, reads_only: bool) -> Self {
         Self {
             only_reads: reads_only && line.writes.is_empty(),
+            runs_readers: reads_only,
             hardens_git: reads_only && has_git(line),
         }
     }

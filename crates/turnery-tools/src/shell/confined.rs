@@ -36,6 +36,8 @@ pub(super) struct RunPlan {
     pub(super) confinement: Option<Confinement>,
     /// Whether it goes to a terminal of the client's, where nothing confines it, if there is one.
     pub(super) may_use_terminals: bool,
+    /// Whether its programs load no code out of folders that the environment names in the session's folders.
+    pub(super) runs_readers: bool,
     /// Whether git gets an environment in which it runs nothing that a repository names.
     pub(super) is_hardened: bool,
 }
@@ -56,6 +58,7 @@ pub(super) fn plan(
         return RunPlan {
             confinement: None,
             may_use_terminals: true,
+            runs_readers: limits.runs_readers,
             is_hardened,
         };
     }
@@ -63,6 +66,7 @@ pub(super) fn plan(
     RunPlan {
         confinement: sandbox.confinement(workspace.roots(), only_reads),
         may_use_terminals: !only_reads && !sandbox.replaces_terminals,
+        runs_readers: only_reads || limits.runs_readers,
         is_hardened,
     }
 }

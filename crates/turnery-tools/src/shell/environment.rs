@@ -1,5 +1,6 @@
 //! Environment: what a command finds in it: nothing that waits for a person, and no keys.
 
+use crate::Workspace;
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
@@ -57,6 +58,58 @@ const REMOVED: &[&str] = &[
 /// The variable for the folder that a command starts in, as it was judged. Bash takes another name of the same
 /// folder out of it, from which `..` leads elsewhere.
 pub(super) const FOLDER: &str = "PWD";
+
+/// Variables whose entries are folders that programs and their code are looked for in.
+const SEARCHED: &[&str] = &[
+    "LD_LIBRARY_PATH",
+    "NODE_PATH",
+    "PATH",
+    "PERL5LIB",
+    "PYTHONPATH",
+    "RUBYLIB",
+];
+
+/// Variables that make bash and other programs load code or settings that nobody judged.
+const LOADING: &[&str] = &[
+    "BASH_ENV",
+    "BASH_FUNC_*",
+    "ENV",
+    "GCONV_PATH",
+    "LD_AUDIT",
+    "LD_PRELOAD",
+    "LESSOPEN",
+    "MAGIC",
+    "NODE_OPTIONS",
+    "PERL5OPT",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "RIPGREP_CONFIG_PATH",
+    "RUBYOPT",
+];
+
+/// Takes out what would make programs that only read load code out of the session's folders. A script that is found
+/// outside of them (a shim of pyenv) finds none of its helpers there either.
+pub(super) fn keep_to_system(
+    environment: &mut BTreeMap<OsString, OsString>,
+    workspace: &Workspace,
+) {
+    environment.retain(|name, _| {
+        let name = name.to_string_lossy();
+        !LOADING.iter().any(|pattern| matches(pattern, &name))
+    });
+    for name in SEARCHED {
+        let Some(value) = environment.remove(OsStr::new(name)) else {
+            continue;
+        };
+        let folders = std::env::split_paths(&value);
+        let outside = folders.filter(|folder| !workspace.may_be_of_project(folder));
+        if let Ok(left) = std::env::join_paths(outside)
+            && !left.is_empty()
+        {
+            environment.insert(name.into(), left);
+        }
+    }
+}
 
 /// Environment of this process without hidden variables.
 pub(crate) fn inherited(hidden: &[String]) -> BTreeMap<OsString, OsString> {
@@ -157,5 +210,35 @@ mod tests {
             &hidden,
             &["CDPATH".to_owned()]
         ));
+    }
+
+    #[test]
+    fn readers_load_nothing_that_may_be_of_the_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let workspace = Workspace::local(root.clone()).unwrap();
+        let root = root.display();
+        let path = format!("{root}/bin:/usr/bin::bin:/bin");
+        let inside = format!("{root}:.");
+        let before = [
+            ("PATH", path.as_str()),
+            ("PYTHONPATH", inside.as_str()),
+            ("LD_LIBRARY_PATH", "/opt/x/lib:"),
+            ("NODE_OPTIONS", "--require ./x.js"),
+            ("BASH_FUNC_ls%%", "() { touch M; }"),
+            ("HOME", "/home/ann"),
+        ];
+        let mut environment: BTreeMap<OsString, OsString> = before
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        keep_to_system(&mut environment, &workspace);
+        let after = [
+            ("PATH", "/usr/bin:/bin"),
+            ("LD_LIBRARY_PATH", "/opt/x/lib"),
+            ("HOME", "/home/ann"),
+        ];
+        let expected = after.map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(environment, BTreeMap::from(expected));
     }
 }

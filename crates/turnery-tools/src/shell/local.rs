@@ -7,7 +7,7 @@ use super::{
     stream::Stream,
 };
 use crate::{
-    Confinement, Progress, ToolCx, grace,
+    Confinement, Progress, ToolCx, Workspace, grace,
     policy::git::environment::harden,
     processes::{ChildStdio, ProcessTree, ProgramSpec},
 };
@@ -35,6 +35,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) passed: &'a [String],
     /// What it may touch; `None` for everything.
     pub(super) confinement: Option<&'a Confinement>,
+    /// Whether its programs load no code out of folders that the environment names in the session's folders.
+    pub(super) runs_readers: bool,
     /// Whether git runs nothing that a repository names.
     pub(super) is_hardened: bool,
 }
@@ -51,7 +53,7 @@ pub(super) async fn run(
     surroundings: Surroundings<'_>,
     cx: &ToolCx,
 ) -> io::Result<(Ending, Stopped, String)> {
-    let mut environment = environment(surroundings, cwd);
+    let mut environment = environment(surroundings, cwd, &cx.workspace);
     let mut confinement = surroundings.confinement.cloned();
     let _scratch = match &mut confinement {
         Some(confinement) if confinement.needs_scratch() => {
@@ -143,11 +145,14 @@ fn add_scratch(
 type Environment = BTreeMap<OsString, OsString>;
 
 /// What a command finds in its environment that starts in `cwd`.
-fn environment(around: Surroundings<'_>, cwd: &Path) -> Environment {
+fn environment(around: Surroundings<'_>, cwd: &Path, workspace: &Workspace) -> Environment {
     let set = environment::SET.iter();
     let mut environment = environment::inherited_with(around.hidden, around.passed);
     environment.extend(set.map(|(name, value)| (name.into(), value.into())));
     environment.insert(environment::FOLDER.into(), cwd.into());
+    if around.runs_readers {
+        environment::keep_to_system(&mut environment, workspace);
+    }
     if around.is_hardened {
         harden(&mut environment);
     }

@@ -250,6 +250,7 @@ impl Tool for Shell {
                 hidden: &self.hidden_env,
                 passed: &self.passed_env,
                 confinement: plan.confinement.as_ref(),
+                runs_readers: plan.runs_readers,
                 is_hardened: plan.is_hardened,
             };
             match local::run(&args.command, &cwd, limit, surroundings, cx).await {

@@ -337,17 +337,17 @@ async fn variable_that_looks_like_a_key_is_passed_only_if_the_user_says_so() {
     }
 }
 
-/// Runs one command in mode `ask`, with this variable in turnery's environment, and returns what was told of it.
-async fn asked_about(
+/// Runs one command in mode `ask`, with these variables in turnery's environment, and returns what was told of it.
+async fn asked_about<const N: usize>(
     home: &Home,
     command: &str,
-    (name, value): (&str, &std::ffi::OsStr),
+    variables: [(&str, &std::ffi::OsStr); N],
 ) -> String {
     let command = json!({ "command": command });
     let model = home.scripted(json!([shell(command), {"steps": [{"text": "done"}]}]));
     let args = ["run", "--format", "stream-json", "--model", &model, "hi"];
     let mut turnery = home.command(&args);
-    let done = end(turnery.env(name, value).spawn().expect("started")).await;
+    let done = end(turnery.envs(variables).spawn().expect("started")).await;
     format!("{}{}", done.stdout, done.stderr)
 }
 
@@ -355,7 +355,7 @@ async fn asked_about(
 async fn line_that_bash_would_read_in_another_encoding_is_asked_about() {
     for (locale, is_asked) in [("C.UTF-8", false), ("zh_CN.GBK", true)] {
         let home = Home::new();
-        let told = asked_about(&home, "echo é", ("LC_ALL", locale.as_ref())).await;
+        let told = asked_about(&home, "echo é", [("LC_ALL", locale.as_ref())]).await;
         assert_eq!(!told.contains("exit code: 0"), is_asked, "{told}");
     }
 }
@@ -366,8 +366,30 @@ async fn folder_of_a_command_has_the_name_that_was_judged() {
     let home = Home::new();
     let link = home.project().with_file_name("link");
     std::os::unix::fs::symlink(home.project(), &link).expect("a link");
-    let told = asked_about(&home, "pwd", ("PWD", link.as_os_str())).await;
+    let told = asked_about(&home, "pwd", [("PWD", link.as_os_str())]).await;
     let real = home.project().canonicalize().expect("a folder");
     assert!(told.contains(real.to_str().expect("a name")), "{told}");
     assert!(!told.contains(link.to_str().expect("a name")), "{told}");
+}
+
+/// A shim of a version manager is a script, whose helpers are looked for in `PATH`.
+#[tokio::test]
+async fn readers_load_no_code_of_the_project() {
+    let home = Home::new();
+    home.write("tools/python3", "#!/bin/sh\nhelper || echo none\n");
+    home.write("project/bin/helper", "#!/bin/sh\necho of the project\n");
+    home.write("project/env.sh", "echo of the project\n");
+    let top = home.project().with_file_name("");
+    for script in ["tools/python3", "project/bin/helper"] {
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(top.join(script), mode).expect("executable");
+    }
+    let folders = [home.project().join("bin"), top.join("tools")];
+    let system = ["/usr/bin", "/bin"].map(std::path::PathBuf::from);
+    let path = std::env::join_paths(folders.iter().chain(&system)).expect("a path");
+    let file = home.project().join("env.sh");
+    let variables = [("PATH", path.as_os_str()), ("BASH_ENV", file.as_os_str())];
+    let told = asked_about(&home, "python3 --version", variables).await;
+    assert!(!told.contains("of the project"), "{told}");
+    assert!(told.contains("none"), "{told}");
 }
