@@ -75,24 +75,32 @@ impl Confinement {
     /// The files and folders that commands of the session write to, those that only read aside. They exist, and
     /// are without links. None is found through a link in another: a command may have put it there.
     fn writable(&self) -> Vec<PathBuf> {
-        let anywhere = self.writable_anywhere();
         let places = self.places();
-        let found = places.filter_map(|path| links::follow(&path, &anywhere));
-        self.roots.iter().cloned().chain(found).collect()
+        let anywhere = self.and_roots(wherever_links_lead(&places));
+        self.and_roots(
+            places
+                .iter()
+                .filter_map(|path| links::follow(path, &anywhere)),
+        )
     }
 
     /// The same, wherever links lead: all places in which a command may have put a link, and perhaps more.
     fn writable_anywhere(&self) -> Vec<PathBuf> {
-        let found = self.places().filter_map(|path| path.canonicalize().ok());
-        self.roots.iter().cloned().chain(found).collect()
+        self.and_roots(wherever_links_lead(&self.places()))
     }
 
-    /// Folders for temporary files and caches, as they are named.
-    fn places(&self) -> impl Iterator<Item = PathBuf> {
+    fn and_roots(&self, places: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+        self.roots.iter().cloned().chain(places).collect()
+    }
+
+    /// Folders for temporary files and caches, as they are named, which exist.
+    fn places(&self) -> Vec<PathBuf> {
         let home = self.home.iter();
         let caches = home.flat_map(|home| places::CACHES.iter().map(|it| home.join(it)));
         let temporary = self.temporary.iter().cloned();
-        temporary.chain(caches).chain(self.caches.iter().cloned())
+        let all = temporary.chain(caches).chain(self.caches.iter().cloned());
+        // Most do not, and one question is less than one for each folder on the way.
+        all.filter(|path| path.exists()).collect()
     }
 
     /// Whether a command needs a [`scratch`](Self::scratch) folder: it may write to no folder for temporary files.
@@ -188,6 +196,10 @@ impl SandboxSupport {
         }
         text
     }
+}
+
+fn wherever_links_lead(places: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    places.iter().filter_map(|path| path.canonicalize().ok())
 }
 
 /// A folder where no confined command writes: neither a temporary one nor in the source tree.

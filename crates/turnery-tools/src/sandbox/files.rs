@@ -105,15 +105,15 @@ impl Rules {
         let toolchains = [in_home(places::TOOLCHAINS), confinement.toolchains.clone()].concat();
         let profiles = in_home(places::PROFILES);
         let keys = [in_home(places::KEYS), confinement.private.clone()].concat();
-        let linked = LinkedKeys {
-            writable: &self.writable,
-            programs: &programs(&toolchains, home),
-            home,
+        let existing = |paths: &[PathBuf]| -> Vec<PathBuf> {
+            paths.iter().filter(|it| it.exists()).cloned().collect()
         };
-        let linked = linked.find(&keys, &profiles);
+        let (existing, existing_profiles) = (existing(&keys), existing(&profiles));
+        let linked = LinkedKeys::new(&self.writable, &toolchains, home);
+        let linked = linked.find(&existing, &existing_profiles);
         let keys = [keys, profiles].concat();
         let mut links = Links::default();
-        let existing = keys.iter().filter(|it| it.exists());
+        let existing = existing.iter().chain(&existing_profiles);
         self.left_out = links.with_targets(existing.chain(&linked));
         let repositories = Repositories::around(&confinement.roots, home, &self.writable);
         let mut readable = toolchains;
@@ -249,15 +249,6 @@ impl Rules {
             .map_err(io::Error::other)?;
         Ok(self)
     }
-}
-
-/// The folders of programs and their libraries. One that holds the home folder is left out, since it holds more.
-fn programs(toolchains: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
-    let system = places::SYSTEM.iter().filter(|it| **it != places::SETTINGS);
-    let toolchains = toolchains.iter().filter_map(|it| it.canonicalize().ok());
-    let all = system.map(PathBuf::from).chain(toolchains);
-    all.filter(|it| !home.is_some_and(|home| home.starts_with(it)))
-        .collect()
 }
 
 /// Follows links, and each folder's only once: many of the paths lie in the home folder.

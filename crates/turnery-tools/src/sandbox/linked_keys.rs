@@ -1,6 +1,8 @@
 //! Finds the keys that links in folders of keys lead to: people may keep the files themselves elsewhere.
 
+use super::places;
 use std::{
+    cell::OnceCell,
     collections::{HashSet, VecDeque},
     fs,
     path::{Path, PathBuf},
@@ -12,14 +14,29 @@ const MOST_ENTRIES: usize = 2048;
 /// Search for the files and folders to which links in folders of keys lead, directly or further below.
 pub(super) struct LinkedKeys<'a> {
     /// Where commands write: nothing there is a key. Without links.
-    pub(super) writable: &'a [PathBuf],
-    /// Programs and their libraries: nothing there is a key.
-    pub(super) programs: &'a [PathBuf],
+    writable: &'a [PathBuf],
+    /// Further folders of programs.
+    toolchains: &'a [PathBuf],
     /// The person's home folder.
-    pub(super) home: Option<&'a Path>,
+    home: Option<&'a Path>,
+    /// Programs and their libraries: nothing there is a key. Found with the first link.
+    programs: OnceCell<Vec<PathBuf>>,
 }
 
-impl LinkedKeys<'_> {
+impl<'a> LinkedKeys<'a> {
+    pub(super) fn new(
+        writable: &'a [PathBuf],
+        toolchains: &'a [PathBuf],
+        home: Option<&'a Path>,
+    ) -> Self {
+        Self {
+            writable,
+            toolchains,
+            home,
+            programs: OnceCell::new(),
+        }
+    }
+
     /// Where the links in `keys` lead, those in folders below and behind links included. Of `profiles`, which
     /// applications fill, only the links that lie in them directly are followed.
     pub(super) fn find(&self, keys: &[PathBuf], profiles: &[PathBuf]) -> Vec<PathBuf> {
@@ -63,9 +80,22 @@ impl LinkedKeys<'_> {
 
     /// Whether a link may lead to a key here: the place lies in nothing that commands need, and holds nothing such.
     fn may_be_key(&self, target: &Path) -> bool {
-        let needed = || self.writable.iter().chain(self.programs);
+        let programs = self.programs.get_or_init(|| self.programs());
+        let needed = || self.writable.iter().chain(programs);
         let is_in_needed = needed().any(|it| target.starts_with(it));
         let is_above = |it: &Path| it.starts_with(target);
         !is_in_needed && !needed().any(|it| is_above(it)) && !self.home.is_some_and(is_above)
+    }
+
+    /// The folders of programs and their libraries. One that holds the home folder is left out, since it holds more.
+    fn programs(&self) -> Vec<PathBuf> {
+        let system = places::SYSTEM.iter().filter(|it| **it != places::SETTINGS);
+        let toolchains = self
+            .toolchains
+            .iter()
+            .filter_map(|it| it.canonicalize().ok());
+        let all = system.map(PathBuf::from).chain(toolchains);
+        all.filter(|it| !self.home.is_some_and(|home| home.starts_with(it)))
+            .collect()
     }
 }
