@@ -90,7 +90,7 @@ impl Tool for EditFile {
             detail.locations = vec![edit.location()];
             detail.artifacts = vec![edit.artifact()];
             Ok(Prepared {
-                access: Access::Edit(vec![edit.path]),
+                access: Access::Edit(cx.workspace.names(edit.path, &args.path)),
                 detail,
             })
         })

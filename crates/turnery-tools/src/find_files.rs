@@ -108,7 +108,7 @@ impl Tool for FindFiles {
             Glob::new(&pattern)?;
             Ok(Prepared {
                 detail: detail(&args, path.clone(), &cx.workspace),
-                access: Access::Read(vec![path]),
+                access: Access::Read(cx.workspace.names(path, &folder)),
             })
         })
     }

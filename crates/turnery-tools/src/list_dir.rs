@@ -88,7 +88,7 @@ impl Tool for ListDir {
             let path = cx.workspace.resolve(folder(&args))?;
             Ok(Prepared {
                 detail: detail(path.clone(), &cx.workspace),
-                access: Access::Read(vec![path]),
+                access: Access::Read(cx.workspace.names(path, folder(&args))),
             })
         })
     }

@@ -102,7 +102,7 @@ impl Tool for ReadFile {
             }
             Ok(Prepared {
                 detail: detail(&args, path.clone(), &cx.workspace),
-                access: Access::Read(vec![path]),
+                access: Access::Read(cx.workspace.names(path, &args.path)),
             })
         })
     }

@@ -112,7 +112,7 @@ impl Tool for Search {
             args.glob.as_deref().map(Glob::new).transpose()?;
             Ok(Prepared {
                 detail: detail(&args, path.clone(), &cx.workspace),
-                access: Access::Read(vec![path]),
+                access: Access::Read(cx.workspace.names(path, place(&args))),
             })
         })
     }

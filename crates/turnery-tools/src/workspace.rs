@@ -178,6 +178,16 @@ impl Workspace {
         })
     }
 
+    /// A file by its name without links, and by the one that it was called by if that is another: rules may be about
+    /// either.
+    pub(crate) fn names(&self, resolved: PathBuf, called: impl AsRef<Path>) -> Vec<PathBuf> {
+        let called = self.absolute(called);
+        match called == resolved {
+            true => vec![resolved],
+            false => vec![resolved, called],
+        }
+    }
+
     /// The path made absolute by its text alone, without looking at the disk: for showing a call
     /// before anything is known of it, never for touching a file.
     #[must_use]

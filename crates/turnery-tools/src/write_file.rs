@@ -73,13 +73,15 @@ impl Tool for WriteFile {
         cx: &'a ToolCx,
     ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
         Box::pin(async move {
-            let change = Change::plan(parse_args(args)?, cx).await?;
+            let args: Args = parse_args(args)?;
+            let called = args.path;
+            let change = Change::plan(args, cx).await?;
             cx.workspace.promises().give(&cx.call_id, change.promise());
             let mut detail = detail(change.path.clone(), &cx.workspace);
             detail.locations = vec![change.location()];
             detail.artifacts = vec![change.artifact()];
             Ok(Prepared {
-                access: Access::Edit(vec![change.path]),
+                access: Access::Edit(cx.workspace.names(change.path, called)),
                 detail,
             })
         })

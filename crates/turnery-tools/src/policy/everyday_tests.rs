@@ -1,6 +1,6 @@
 //! Everyday tests: how many lines of `everyday.txt` go without a question when commands that only read are confined.
 
-use super::{Judgement, Mode, Policy, only_reads};
+use super::{Judgement, Mode, Policy, Rule, only_reads};
 use crate::{Access, Workspace};
 
 /// Lines of which each kind must go unasked, however many others do.
@@ -519,5 +519,61 @@ fn paths_through_proc_make_a_question() {
             );
         }
         assert!(is_allowed(&bench, &policy, "cat src/link"));
+    }
+}
+
+/// By a name that is a link and by the file's own.
+#[test]
+fn rules_hold_for_every_name_of_a_link() {
+    let bench = bench();
+    let root = bench.workspace.cwd();
+    for (link, target) in [(".env", "README.md"), ("keys", "tests")] {
+        std::os::unix::fs::symlink(target, root.join(link)).unwrap();
+    }
+    let outside = tempfile::tempdir().unwrap();
+    let linked = outside.path().canonicalize().unwrap().join("linked");
+    std::os::unix::fs::symlink(root, &linked).unwrap();
+    let absolute = format!("read({}/src/**)", linked.display());
+    let deny: Vec<Rule> = ["read(**/.env)", "read(keys/**)", absolute.as_str()]
+        .map(|rule| rule.parse().unwrap())
+        .to_vec();
+    for mode in Mode::ALL {
+        let policy = Policy::new(mode, Vec::new(), deny.clone()).confined(true);
+        for line in [
+            "cat .env",
+            "sort < .env",
+            "cat keys/it.rs",
+            "cat src/main.rs",
+            "cat [s]rc/main.rs",
+        ] {
+            assert!(!is_allowed(&bench, &policy, line), "{mode:?} {line}");
+        }
+        assert!(is_allowed(&bench, &policy, "cat CHANGELOG.md"));
+    }
+    let link = root.join(".envrc");
+    std::os::unix::fs::symlink("README.md", link).unwrap();
+    let edit = Policy::new(Mode::Edit, Vec::new(), Vec::new());
+    assert!(!is_allowed(&bench, &edit, "echo x > .envrc"));
+    assert!(is_allowed(&bench, &edit, "echo x > README.md"));
+}
+
+/// A rule lets git exchange files for links, which the commands after it would follow.
+#[test]
+fn reading_after_git_has_changed_files_makes_a_question() {
+    let bench = bench();
+    let allow = ["shell(git stash push:+)", "shell(git add:+)"].map(|rule| rule.parse().unwrap());
+    let policy = Policy::new(Mode::Ask, allow.to_vec(), Vec::new()).confined(true);
+    for line in [
+        "git stash push -q && cat README.md",
+        "git stash push; grep -r x src",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    for line in [
+        "git stash push -q && echo done",
+        "cat README.md && git stash push -q",
+        "git add README.md && cat README.md",
+    ] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
     }
 }

@@ -263,9 +263,16 @@ impl Policy {
         let is_hardened = found.only_reads(line);
         let safe_git = found.safe_git(line, workspace);
         let commands = line.commands.iter().zip(&found.reads).zip(&safe_git);
+        // Git may have put a link in the place of a file, by then.
+        let mut has_changed = false;
         let mut open = commands.filter(|((command, reads), is_safe)| {
-            let harmless = reads.as_ref().is_some_and(|reads| !self.hides(reads))
-                && (is_hardened || **is_safe);
+            let is_known = |reads: &harmless::Reads| {
+                !self.hides(reads) && !(has_changed && (reads.widely || !reads.paths.is_empty()))
+            };
+            let harmless = reads.as_ref().is_some_and(is_known) && (is_hardened || **is_safe);
+            has_changed |= reads.is_none()
+                && git::is_git(command)
+                && git::leaves(command) == git::Leaves::WorkTree;
             let allows = |rule: &Rule| **is_safe && found.is_allowed_by(rule, command, workspace);
             !harmless && !self.allow.iter().filter(about_run).any(allows)
         });
@@ -499,7 +506,11 @@ impl Found {
         };
         let texts = |texts: &[String]| -> Option<Vec<PathBuf>> {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            harmless::resolved(&texts, &bases, workspace)
+            let mut paths = harmless::resolved(&texts, &bases, workspace)?;
+            for base in &bases {
+                paths.extend(texts.iter().map(|text| workspace.absolute(base.join(text))));
+            }
+            Some(paths)
         };
         let reads: Vec<Option<harmless::Reads>> = line
             .commands
@@ -605,7 +616,10 @@ fn named_paths(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> V
             for base in bases {
                 let path = base.join(part);
                 let resolved = path.to_str().and_then(|path| workspace.resolve(path).ok());
-                found.push(resolved.unwrap_or(path));
+                found.extend(match resolved {
+                    Some(resolved) => workspace.names(resolved, path),
+                    None => vec![path],
+                });
             }
         }
     }

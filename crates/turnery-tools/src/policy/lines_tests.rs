@@ -117,6 +117,7 @@ const LINES: &[(&str, &str)] = &[
     ("cargo fmt | head", "aada"),
     ("echo x | head; cargo fmt", "aada"),
     // The same name is another program in another folder.
+    ("cd src && cargo fmt", "??da"),
     ("./tool.sh", "aada"),
     ("./tool.sh x", "aada"),
     ("cd src && ./tool.sh", "??da"),

@@ -42,7 +42,8 @@ pub(crate) enum Pattern {
     },
     /// Files.
     Files {
-        glob: GlobMatcher,
+        /// As written, and the same with links in its literal beginning resolved, if that is another.
+        globs: Vec<GlobMatcher>,
         /// Matched against the path from the working directory.
         relative: bool,
     },
@@ -179,15 +180,41 @@ fn files(inside: &str) -> Result<Pattern, String> {
         Some(folder) => format!("{folder}/**"),
         None => inside.to_owned(),
     };
-    let glob = GlobBuilder::new(&whole)
-        .literal_separator(true)
-        .case_insensitive(IGNORES_CASE)
-        .build()
-        .map_err(|error| format!("{}: write it like edit(src/**)", error.kind()))?;
+    let matcher = |pattern: &str| {
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .case_insensitive(IGNORES_CASE)
+            .build();
+        glob.map(|glob| glob.compile_matcher())
+            .map_err(|error| format!("{}: write it like edit(src/**)", error.kind()))
+    };
+    let mut globs = vec![matcher(&whole)?];
+    if let Some(resolved) = with_links_resolved(&whole) {
+        globs.push(matcher(&resolved)?);
+    }
     Ok(Pattern::Files {
-        glob: glob.compile_matcher(),
+        globs,
         relative: !inside.starts_with('/'),
     })
+}
+
+/// The folders that a pattern begins with, before anything special.
+fn literal_folders(pattern: &str) -> Vec<&str> {
+    let is_plain = |part: &&str| !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
+    pattern.split('/').take_while(is_plain).collect()
+}
+
+/// An absolute pattern with the links resolved that it begins with; `None` if there are none.
+fn with_links_resolved(pattern: &str) -> Option<String> {
+    let literal = literal_folders(pattern).join("/");
+    let existing = Path::new(&literal)
+        .ancestors()
+        .filter(|folder| folder.is_absolute())
+        .find_map(|folder| Some((folder, folder.canonicalize().ok()?)));
+    let (written, resolved) = existing?;
+    let rest = pattern.strip_prefix(written.to_str()?)?;
+    let resolved = globset::escape(resolved.to_str()?);
+    (resolved != written.to_str()?).then(|| format!("{resolved}{rest}"))
 }
 
 /// How a rule for commands fits a command.
@@ -217,9 +244,9 @@ impl Rule {
         let Some(Pattern::Command { words, more }) = &self.pattern else {
             return false;
         };
-        // Another program bears the same name in another folder.
-        let is_same = !command.name.contains('/')
-            || command.name.starts_with('/')
+        // In another folder the same words mean another program, script or Makefile.
+        let is_relative = command.name.contains('/') && !command.name.starts_with('/');
+        let is_same = *more != More::Nothing && !is_relative
             || bases.iter().all(|base| base == workspace.cwd());
         let fits = is_same
             && command.name == words.first().map_or("", String::as_str)
@@ -262,13 +289,15 @@ impl Rule {
             None => true,
             Some(Pattern::Command { .. }) => false,
             Some(Pattern::Files {
-                glob,
+                globs,
                 relative: true,
-            }) => path.strip_prefix(cwd).is_ok_and(|path| glob.is_match(path)),
+            }) => path
+                .strip_prefix(cwd)
+                .is_ok_and(|path| globs.iter().any(|glob| glob.is_match(path))),
             Some(Pattern::Files {
-                glob,
+                globs,
                 relative: false,
-            }) => glob.is_match(path),
+            }) => globs.iter().any(|glob| glob.is_match(path)),
         }
     }
 
@@ -278,38 +307,40 @@ impl Rule {
             None => true,
             Some(Pattern::Command { .. }) => false,
             Some(Pattern::Files {
-                glob,
+                globs,
                 relative: true,
             }) => roots
                 .iter()
                 .filter_map(|root| path.strip_prefix(root).ok())
-                .any(|path| is_within(glob, path)),
+                .any(|path| is_within(globs, path)),
             Some(Pattern::Files {
-                glob,
+                globs,
                 relative: false,
-            }) => is_within(glob, path),
+            }) => is_within(globs, path),
         }
     }
 
     /// The literal beginnings of the paths that its pattern matches, from each root.
     pub(crate) fn starts(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
-        let Some(Pattern::Files { glob, relative }) = &self.pattern else {
+        let Some(Pattern::Files { globs, relative }) = &self.pattern else {
             return Vec::new();
         };
-        let is_plain = |part: &&str| !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
-        let parts: Vec<&str> = glob.glob().glob().split('/').take_while(is_plain).collect();
-        let start = parts.join("/");
+        let starts = globs
+            .iter()
+            .map(|glob| literal_folders(glob.glob().glob()).join("/"));
         match relative {
-            true => roots.iter().map(|root| root.join(&start)).collect(),
-            false => vec![Path::new("/").join(start)],
+            true => starts
+                .flat_map(|start| roots.iter().map(move |root| root.join(&start)))
+                .collect(),
+            false => starts.map(|start| Path::new("/").join(start)).collect(),
         }
     }
 }
 
-fn is_within(glob: &GlobMatcher, path: &Path) -> bool {
+fn is_within(globs: &[GlobMatcher], path: &Path) -> bool {
     path.ancestors()
         .take_while(|above| !above.as_os_str().is_empty())
-        .any(|above| glob.is_match(above))
+        .any(|above| globs.iter().any(|glob| glob.is_match(above)))
 }
 
 /// Whether the words come in this order after an option: `cargo +nightly publish` is a `cargo publish`.
