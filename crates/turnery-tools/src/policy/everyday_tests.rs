@@ -1,6 +1,6 @@
 //! Everyday tests: how many lines of `everyday.txt` go without a question when commands that only read are confined.
 
-use super::{Judgement, Mode, Policy, Rule, only_reads};
+use super::{Judgement, Mode, Policy, only_reads};
 use crate::{Access, Workspace};
 
 /// Lines of which each kind must go unasked, however many others do.
@@ -44,12 +44,12 @@ const NAMED: &[&str] = &[
     "ls\npwd",
 ];
 
-struct Bench {
+pub(super) struct Bench {
     _folder: tempfile::TempDir,
-    workspace: Workspace,
+    pub(super) workspace: Workspace,
 }
 
-fn bench() -> Bench {
+pub(super) fn bench() -> Bench {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     for part in ["src", "tests", "target", ".git/objects", ".git/refs/heads"] {
@@ -93,7 +93,7 @@ fn lines() -> Vec<String> {
         .collect()
 }
 
-fn is_allowed(bench: &Bench, policy: &Policy, line: &str) -> bool {
+pub(super) fn is_allowed(bench: &Bench, policy: &Policy, line: &str) -> bool {
     let cwd = bench.workspace.cwd().to_owned();
     let access = Access::Run {
         command: line.to_owned(),
@@ -327,253 +327,4 @@ fn patterns_of_unsure_meaning_make_a_question() {
         assert!(!is_allowed(&bench, &policy, line), "{line:?}");
     }
     assert!(is_allowed(&bench, &policy, "ls s*"));
-}
-
-#[test]
-fn a_file_that_is_called_dash_is_a_file() {
-    let bench = bench();
-    let root = bench.workspace.cwd();
-    let outside = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(outside.path(), root.join("-")).unwrap();
-    for confined in [true, false] {
-        let policy = Policy::new(Mode::Edit, Vec::new(), Vec::new()).confined(confined);
-        for line in [
-            "cat < -",
-            "column -",
-            "echo x > -",
-            "cat README.md >> -",
-            "git -C - diff",
-            "git --no-pager -C - diff",
-        ] {
-            assert!(!is_allowed(&bench, &policy, line), "{line}");
-        }
-    }
-    std::fs::remove_file(root.join("-")).unwrap();
-    let policy = Policy::default().confined(true);
-    assert!(is_allowed(&bench, &policy, "cat README.md | cat -"));
-}
-
-#[test]
-fn an_exit_code_is_known_in_no_name() {
-    let bench = bench();
-    for confined in [true, false] {
-        let policy = Policy::new(Mode::Edit, Vec::new(), Vec::new()).confined(confined);
-        for line in [
-            "false; cat s$?",
-            "false; cat \"s$?\"",
-            "false; cat $?",
-            "false; cat < s$?",
-            "false; echo x > hook$?",
-            "false; cd d$?",
-            "for f in s; do false; cat $f$?; done",
-            "false; find . -name $?",
-            "[ -f s$? ]",
-        ] {
-            assert!(!is_allowed(&bench, &policy, line), "{confined} {line}");
-        }
-        for line in ["echo $?", "echo \"exit: $?\"", "ls; echo exit=$?"] {
-            assert!(is_allowed(&bench, &policy, line), "{confined} {line}");
-        }
-    }
-    let policy = Policy::default().confined(true);
-    for line in [
-        "ls; [ $? -eq 0 ] && echo yes",
-        "ls; [[ $? -ne 0 ]] || echo yes",
-    ] {
-        assert!(is_allowed(&bench, &policy, line), "{line}");
-    }
-    let deny = vec!["read(src/main.rs)".parse().unwrap()];
-    let policy = Policy::new(Mode::Auto, Vec::new(), deny);
-    assert!(is_allowed(&bench, &policy, "touch a || exit $?"));
-    assert!(!is_allowed(&bench, &policy, "false; cat src/main.rs$?"));
-}
-
-/// Which of the names comes first depends on the locale.
-#[test]
-fn names_that_a_pattern_gives_are_files_and_nothing_else() {
-    let bench = bench();
-    let root = bench.workspace.cwd();
-    for name in ["0", "PATH", "cat", "sh"] {
-        std::fs::write(root.join(name), "x\n").unwrap();
-    }
-    std::fs::write(root.join("src/sh"), "x\n").unwrap();
-    let policy = Policy::default().confined(true);
-    for line in [
-        "awk [cs]*",
-        "sed -n [0s]*",
-        "jq [cs]*",
-        "grep [CR]*.md",
-        "grep -e [CR]*.md",
-        "head -n [0P]*",
-        "printf [0P]*",
-        "find src -name [cs]*",
-        "find src -name '*.rs' -exec [cs]* README.md {} +",
-        "find src -name '*.rs' | xargs [cs]* README.md",
-        "find src -name '*.rs' -print0 | xargs -0 [cs]* --",
-        "git l[os]*",
-        "cargo [mt]*",
-        "[ -f [CR]*.md ]",
-        // The shell expands it in one of two folders.
-        "cd src; cat s*",
-    ] {
-        assert!(!is_allowed(&bench, &policy, line), "{line}");
-    }
-    for line in [
-        "cat [CR]*.md",
-        "grep -n fn src/*.rs",
-        "grep -e fn src/*.rs",
-        "head -n 3 src/*.rs",
-        "sed -n 1,3p src/*.rs",
-        "awk '{print $1}' [CR]*.md",
-        "printf '%s\\n' src/*.rs",
-        "for f in src/*.rs; do head -n 3 $f; done",
-        "find s*c -name '*.rs'",
-    ] {
-        assert!(is_allowed(&bench, &policy, line), "{line}");
-    }
-}
-
-#[test]
-fn rules_against_a_program_hold_for_what_starts_it() {
-    let bench = bench();
-    for mode in Mode::ALL {
-        for confined in [true, false] {
-            let deny = vec!["shell(cat:*)".parse().unwrap()];
-            let policy = Policy::new(mode, Vec::new(), deny).confined(confined);
-            for line in [
-                "find . -name '*.rs' -exec cat {} +",
-                "find . -name '*.rs' | xargs cat",
-                "find . -name '*.rs' -print0 | xargs -0 -n 1 cat --",
-                "find s*c t*s -exec cat {} +",
-                "find [CR]*.md -exec cat {} ';'",
-            ] {
-                assert!(!is_allowed(&bench, &policy, line), "{mode:?} {line}");
-            }
-            let other = "find . -name '*.rs' -print0 | xargs -0 wc -l --";
-            assert!(!confined || is_allowed(&bench, &policy, other), "{mode:?}");
-        }
-    }
-}
-
-/// Plan mode asks nobody, so a rule that may be meant denies.
-#[test]
-fn rules_that_may_be_meant_deny_in_plan_mode() {
-    let bench = bench();
-    let deny = ["shell(git log:*)", "read(src/main.rs)"].map(|rule| rule.parse().unwrap());
-    let policy = Policy::new(Mode::Plan, Vec::new(), deny.to_vec()).confined(true);
-    for line in [
-        "git --no-pager log",
-        "git -P log",
-        "git -C . log",
-        "cargo metadata --no-deps --offline",
-        "npm ls",
-    ] {
-        assert!(!is_allowed(&bench, &policy, line), "{line}");
-    }
-    for line in ["git branch --list", "ls src", "cat README.md"] {
-        assert!(is_allowed(&bench, &policy, line), "{line}");
-    }
-}
-
-#[test]
-fn an_archive_is_the_file_that_is_named() {
-    let bench = bench();
-    let policy = Policy::default().confined(true);
-    for line in [
-        "unzip -l a",
-        "unzip -l 'a*'",
-        "unzip -l '[a].zip'",
-        "unzip -l b.zip",
-    ] {
-        assert!(!is_allowed(&bench, &policy, line), "{line}");
-    }
-    assert!(is_allowed(&bench, &policy, "unzip -l a.zip"));
-}
-
-/// What leads through `/proc` leads elsewhere for each process.
-#[test]
-fn paths_through_proc_make_a_question() {
-    let bench = bench();
-    let root = bench.workspace.cwd();
-    std::os::unix::fs::symlink("/proc/self/cwd", root.join("here")).unwrap();
-    std::os::unix::fs::symlink("../README.md", root.join("src/link")).unwrap();
-    let lines = [
-        "cd src && cat /proc/self/cwd/main.rs",
-        "cat /proc/thread-self/cwd/src/main.rs",
-        "cat < /proc/self/cwd/src/main.rs",
-        "cat here/src/main.rs",
-        "cd src; cat ../here/main.rs",
-    ];
-    let deny = vec!["read(src/main.rs)".parse().unwrap()];
-    for policy in [
-        Policy::default(),
-        Policy::default().confined(true),
-        Policy::new(Mode::Plan, Vec::new(), Vec::new()).confined(true),
-        Policy::new(Mode::Auto, Vec::new(), deny),
-    ] {
-        for line in lines {
-            assert!(
-                !is_allowed(&bench, &policy, line),
-                "{:?} {line}",
-                policy.mode
-            );
-        }
-        assert!(is_allowed(&bench, &policy, "cat src/link"));
-    }
-}
-
-/// By a name that is a link and by the file's own.
-#[test]
-fn rules_hold_for_every_name_of_a_link() {
-    let bench = bench();
-    let root = bench.workspace.cwd();
-    for (link, target) in [(".env", "README.md"), ("keys", "tests")] {
-        std::os::unix::fs::symlink(target, root.join(link)).unwrap();
-    }
-    let outside = tempfile::tempdir().unwrap();
-    let linked = outside.path().canonicalize().unwrap().join("linked");
-    std::os::unix::fs::symlink(root, &linked).unwrap();
-    let absolute = format!("read({}/src/**)", linked.display());
-    let deny: Vec<Rule> = ["read(**/.env)", "read(keys/**)", absolute.as_str()]
-        .map(|rule| rule.parse().unwrap())
-        .to_vec();
-    for mode in Mode::ALL {
-        let policy = Policy::new(mode, Vec::new(), deny.clone()).confined(true);
-        for line in [
-            "cat .env",
-            "sort < .env",
-            "cat keys/it.rs",
-            "cat src/main.rs",
-            "cat [s]rc/main.rs",
-        ] {
-            assert!(!is_allowed(&bench, &policy, line), "{mode:?} {line}");
-        }
-        assert!(is_allowed(&bench, &policy, "cat CHANGELOG.md"));
-    }
-    let link = root.join(".envrc");
-    std::os::unix::fs::symlink("README.md", link).unwrap();
-    let edit = Policy::new(Mode::Edit, Vec::new(), Vec::new());
-    assert!(!is_allowed(&bench, &edit, "echo x > .envrc"));
-    assert!(is_allowed(&bench, &edit, "echo x > README.md"));
-}
-
-/// A rule lets git exchange files for links, which the commands after it would follow.
-#[test]
-fn reading_after_git_has_changed_files_makes_a_question() {
-    let bench = bench();
-    let allow = ["shell(git stash push:+)", "shell(git add:+)"].map(|rule| rule.parse().unwrap());
-    let policy = Policy::new(Mode::Ask, allow.to_vec(), Vec::new()).confined(true);
-    for line in [
-        "git stash push -q && cat README.md",
-        "git stash push; grep -r x src",
-    ] {
-        assert!(!is_allowed(&bench, &policy, line), "{line}");
-    }
-    for line in [
-        "git stash push -q && echo done",
-        "cat README.md && git stash push -q",
-        "git add README.md && cat README.md",
-    ] {
-        assert!(is_allowed(&bench, &policy, line), "{line}");
-    }
 }

@@ -203,7 +203,7 @@ pub(super) fn is_guarded(path: &Path) -> bool {
 }
 
 /// `mise.toml` and `.mise.toml`, of one environment too: `mise.ci.toml`.
-fn is_of_mise(name: &str) -> bool {
+pub(super) fn is_of_mise(name: &str) -> bool {
     let name = name.strip_prefix('.').unwrap_or(name);
     name.starts_with("mise.") && name.ends_with(".toml")
 }

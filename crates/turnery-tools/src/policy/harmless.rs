@@ -4,7 +4,7 @@ use super::{
     conditions, git,
     line::Command,
     programs::{FIND_ALONE, FIND_CONFINED, FIND_VALUED, Operands, Options, PROGRAMS, Program},
-    scripts, walk,
+    scripts, versions, walk,
     word::Word,
     xargs,
 };
@@ -518,6 +518,7 @@ fn is_led_astray(
     let above =
         |found: &dyn Fn(&Path) -> bool| bases.iter().flat_map(|base| base.ancestors()).any(found);
     let has_any = |names: &[&str]| above(&|folder| names.iter().any(|name| exists(folder, name)));
+    let picks_version = || above(&versions::picks_version);
     match command.name.as_str() {
         "git" => {
             let run = match table {
@@ -529,15 +530,12 @@ fn is_led_astray(
         "cargo" if !is_version(command) => {
             let fixes_lock = |word: &Word| matches!(word.literal(), Some("--locked" | "--offline"));
             let has_lock = has_any(&["Cargo.lock"]) || command.args.iter().any(fixes_lock);
-            !has_lock
-                || has_any(CARGO_CONFIG)
-                || has_any(RUST_TOOLCHAIN)
-                || has_any(VERSION_MANAGERS)
+            !has_lock || has_any(CARGO_CONFIG) || has_any(RUST_TOOLCHAIN) || picks_version()
         }
-        "cargo" | "rustc" | "rustup" => has_any(RUST_TOOLCHAIN) || has_any(VERSION_MANAGERS),
-        "npm" => has_any(&[".npmrc"]) || has_any(VERSION_MANAGERS),
+        "cargo" | "rustc" | "rustup" => has_any(RUST_TOOLCHAIN) || picks_version(),
+        "npm" => has_any(&[".npmrc"]) || picks_version(),
         "awk" | "fd" | "file" | "gcc" | "go" | "jq" | "make" | "node" | "pip" | "python"
-        | "python3" | "rg" | "tree" => has_any(VERSION_MANAGERS),
+        | "python3" | "rg" | "tree" => picks_version(),
         _ => false,
     }
 }
@@ -556,23 +554,7 @@ const CARGO_CONFIG: &[&str] = &[".cargo/config", ".cargo/config.toml"];
 /// Files with which rustup picks a toolchain, which may be a folder of the project.
 const RUST_TOOLCHAIN: &[&str] = &["rust-toolchain", "rust-toolchain.toml"];
 
-/// Files with which asdf, mise, pyenv and nodenv pick programs, which may be in a folder of the project.
-const VERSION_MANAGERS: &[&str] = &[
-    ".config/mise",
-    ".config/mise.toml",
-    ".mise",
-    ".mise.local.toml",
-    ".mise.toml",
-    ".node-version",
-    ".python-version",
-    ".rtx.toml",
-    ".tool-versions",
-    "mise.local.toml",
-    "mise.toml",
-    "mise/config.toml",
-];
-
 /// Whether there is such a file, or a link of this name that leads nowhere yet.
-fn exists(folder: &Path, name: &str) -> bool {
+pub(super) fn exists(folder: &Path, name: &str) -> bool {
     folder.join(name).symlink_metadata().is_ok()
 }

@@ -15,14 +15,14 @@ pub(super) fn reads_as_written() -> bool {
     *READS
 }
 
-/// Whether the locale that these variables name, the first of them that is not empty, is of such an encoding.
+/// Whether all locales that these variables name are of such an encoding: a line may empty the first of them.
 fn is_known(variables: &[String]) -> bool {
-    let Some(locale) = variables.iter().find(|value| !value.is_empty()) else {
-        return true;
-    };
-    let encoding = locale.split('@').next().and_then(|it| it.split_once('.'));
     let is_utf8 = |encoding: &str| matches!(encoding.to_lowercase().as_str(), "utf-8" | "utf8");
-    matches!(locale.as_str(), "C" | "POSIX") || encoding.is_some_and(|(_, it)| is_utf8(it))
+    variables.iter().all(|locale| {
+        let encoding = locale.split('@').next().and_then(|it| it.split_once('.'));
+        matches!(locale.as_str(), "" | "C" | "POSIX")
+            || encoding.is_some_and(|(_, encoding)| is_utf8(encoding))
+    })
 }
 
 #[cfg(test)]
@@ -36,7 +36,9 @@ mod tests {
             (["", "", "C"], true),
             (["POSIX", "", ""], true),
             (["", "", "de_DE.UTF-8@euro"], true),
-            (["C.utf8", "zh_CN.GBK", ""], true),
+            (["C.utf8", "", "C.UTF-8"], true),
+            (["C.utf8", "zh_CN.GBK", ""], false),
+            (["C", "", "zh_CN.GBK"], false),
             (["", "zh_CN.GBK", "C.UTF-8"], false),
             (["zh_TW", "", ""], false),
             (["ja_JP.SJIS", "C.UTF-8", "C.UTF-8"], false),

@@ -8,6 +8,7 @@ mod carriers;
 mod conditions;
 mod expand;
 mod file_rules;
+mod found;
 pub(crate) mod git;
 mod glob;
 mod guarded;
@@ -25,6 +26,7 @@ mod proposal;
 mod rule;
 mod scripts;
 mod server;
+mod versions;
 mod walk;
 mod word;
 mod xargs;
@@ -36,6 +38,8 @@ pub(crate) use line::is_hidden;
 mod confined_oracle_tests;
 #[cfg(test)]
 mod danger_tests;
+#[cfg(test)]
+mod disguise_tests;
 #[cfg(test)]
 mod everyday_tests;
 #[cfg(test)]

@@ -176,6 +176,16 @@ fn files(inside: &str) -> Result<Pattern, String> {
         );
     }
     let inside = inside.strip_prefix("./").unwrap_or(inside);
+    let parts: Vec<&str> = inside.trim_end_matches('/').split('/').collect();
+    let is_never = |at: usize, part: &str| matches!(part, "." | "..") || part.is_empty() && at > 0;
+    let mut all = parts.iter().enumerate();
+    let is_quoted = inside.starts_with(['"', '\'', '$']);
+    if is_quoted || matches!(inside, "" | "/") || all.any(|(at, part)| is_never(at, part)) {
+        return Err(
+            "it can never match: write a path without `.`, `..`, empty parts, quotes and variables, like read(secrets/**); `**` stands for everything"
+                .to_owned(),
+        );
+    }
     let whole = match inside.strip_suffix('/') {
         Some(folder) => format!("{folder}/**"),
         None => inside.to_owned(),
@@ -274,11 +284,14 @@ impl Rule {
         };
         let name = words.first().map_or("", String::as_str);
         let program = super::carriers::base_name(&command.name);
-        if command.name != name && !program.eq_ignore_ascii_case(name) {
+        // With its folder, it may be the same program by another name.
+        let is_same_file = command.name == name || !name.contains('/');
+        if command.name != name && !program.eq_ignore_ascii_case(super::carriers::base_name(name)) {
             return Fit::No;
         }
         match fit(&words[1..], *more, &command.args) {
             Fit::No if follow_options(&words[1..], &command.args) => Fit::Perhaps,
+            Fit::Yes if !is_same_file => Fit::Perhaps,
             fit => fit,
         }
     }
@@ -408,6 +421,25 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_that_can_never_match_is_an_error() {
+        for pattern in [
+            ".", "./", "./.", "sub//x", "sub/./x", "../x", "/", "/a//b", "/a/./b", "\"x\"", "'x'",
+            "$PWD/x",
+        ] {
+            assert!(
+                format!("read({pattern})").parse::<Rule>().is_err(),
+                "{pattern}"
+            );
+        }
+        for pattern in ["**", "x/", "./x", ".env", "**/.env", "/a/b/", "a$b"] {
+            assert!(
+                format!("read({pattern})").parse::<Rule>().is_ok(),
+                "{pattern}"
+            );
+        }
+    }
+
+    #[test]
     fn errors_say_how_it_should_look() {
         let reason = |text: &str| text.parse::<Rule>().unwrap_err().to_string();
         for (text, expected) in [
@@ -422,6 +454,10 @@ mod tests {
             (
                 "shell(ls",
                 "invalid rule \"shell(ls\": the bracket is not closed: write it like shell(cargo test:*)",
+            ),
+            (
+                "read(sub/../x)",
+                "invalid rule \"read(sub/../x)\": it can never match: write a path without `.`, `..`, empty parts, quotes and variables, like read(secrets/**); `**` stands for everything",
             ),
             (
                 "shell(*)",

@@ -1,0 +1,168 @@
+//! Found: what a command line touches, as far as can be seen.
+
+use super::{
+    Rule, git, harmless,
+    line::{Command, Line, bases},
+};
+use crate::Workspace;
+use std::path::{Path, PathBuf};
+
+/// What a line touches, as far as can be seen.
+pub(super) struct Found {
+    /// Folders that its commands may run in.
+    pub(super) bases: Vec<PathBuf>,
+    /// For each command, what it reads if it only reads.
+    pub(super) reads: Vec<Option<harmless::Reads>>,
+    /// Where redirections write, resolved.
+    pub(super) writes: Vec<PathBuf>,
+    /// A redirection or a change of folder leads outside the roots.
+    pub(super) outside: bool,
+    /// Paths that words name, for rules against reading.
+    pub(super) named_to_read: Vec<PathBuf>,
+    /// Paths that words of commands name which may change them.
+    pub(super) named_to_edit: Vec<PathBuf>,
+}
+
+impl Found {
+    /// `with_names`: whether a rule asks which paths the words name.
+    pub(super) fn new(
+        line: &Line,
+        cwd: &Path,
+        workspace: &Workspace,
+        with_names: bool,
+        table: harmless::Table,
+    ) -> Self {
+        let bases = match lookups(line) > MOST_LOOKUPS {
+            true => vec![cwd.to_owned()],
+            false => bases(line, cwd, workspace),
+        };
+        let texts = |texts: &[String]| -> Option<Vec<PathBuf>> {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let mut paths = harmless::resolved(&texts, &bases, workspace)?;
+            for base in &bases {
+                paths.extend(texts.iter().map(|text| workspace.absolute(base.join(text))));
+            }
+            Some(paths)
+        };
+        let reads: Vec<Option<harmless::Reads>> = line
+            .commands
+            .iter()
+            .map(|command| harmless::reads(command, &bases, workspace, table))
+            .collect();
+        let (writes, inputs, folders) = (
+            texts(&line.writes),
+            texts(&line.reads),
+            texts(&line.folders),
+        );
+        let has_left = bases.iter().any(|base| !is_inside(base, workspace));
+        let outside = has_left || writes.is_none() || inputs.is_none() || folders.is_none();
+        let writes = writes.unwrap_or_default();
+        let mut named_to_read = inputs.unwrap_or_default();
+        let mut named_to_edit = writes.clone();
+        for (command, reads) in line.commands.iter().zip(&reads).filter(|_| with_names) {
+            let named = named_paths(command, &bases, workspace);
+            if reads.is_none() {
+                named_to_edit.extend(named.iter().cloned());
+            }
+            if !matches!(command.name.as_str(), "echo" | "printf") {
+                named_to_read.extend(named);
+            }
+        }
+        Self {
+            bases,
+            reads,
+            writes,
+            outside,
+            named_to_read,
+            named_to_edit,
+        }
+    }
+
+    pub(super) fn is_allowed_by(
+        &self,
+        rule: &Rule,
+        command: &Command,
+        workspace: &Workspace,
+    ) -> bool {
+        rule.allows(command, &self.bases, workspace)
+    }
+
+    /// For each command, whether a rule may cover it although it is git: it must run nothing that a repository
+    /// names, in whichever folder, hooks included, and no git before it may have changed what is there.
+    pub(super) fn safe_git(&self, line: &Line, workspace: &Workspace) -> Vec<bool> {
+        let mut left = git::Leaves::AsItWas;
+        let commands = line.commands.iter().zip(&self.reads);
+        let check = |(command, reads): (&Command, &Option<harmless::Reads>)| {
+            if !git::is_git(command) {
+                return true;
+            }
+            let is_checked = match left {
+                git::Leaves::AsItWas => true,
+                git::Leaves::Index => git::commits_index(command),
+                git::Leaves::WorkTree => false,
+            };
+            if reads.is_none() && left != git::Leaves::WorkTree {
+                left = match git::leaves(command) {
+                    git::Leaves::AsItWas => left,
+                    other => other,
+                };
+            }
+            let run = match reads {
+                Some(_) => git::GitRun::Usual,
+                None => git::GitRun::Changing,
+            };
+            is_checked && git::runs_nothing(command, &self.bases, workspace, run)
+        };
+        commands.map(check).collect()
+    }
+
+    pub(super) fn only_reads(&self, line: &Line) -> bool {
+        !line.doubtful
+            && !self.outside
+            && !self.reads.is_empty()
+            && self.reads.iter().all(Option::is_some)
+    }
+}
+
+/// Most paths that are looked up for one line; a line that takes more is doubtful.
+pub(super) const MOST_LOOKUPS: usize = 20_000;
+
+/// How many paths are looked up at most to judge the line: each word in each folder that it may run in.
+pub(super) fn lookups(line: &Line) -> usize {
+    let words: usize = line.commands.iter().map(|command| command.args.len()).sum();
+    let files = line.writes.len() + line.reads.len();
+    // Each change of folder leaves the folders before it and adds two for each.
+    (0..line.folders.len()).fold(words + files, |lookups, _| lookups.saturating_mul(3))
+}
+
+fn is_inside(folder: &Path, workspace: &Workspace) -> bool {
+    folder
+        .to_str()
+        .is_some_and(|folder| workspace.resolve(folder).is_ok())
+}
+
+/// Every path that a certain word of the command may name: as a whole, and after `=`, `:` or `@`.
+pub(super) fn named_paths(
+    command: &Command,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for word in command.args.iter().filter_map(|arg| arg.literal()) {
+        let tail = word.rsplit(['=', ':', '@']).next().unwrap_or(word);
+        // The value in the same word as a short option: `-Csecrets`.
+        let value = word.strip_prefix('-').and_then(|rest| rest.get(1..));
+        let parts = [Some(word), Some(tail), value];
+        for part in parts.into_iter().flatten().filter(|part| !part.is_empty()) {
+            for base in bases {
+                let path = base.join(part);
+                let resolved = path.to_str().and_then(|path| workspace.resolve(path).ok());
+                found.extend(match resolved {
+                    Some(resolved) => workspace.names(resolved, path),
+                    None => vec![path],
+                });
+            }
+        }
+    }
+    found
+}

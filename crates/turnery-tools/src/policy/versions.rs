@@ -1,0 +1,50 @@
+//! Versions: files of a project with which version managers pick the programs that run by a name.
+
+use super::{guarded, harmless::exists};
+use crate::workspace::disk;
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::Path,
+};
+
+/// Files with which asdf, mise, pyenv and nodenv pick programs, which may be in a folder of the project.
+const VERSION_MANAGERS: &[&str] = &[
+    ".config/mise",
+    ".config/mise.toml",
+    ".mise",
+    ".mise.local.toml",
+    ".mise.toml",
+    ".node-version",
+    ".prototools",
+    ".python-version",
+    ".rtx.toml",
+    ".tool-versions",
+    "mise.local.toml",
+    "mise.toml",
+    "mise/config.toml",
+];
+
+/// Files with nothing but a version, which may be a path.
+const VERSIONS: &[&str] = &[".go-version", ".nvmrc"];
+/// Longer ones hold more than a version. Unit: bytes.
+const LONGEST_VERSION: u64 = 64;
+
+/// Whether a file in the folder may have a version manager pick a program of the project.
+pub(super) fn picks_version(folder: &Path) -> bool {
+    let is_path = |name: &&str| match disk::open(&folder.join(name)) {
+        Ok(file) => {
+            let mut text = String::new();
+            let read = file.take(LONGEST_VERSION + 1).read_to_string(&mut text);
+            read.is_err() || text.len() as u64 > LONGEST_VERSION || text.contains(['/', ':'])
+        }
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    };
+    let is_of_mise =
+        |entry: fs::DirEntry| guarded::is_of_mise(&entry.file_name().to_string_lossy());
+    VERSION_MANAGERS.iter().any(|name| exists(folder, name))
+        || VERSIONS.iter().any(is_path)
+        || folder
+            .read_dir()
+            .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_of_mise)))
+}
