@@ -109,7 +109,10 @@ impl Workspace {
             .get_or_init(|| self.find_program_folders());
         let mut folders = folders.iter().map(|folder| base.join(folder));
         match name.strip_suffix('*') {
-            None => folders.any(|folder| folder.join(name).symlink_metadata().is_ok()),
+            None => {
+                folders.any(|folder| folder.join(name).symlink_metadata().is_ok())
+                    || self.is_linked_program(name)
+            }
             Some(start) => folders
                 .filter_map(|folder| folder.read_dir().ok())
                 .any(|entries| {
@@ -119,6 +122,14 @@ impl Workspace {
                     entries.flatten().any(is_one)
                 }),
         }
+    }
+
+    /// Whether the program that a shell would find by this name is a link into a root.
+    fn is_linked_program(&self, name: &str) -> bool {
+        let mut places = std::env::split_paths(&self.search_path).map(|folder| folder.join(name));
+        let first = places.find(|place| place.symlink_metadata().is_ok());
+        let target = first.and_then(|place| place.canonicalize().ok());
+        target.is_some_and(|target| self.roots.iter().any(|root| target.starts_with(root)))
     }
 
     /// On the local disk alone.

@@ -246,7 +246,8 @@ pub(crate) fn is_harmless_variable(name: &str) -> bool {
     )
 }
 
-/// Whether the value names no file: those of `TZ`, `LANG` and `LC_ALL` may.
+/// Whether the value is known, so that no later command shows a secret by this name, and names no file: those of `TZ`,
+/// `LANG` and `LC_ALL` may.
 pub(crate) fn is_harmless_value(name: &str, value: &Word) -> bool {
     let is_plain = |text: &str, also: &str| {
         text.chars()
@@ -260,7 +261,7 @@ pub(crate) fn is_harmless_value(name: &str, value: &Word) -> bool {
                 .or(locale.strip_suffix(".utf8"));
             matches!(locale, "" | "C" | "POSIX") || language.is_some_and(|name| is_plain(name, "_"))
         }
-        ("TZ" | "LANG" | "LC_ALL", None) => false,
+        (_, None) => false,
         _ => true,
     }
 }

@@ -288,3 +288,36 @@ fn a_rule_against_a_program_in_its_folder_may_mean_its_name() {
         assert!(is_allowed(&bench, &policy, "head README.md"), "{mode:?}");
     }
 }
+
+/// What is shown of a variable is what it was called with, or what the line has set.
+#[test]
+fn a_shown_variable_is_set_to_nothing_unknown() {
+    let bench = bench();
+    let policy = Policy::default().confined(true);
+    for line in [
+        "TERM=$INTERNAL_URL; echo $TERM",
+        "TERM=~root; echo \"$TERM\"",
+        "for i in 1; do TERM=$INTERNAL_URL; done; printf '%s' \"$TERM\"",
+        "LANG=$X ls",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    for line in ["TERM=dumb ls", "echo $TERM"] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+}
+
+#[test]
+fn a_link_to_a_program_of_the_project_is_the_projects() {
+    let mut bench = bench();
+    let outside = tempfile::tempdir().unwrap();
+    let root = bench.workspace.cwd().to_owned();
+    std::os::unix::fs::symlink(root.join("build.rs"), outside.path().join("wc")).unwrap();
+    let search = format!("{}:/usr/bin:/bin", outside.path().display());
+    bench.workspace = bench.workspace.with_search_path(search.as_ref());
+    for confined in [true, false] {
+        let policy = Policy::default().confined(confined);
+        assert!(!is_allowed(&bench, &policy, "wc README.md"));
+        assert!(is_allowed(&bench, &policy, "cat README.md"));
+    }
+}

@@ -268,14 +268,18 @@ impl Policy {
         // Git may have put a link in the place of a file, by then.
         let mut has_changed = false;
         let mut open = commands.filter(|((command, reads), is_safe)| {
+            let is_elsewhere = has_changed && found.bases.len() > 1;
             let is_known = |reads: &harmless::Reads| {
-                !self.hides(reads) && !(has_changed && (reads.widely || !reads.paths.is_empty()))
+                let reads_files = reads.widely || !reads.paths.is_empty();
+                !self.hides(reads) && !is_elsewhere && !(has_changed && reads_files)
             };
             let harmless = reads.as_ref().is_some_and(is_known) && (is_hardened || **is_safe);
             has_changed |= reads.is_none()
                 && git::is_git(command)
                 && git::leaves(command) == git::Leaves::WorkTree;
-            let allows = |rule: &Rule| **is_safe && found.is_allowed_by(rule, command, workspace);
+            let may_be_allowed = **is_safe && !is_elsewhere;
+            let allows =
+                |rule: &Rule| may_be_allowed && found.is_allowed_by(rule, command, workspace);
             !harmless && !self.allow.iter().filter(about_run).any(allows)
         });
         let Some(((first, _), is_safe)) = open.next() else {
