@@ -230,6 +230,17 @@ pub(crate) fn start_confined<T: Send>(
     })
 }
 
+/// Lets the calling thread, and the processes which it starts from here on, signal nothing but each other. Needs version
+/// 6 of landlock.
+///
+/// # Errors
+///
+/// Any failure of the kernel to do so.
+#[cfg(target_os = "linux")]
+pub(crate) fn confine_signals() -> std::io::Result<()> {
+    files::restrict_signals()
+}
+
 /// Confines the calling thread, and the processes which it starts from here on.
 ///
 /// # Errors

@@ -85,6 +85,21 @@ pub(super) fn restrict(confinement: &Confinement) -> io::Result<Option<u32>> {
     }
 }
 
+/// Lets the calling thread signal nothing but what is confined with it or within that confinement.
+pub(super) fn restrict_signals() -> io::Result<()> {
+    let status = Ruleset::default()
+        .scope(Scope::Signal)
+        .and_then(Ruleset::create)
+        .and_then(RulesetCreated::restrict_self)
+        .map_err(io::Error::other)?;
+    match status.ruleset {
+        RulesetStatus::FullyEnforced => Ok(()),
+        RulesetStatus::PartiallyEnforced | RulesetStatus::NotEnforced => {
+            Err(io::Error::other("landlock does not confine signals"))
+        }
+    }
+}
+
 struct Rules {
     ruleset: RulesetCreated,
     /// Where commands of the session write: [`Confinement::writable`].
