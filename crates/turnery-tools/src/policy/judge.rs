@@ -271,7 +271,7 @@ impl Policy {
             let is_elsewhere = has_changed && found.bases.len() > 1;
             let is_known = |reads: &harmless::Reads| {
                 let reads_files = reads.widely || !reads.paths.is_empty();
-                !self.hides(reads) && !is_elsewhere && !(has_changed && reads_files)
+                !(self.hides(reads) || is_elsewhere || has_changed && reads_files)
             };
             let harmless = reads.as_ref().is_some_and(is_known) && (is_hardened || **is_safe);
             has_changed |= reads.is_none()
