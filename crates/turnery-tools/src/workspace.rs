@@ -124,12 +124,11 @@ impl Workspace {
         }
     }
 
-    /// Whether the program that a shell would find by this name is a link into a root.
+    /// Whether a program that a shell may find by this name is a link into a root.
     fn is_linked_program(&self, name: &str) -> bool {
-        let mut places = std::env::split_paths(&self.search_path).map(|folder| folder.join(name));
-        let first = places.find(|place| place.symlink_metadata().is_ok());
-        let target = first.and_then(|place| place.canonicalize().ok());
-        target.is_some_and(|target| self.roots.iter().any(|root| target.starts_with(root)))
+        let places = std::env::split_paths(&self.search_path).map(|folder| folder.join(name));
+        let mut targets = places.filter_map(|place| place.canonicalize().ok());
+        targets.any(|target| self.roots.iter().any(|root| target.starts_with(root)))
     }
 
     /// On the local disk alone.
@@ -189,14 +188,18 @@ impl Workspace {
         })
     }
 
-    /// A file by its name without links, and by the one that it was called by if that is another: rules may be about
-    /// either.
+    /// A file by its name without links, and if it was called by another, by that and by each between the two: rules may
+    /// be about any of them.
     pub(crate) fn names(&self, resolved: PathBuf, called: impl AsRef<Path>) -> Vec<PathBuf> {
-        let called = self.absolute(called);
-        match called == resolved {
-            true => vec![resolved],
-            false => vec![resolved, called],
+        let mut name = self.absolute(called);
+        let mut names = vec![resolved];
+        while !names.contains(&name) {
+            names.push(name.clone());
+            if let Some(next) = resolve::follow_first(&name) {
+                name = next;
+            }
         }
+        names
     }
 
     /// The path made absolute by its text alone, without looking at the disk: for showing a call

@@ -203,28 +203,41 @@ fn paths_through_proc_make_a_question() {
 fn rules_hold_for_every_name_of_a_link() {
     let bench = bench();
     let root = bench.workspace.cwd();
-    for (link, target) in [(".env", "README.md"), ("keys", "tests")] {
+    for (link, target) in [
+        (".env", "README.md"),
+        ("keys", "tests"),
+        ("third", "second"),
+        ("second", "./first"),
+        ("first", "build.rs"),
+    ] {
         std::os::unix::fs::symlink(target, root.join(link)).unwrap();
     }
     let outside = tempfile::tempdir().unwrap();
     let linked = outside.path().canonicalize().unwrap().join("linked");
     std::os::unix::fs::symlink(root, &linked).unwrap();
     let absolute = format!("read({}/src/**)", linked.display());
-    let deny: Vec<Rule> = ["read(**/.env)", "read(keys/**)", absolute.as_str()]
-        .map(|rule| rule.parse().unwrap())
-        .to_vec();
+    let deny: Vec<Rule> = [
+        "read(**/.env)",
+        "read(keys/**)",
+        "read(*econd)",
+        absolute.as_str(),
+    ]
+    .map(|rule| rule.parse().unwrap())
+    .to_vec();
     for mode in Mode::ALL {
         let policy = Policy::new(mode, Vec::new(), deny.clone()).confined(true);
         for line in [
             "cat .env",
             "sort < .env",
             "cat keys/it.rs",
+            "cat third",
+            "cat < third",
             "cat src/main.rs",
             "cat [s]rc/main.rs",
         ] {
             assert!(!is_allowed(&bench, &policy, line), "{mode:?} {line}");
         }
-        assert!(is_allowed(&bench, &policy, "cat CHANGELOG.md"));
+        assert!(is_allowed(&bench, &policy, "cat CHANGELOG.md first"));
     }
     let link = root.join(".envrc");
     std::os::unix::fs::symlink("README.md", link).unwrap();
@@ -247,7 +260,6 @@ fn reading_after_git_has_changed_files_makes_a_question() {
     }
     for line in [
         "git stash push -q && echo done",
-        "cat README.md && git stash push -q",
         "git add README.md && cat README.md",
     ] {
         assert!(is_allowed(&bench, &policy, line), "{line}");

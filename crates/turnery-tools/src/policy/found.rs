@@ -38,9 +38,13 @@ impl Found {
         };
         let texts = |texts: &[String]| -> Option<Vec<PathBuf>> {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let mut paths = harmless::resolved(&texts, &bases, workspace)?;
+            let mut paths = Vec::new();
             for base in &bases {
-                paths.extend(texts.iter().map(|text| workspace.absolute(base.join(text))));
+                for text in &texts {
+                    let path = base.join(text);
+                    let resolved = workspace.resolve(path.to_str()?).ok()?;
+                    paths.extend(workspace.names(resolved, path));
+                }
             }
             Some(paths)
         };

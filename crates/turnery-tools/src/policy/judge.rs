@@ -252,7 +252,16 @@ impl Policy {
         {
             return Judgement::Allow;
         }
-        if line.doubtful || found.outside {
+        // Git may put a link in the place of a file, before or while another command reads it.
+        let changes_files = line
+            .commands
+            .iter()
+            .zip(&found.reads)
+            .any(|(command, reads)| {
+                let leaves = || git::leaves(command) == git::Leaves::WorkTree;
+                reads.is_none() && git::is_git(command) && leaves()
+            });
+        if line.doubtful || found.outside || changes_files && !line.reads.is_empty() {
             return Judgement::Ask { always: None };
         }
         if !line.writes.is_empty() {
@@ -265,18 +274,13 @@ impl Policy {
         let is_hardened = found.only_reads(line);
         let safe_git = found.safe_git(line, workspace);
         let commands = line.commands.iter().zip(&found.reads).zip(&safe_git);
-        // Git may have put a link in the place of a file, by then.
-        let mut has_changed = false;
+        let is_elsewhere = changes_files && found.bases.len() > 1;
         let mut open = commands.filter(|((command, reads), is_safe)| {
-            let is_elsewhere = has_changed && found.bases.len() > 1;
             let is_known = |reads: &harmless::Reads| {
                 let reads_files = reads.widely || !reads.paths.is_empty();
-                !(self.hides(reads) || is_elsewhere || has_changed && reads_files)
+                !(self.hides(reads) || is_elsewhere || changes_files && reads_files)
             };
             let harmless = reads.as_ref().is_some_and(is_known) && (is_hardened || **is_safe);
-            has_changed |= reads.is_none()
-                && git::is_git(command)
-                && git::leaves(command) == git::Leaves::WorkTree;
             let may_be_allowed = **is_safe && !is_elsewhere;
             let allows =
                 |rule: &Rule| may_be_allowed && found.is_allowed_by(rule, command, workspace);

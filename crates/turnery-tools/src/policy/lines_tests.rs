@@ -216,6 +216,7 @@ const LINES: &[(&str, &str)] = &[
     ("poetry run git push", "dddd"),
     ("find . -exec curl {} +", "dddd"),
     ("xargs -n 1 curl", "dddd"),
+    ("rustup run nightly curl x", "dddd"),
     ("npx -y curl x", "??d?"),
     ("choom -n 0 curl x", "??d?"),
     ("git --no-pager push", "??d?"),

@@ -175,14 +175,23 @@ fn files(inside: &str) -> Result<Pattern, String> {
             "`~` is not known here: write the whole path, like read(/home/me/.ssh/**)".to_owned(),
         );
     }
+    let written = inside;
     let inside = inside.strip_prefix("./").unwrap_or(inside);
     let parts: Vec<&str> = inside.trim_end_matches('/').split('/').collect();
     let is_never = |at: usize, part: &str| matches!(part, "." | "..") || part.is_empty() && at > 0;
     let mut all = parts.iter().enumerate();
     let is_quoted = inside.starts_with(['"', '\'', '$']);
-    if is_quoted || matches!(inside, "" | "/") || all.any(|(at, part)| is_never(at, part)) {
+    let escapes_letter = |part: &str| part.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let is_escaped = inside.split('\\').skip(1).any(escapes_letter);
+    let is_doubled = written.starts_with("./") && inside.starts_with('/');
+    if is_quoted
+        || is_escaped
+        || is_doubled
+        || matches!(inside, "" | "/")
+        || all.any(|(at, part)| is_never(at, part))
+    {
         return Err(
-            "it can never match: write a path without `.`, `..`, empty parts, quotes and variables, like read(secrets/**); `**` stands for everything"
+            "it can never match: write a path without `.`, `..`, empty parts, quotes, backslashes and variables, like read(secrets/**); `**` stands for everything"
                 .to_owned(),
         );
     }
@@ -424,7 +433,7 @@ mod tests {
     fn a_pattern_that_can_never_match_is_an_error() {
         for pattern in [
             ".", "./", "./.", "sub//x", "sub/./x", "../x", "/", "/a//b", "/a/./b", "\"x\"", "'x'",
-            "$PWD/x",
+            "$PWD/x", ".//x", "a\\b",
         ] {
             assert!(
                 format!("read({pattern})").parse::<Rule>().is_err(),
@@ -457,7 +466,7 @@ mod tests {
             ),
             (
                 "read(sub/../x)",
-                "invalid rule \"read(sub/../x)\": it can never match: write a path without `.`, `..`, empty parts, quotes and variables, like read(secrets/**); `**` stands for everything",
+                "invalid rule \"read(sub/../x)\": it can never match: write a path without `.`, `..`, empty parts, quotes, backslashes and variables, like read(secrets/**); `**` stands for everything",
             ),
             (
                 "shell(*)",

@@ -10,14 +10,20 @@ use super::{
 use crate::Workspace;
 use std::path::{Path, PathBuf};
 
-/// Programs that start the command that follows these words.
+/// Programs that start the command that follows these words; `_` stands for any.
 const STARTERS: &[&[&str]] = &[
+    &["asdf", "exec"],
     &["bundle", "exec"],
     &["bunx"],
-    &["direnv", "exec"],
+    &["conda", "run"],
+    &["direnv", "exec", "_"],
+    &["goenv", "exec"],
     &["hatch", "run"],
     &["mise", "exec"],
+    &["mise", "x"],
+    &["nodenv", "exec"],
     &["npm", "exec"],
+    &["npm", "x"],
     &["npx"],
     &["pdm", "run"],
     &["pipenv", "run"],
@@ -25,6 +31,9 @@ const STARTERS: &[&[&str]] = &[
     &["pnpm", "dlx"],
     &["pnpm", "exec"],
     &["poetry", "run"],
+    &["pyenv", "exec"],
+    &["rbenv", "exec"],
+    &["rustup", "run", "_"],
     &["rye", "run"],
     &["uv", "run"],
     &["uvx"],
@@ -90,7 +99,10 @@ pub(crate) fn started(command: &Command) -> Started {
 
 fn begins_with(args: &[Word], words: &[&str]) -> bool {
     let mut args = args.iter().map(Word::literal);
-    words.iter().all(|word| args.next() == Some(Some(word)))
+    words.iter().all(|word| match args.next() {
+        Some(arg) => *word == "_" || arg == Some(word),
+        None => false,
+    })
 }
 
 /// The words, if each is exactly known.

@@ -4,6 +4,7 @@ use crate::Workspace;
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
+    path::PathBuf,
 };
 
 /// Variables that commands never get to see: what names of keys and tokens look like.
@@ -59,7 +60,7 @@ const REMOVED: &[&str] = &[
 /// folder out of it, from which `..` leads elsewhere.
 pub(super) const FOLDER: &str = "PWD";
 
-/// Variables whose entries are folders that programs and their code are looked for in.
+/// Variables whose entries are folders that programs and their code are looked for in, relative ones too.
 const SEARCHED: &[&str] = &[
     "LD_LIBRARY_PATH",
     "NODE_PATH",
@@ -68,6 +69,9 @@ const SEARCHED: &[&str] = &[
     "PYTHONPATH",
     "RUBYLIB",
 ];
+
+/// Variables that may well name a folder of the session.
+const OF_SESSION: &[&str] = &["HOME", "TMPDIR", FOLDER];
 
 /// Variables that make bash and other programs load code or settings that nobody judged.
 const LOADING: &[&str] = &[
@@ -83,8 +87,15 @@ const LOADING: &[&str] = &[
     "PERL5OPT",
     "PYTHONHOME",
     "PYTHONSTARTUP",
+    "PYTHONWARNINGS",
     "RIPGREP_CONFIG_PATH",
     "RUBYOPT",
+    "RUSTC",
+    "RUSTC_WRAPPER",
+    "TAR_OPTIONS",
+    "UNZIP",
+    "UNZIPOPT",
+    "npm_config_*",
 ];
 
 /// Takes out what would make programs that only read load code out of the session's folders. A script that is found
@@ -97,16 +108,20 @@ pub(super) fn keep_to_system(
         let name = name.to_string_lossy();
         !LOADING.iter().any(|pattern| matches(pattern, &name))
     });
-    for name in SEARCHED {
-        let Some(value) = environment.remove(OsStr::new(name)) else {
-            continue;
+    for (name, value) in std::mem::take(environment) {
+        let is_searched = SEARCHED.iter().any(|it| name == *it);
+        let leads_inside = |path: &PathBuf| {
+            (is_searched || path.is_absolute()) && workspace.may_be_of_project(path)
         };
-        let folders = std::env::split_paths(&value);
-        let outside = folders.filter(|folder| !workspace.may_be_of_project(folder));
-        if let Ok(left) = std::env::join_paths(outside)
-            && !left.is_empty()
-        {
-            environment.insert(name.into(), left);
+        let is_of_session = OF_SESSION.iter().any(|it| name == *it);
+        if is_of_session || !std::env::split_paths(&value).any(|it| leads_inside(&it)) {
+            environment.insert(name, value);
+            continue;
+        }
+        let others = std::env::split_paths(&value).filter(|it| !leads_inside(it));
+        match std::env::join_paths(others) {
+            Ok(left) if !left.is_empty() => drop(environment.insert(name, left)),
+            Ok(_) | Err(_) => {}
         }
     }
 }
@@ -220,13 +235,18 @@ mod tests {
         let root = root.display();
         let path = format!("{root}/bin:/usr/bin::bin:/bin");
         let inside = format!("{root}:.");
+        let inner = format!("{root}/tools");
         let before = [
             ("PATH", path.as_str()),
             ("PYTHONPATH", inside.as_str()),
             ("LD_LIBRARY_PATH", "/opt/x/lib:"),
             ("NODE_OPTIONS", "--require ./x.js"),
             ("BASH_FUNC_ls%%", "() { touch M; }"),
+            ("TAR_OPTIONS", "--to-command=./x"),
+            ("PYENV_ROOT", inner.as_str()),
+            ("TMPDIR", inner.as_str()),
             ("HOME", "/home/ann"),
+            ("LANG", ""),
         ];
         let mut environment: BTreeMap<OsString, OsString> = before
             .into_iter()
@@ -236,7 +256,9 @@ mod tests {
         let after = [
             ("PATH", "/usr/bin:/bin"),
             ("LD_LIBRARY_PATH", "/opt/x/lib"),
+            ("TMPDIR", inner.as_str()),
             ("HOME", "/home/ann"),
+            ("LANG", ""),
         ];
         let expected = after.map(|(name, value)| (name.into(), value.into()));
         assert_eq!(environment, BTreeMap::from(expected));

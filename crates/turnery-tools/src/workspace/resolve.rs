@@ -78,6 +78,17 @@ pub(super) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
     Ok(resolved)
 }
 
+/// `path` with the first link in it replaced by what it holds; `None` if there is none.
+pub(super) fn follow_first(path: &Path) -> Option<PathBuf> {
+    let mut above: Vec<&Path> = path.ancestors().collect();
+    above.reverse();
+    above.into_iter().find_map(|link| {
+        let target = fs::read_link(link).ok()?;
+        let rest = path.strip_prefix(link).ok()?;
+        Some(clean(&link.parent()?.join(target).join(rest)))
+    })
+}
+
 /// `path` without `.` and `..`, by its text alone.
 pub(super) fn clean(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
