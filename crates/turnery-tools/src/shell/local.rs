@@ -138,7 +138,8 @@ fn add_scratch(
         .prefix("turnery-")
         .tempdir_in(parent)?;
     environment.insert("TMPDIR".into(), folder.path().into());
-    confinement.scratch = Some(folder.path().canonicalize()?);
+    // Its parent is without links. One that a command has put in its place by now is not followed.
+    confinement.scratch = Some(folder.path().to_owned());
     Ok(folder)
 }
 

@@ -118,3 +118,44 @@ fn repository_that_is_added_shows_no_file_outside() {
         assert!(text.contains("hidden words"), "{line}: {text}");
     }
 }
+
+/// A merge looks for the commits of a submodule in what is kept of it, and fetches those that are missing.
+#[test]
+fn a_stash_that_is_merged_is_asked_about_where_submodules_are_kept() {
+    let rules = ["shell(git stash:*)"].map(|rule| rule.parse().unwrap());
+    let policy = Policy::new(Mode::Ask, rules.to_vec(), vec![]);
+    let bench = Bench::new();
+    let applied = [
+        "git stash pop",
+        "git stash apply",
+        "git stash branch b",
+        "git stash pop -q",
+    ];
+    for line in applied {
+        assert_eq!(
+            bench.judge(&policy, &bench.work, line),
+            Judgement::Allow,
+            "{line}"
+        );
+    }
+    bench.git("init -q --bare .git/modules/n");
+    for line in applied {
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{line}: {judged:?}"
+        );
+    }
+    for line in [
+        "git stash",
+        "git stash push -q",
+        "git stash -q",
+        "git stash list",
+    ] {
+        assert_eq!(
+            bench.judge(&policy, &bench.work, line),
+            Judgement::Allow,
+            "{line}"
+        );
+    }
+}

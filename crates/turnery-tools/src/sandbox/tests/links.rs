@@ -397,3 +397,29 @@ fn keys_behind_deep_links_and_links_to_folders_stay_closed() {
     confinement.home = Some(world.path("other"));
     world.allows(&confinement, "cat $HOME/other/notes");
 }
+
+#[test]
+fn scratch_folder_swapped_for_a_link_is_not_followed() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    let scratch = world.path("tmp/scratch");
+    for (confinement, is_link) in [
+        (world.workspace(), false),
+        (world.read_only(), false),
+        (world.workspace(), true),
+        (world.read_only(), true),
+    ] {
+        let mut confinement = confinement;
+        confinement.scratch = Some(scratch.clone());
+        if is_link {
+            world.run(None, "rm -rf ~/tmp/scratch; ln -s ~/.ssh ~/tmp/scratch");
+            world.refuses(&confinement, "cat ~/tmp/scratch/id_rsa", DENIED);
+            world.refuses(&confinement, "echo x > ~/tmp/scratch/planted", DENIED);
+        } else {
+            world.run(None, "mkdir -p ~/tmp/scratch");
+            world.allows(&confinement, "echo x > ~/tmp/scratch/$RANDOM");
+        }
+    }
+}
