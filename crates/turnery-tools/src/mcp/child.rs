@@ -10,7 +10,7 @@ use super::{
 use crate::{
     grace,
     processes::{FinishedTree, ProcessTree, ProgramSpec, StopReport},
-    shell::{Plain, inherited},
+    shell::{Plain, inherited, leave_out_relative},
 };
 use futures_util::future::BoxFuture;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -71,6 +71,7 @@ impl Child {
     /// Nothing but the pipes is inherited of ours, and no key that was not given for it (MCP-5).
     async fn start(&self) -> Result<(Process, pipe::Sender, pipe::Receiver), String> {
         let mut environment = inherited(&self.hidden_env);
+        leave_out_relative(&mut environment);
         let given = self.env.iter();
         environment.extend(given.map(|(name, value)| (name.into(), value.into())));
         let started = ProcessTree::spawn_piped(ProgramSpec {

@@ -33,6 +33,8 @@ use remotes::{Talk, may_fetch};
 pub(crate) use shown::{may_track, shows_content};
 use std::{
     collections::{BTreeSet, HashSet},
+    fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -344,6 +346,12 @@ impl Check<'_> {
         if self.fetches && has_submodules {
             return None;
         }
+        // A merge, a diff or a push looks for a submodule's commits there, with the configuration that it finds.
+        let looks_there = self.enters_new || matches!(self.talk, Talk::Pushes(_));
+        let kept = common_dir.join("modules");
+        if self.run.has_hooks() && looks_there && !self.are_kept_plain(&kept) {
+            return None;
+        }
         let became_links = match self.run {
             GitRun::Confined => Vec::new(),
             GitRun::Hardened | GitRun::Usual | GitRun::Changing => {
@@ -372,6 +380,45 @@ impl Check<'_> {
         });
         self.run = run;
         are_plain.then_some(config)
+    }
+}
+
+impl Check<'_> {
+    /// Whether all repositories of submodules that are kept in a folder, or in folders in it, are plain.
+    fn are_kept_plain(&mut self, folder: &Path) -> bool {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) => return error.kind() == ErrorKind::NotFound,
+        };
+        for entry in entries {
+            let Ok(place) = entry.map(|entry| entry.path()) else {
+                return false;
+            };
+            let Some(left) = self.left.checked_sub(1) else {
+                return false;
+            };
+            self.left = left;
+            let is_plain = match (kind(&place), kind(&place.join("HEAD"))) {
+                (Kind::Folder, Kind::Absent) => self.are_kept_plain(&place),
+                (Kind::Folder, Kind::File) => {
+                    let is_plain_config = |name| config::read_plain(&place.join(name)).is_some();
+                    is_plain_config("config")
+                        && is_plain_config("config.worktree")
+                        && kind(&place.join("objects/info/alternates")) == Kind::Absent
+                        && is_empty(&place.join("remotes"))
+                        && is_empty(&place.join("branches"))
+                        && !has_hooks(&place)
+                        && !holds_links(&place, false)
+                        && self.are_kept_plain(&place.join("modules"))
+                }
+                (Kind::File, _) => true,
+                _ => false,
+            };
+            if !is_plain {
+                return false;
+            }
+        }
+        true
     }
 }
 

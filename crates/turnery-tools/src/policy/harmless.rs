@@ -218,6 +218,11 @@ pub(crate) fn reads(
     if command.name == "diff" && links_lead_outside(&paths, workspace) {
         return None;
     }
+    // Git goes through all that such a pattern may stand for.
+    let is_wide = |path: &&str| path.contains("..") && path.contains(['*', '?', '[']);
+    if is_confined && is_git && operands.iter().any(is_wide) {
+        return None;
+    }
     if is_confined && follows_links(command) {
         let is_whole = paths.is_empty() || is_git;
         if is_whole && links_lead_outside(bases, workspace) || links_lead_outside(&paths, workspace)

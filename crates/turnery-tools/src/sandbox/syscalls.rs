@@ -123,10 +123,10 @@ const CHANGING: [u32; 11] = [
     0x800C_6613,
     0xC040_6618,
 ];
-/// Requests of `ioctl` to btrfs that make, remove or change a subvolume, or name a device, by their lower half: it is
-/// of another size for each kind of argument. They need no descriptor that writes, and landlock does not look at them.
-const SUBVOLUMES: [u16; 9] = [
-    0x9401, 0x9404, 0x940E, 0x940F, 0x9417, 0x9418, 0x941A, 0x9425, 0x943F,
+/// Requests of `ioctl` to btrfs and bcachefs that make, remove or change a subvolume, or name a device, by their lower
+/// half: it is of another size for each kind of argument. They need no descriptor that writes, and landlock does not look at them.
+const SUBVOLUMES: [u16; 11] = [
+    0x9401, 0x9404, 0x940E, 0x940F, 0x9417, 0x9418, 0x941A, 0x9425, 0x943F, 0xBC10, 0xBC11,
 ];
 /// Bits of a request that [`SUBVOLUMES`] holds.
 const LOWER_HALF: u64 = 0xFFFF;

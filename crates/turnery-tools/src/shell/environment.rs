@@ -4,7 +4,7 @@ use crate::Workspace;
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 /// Variables that commands never get to see: what names of keys and tokens look like.
@@ -12,6 +12,7 @@ use std::{
 pub const HIDDEN_ENV: &[&str] = &[
     "*APIKEY",
     "*AUTH*",
+    "*CONNECTION_STRING*",
     "*COOKIE*",
     "*PASSWD",
     "*PASSWORD*",
@@ -26,7 +27,13 @@ pub const HIDDEN_ENV: &[&str] = &[
     "*_PAT",
     "*_PWD",
     "*_TOKEN",
+    "AMQP_URL",
+    "APITOKEN",
     "DATABASE_URL",
+    "MONGODB_URI",
+    "MONGO_URL",
+    "REDIS_URL",
+    "SSHPASS",
     "TOKEN",
 ];
 
@@ -100,25 +107,41 @@ const LOADING: &[&str] = &[
 
 /// Takes out what would make programs that only read load code out of the session's folders. A script that is found
 /// outside of them (a shim of pyenv) finds none of its helpers there either.
-pub(super) fn keep_to_system(
-    environment: &mut BTreeMap<OsString, OsString>,
-    workspace: &Workspace,
-) {
+pub(super) fn keep_to_system(environment: &mut Environment, workspace: &Workspace) {
     environment.retain(|name, _| {
         let name = name.to_string_lossy();
         !LOADING.iter().any(|pattern| matches(pattern, &name))
     });
+    leave_out_project(environment, workspace);
+}
+
+/// Takes out the folders of the session that variables name, and relative ones, which may be: programs and their code
+/// are not looked for there. Python looks in none for what it is told to run.
+pub fn leave_out_project(environment: &mut Environment, workspace: &Workspace) {
+    leave_out(environment, &|path, is_searched| {
+        (is_searched || path.is_absolute()) && workspace.may_be_of_project(path)
+    });
+    environment.insert("PYTHONSAFEPATH".into(), "1".into());
+}
+
+/// Takes out relative folders that programs and their code are looked for in: they may be the session's.
+pub(crate) fn leave_out_relative(environment: &mut Environment) {
+    leave_out(environment, &|path, is_searched| {
+        is_searched && path.is_relative()
+    });
+}
+
+/// Takes out entries of variables. `is_out` is given a folder, and whether code is looked for in it.
+fn leave_out(environment: &mut Environment, is_out: &dyn Fn(&Path, bool) -> bool) {
     for (name, value) in std::mem::take(environment) {
         let is_searched = SEARCHED.iter().any(|it| name == *it);
-        let leads_inside = |path: &PathBuf| {
-            (is_searched || path.is_absolute()) && workspace.may_be_of_project(path)
-        };
         let is_of_session = OF_SESSION.iter().any(|it| name == *it);
-        if is_of_session || !std::env::split_paths(&value).any(|it| leads_inside(&it)) {
+        let is_out = |path: &PathBuf| !is_of_session && is_out(path, is_searched);
+        if !std::env::split_paths(&value).any(|it| is_out(&it)) {
             environment.insert(name, value);
             continue;
         }
-        let others = std::env::split_paths(&value).filter(|it| !leads_inside(it));
+        let others = std::env::split_paths(&value).filter(|it| !is_out(it));
         match std::env::join_paths(others) {
             Ok(left) if !left.is_empty() => drop(environment.insert(name, left)),
             Ok(_) | Err(_) => {}
@@ -126,13 +149,16 @@ pub(super) fn keep_to_system(
     }
 }
 
+/// Variables and their values.
+type Environment = BTreeMap<OsString, OsString>;
+
 /// Environment of this process without hidden variables.
-pub(crate) fn inherited(hidden: &[String]) -> BTreeMap<OsString, OsString> {
+pub(crate) fn inherited(hidden: &[String]) -> Environment {
     inherited_with(hidden, &[])
 }
 
 /// The same, with the variables of these names whatever is hidden.
-pub(super) fn inherited_with(hidden: &[String], passed: &[String]) -> BTreeMap<OsString, OsString> {
+pub(super) fn inherited_with(hidden: &[String], passed: &[String]) -> Environment {
     std::env::vars_os()
         .filter(|(name, _)| !is_removed(name, hidden, passed))
         .collect()
@@ -185,6 +211,9 @@ mod tests {
             "DB_PASS",
             "DB_PASSWD",
             "SMTP_PASSPHRASE",
+            "SSHPASS",
+            "REDIS_URL",
+            "AZURE_STORAGE_CONNECTION_STRING",
             "BASIC_AUTH",
             "npm_config__auth",
             "SESSION_COOKIE",
@@ -201,7 +230,7 @@ mod tests {
             "XDG_SESSION_ID",
             "SSH_AUTH_SOCK",
         ];
-        let (removed, kept) = names.split_at(21);
+        let (removed, kept) = names.split_at(24);
         assert!(
             removed
                 .iter()
@@ -259,7 +288,25 @@ mod tests {
             ("TMPDIR", inner.as_str()),
             ("HOME", "/home/ann"),
             ("LANG", ""),
+            ("PYTHONSAFEPATH", "1"),
         ];
+        let expected = after.map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(environment, BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn servers_find_no_code_by_relative_folders() {
+        let before = [
+            ("PATH", ":/usr/bin:bin"),
+            ("PYTHONPATH", ":"),
+            ("OTHER", "a:b"),
+        ];
+        let mut environment: Environment = before
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        leave_out_relative(&mut environment);
+        let after = [("PATH", "/usr/bin"), ("OTHER", "a:b")];
         let expected = after.map(|(name, value)| (name.into(), value.into()));
         assert_eq!(environment, BTreeMap::from(expected));
     }

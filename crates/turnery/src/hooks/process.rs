@@ -2,9 +2,12 @@
 //!
 //! What must hold: nothing that it started is left when [`run`] returns or its future is dropped.
 
-use std::{collections::BTreeMap, ffi::OsString, io, path::Path, time::Duration};
+use std::{io, path::Path, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use turnery_tools::processes::{ChildPipes, FinishedTree, ProcessTree, ProgramSpec, StopReport};
+use turnery_tools::{
+    Workspace, leave_out_project,
+    processes::{ChildPipes, FinishedTree, ProcessTree, ProgramSpec, StopReport},
+};
 
 /// A command that prints more is stopped. Unit: bytes, for stdout and stderr each.
 const LONGEST: u64 = 1 << 20;
@@ -43,15 +46,11 @@ pub(super) async fn run(
     })
 }
 
-/// With this, Python takes no module out of the folder that it runs in, which is a project's.
-const SAFE_PATH: &str = "PYTHONSAFEPATH";
-
 async fn start(words: &[String], cwd: &Path) -> Result<(ProcessTree, ChildPipes), String> {
     let (program, args) = words.split_first().ok_or("there is no command")?;
-    let mut environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-    environment
-        .entry(SAFE_PATH.into())
-        .or_insert_with(|| "1".into());
+    let workspace = Workspace::local(cwd.to_owned()).map_err(|error| error.to_string())?;
+    let mut environment = std::env::vars_os().collect();
+    leave_out_project(&mut environment, &workspace);
     let started = ProcessTree::spawn_piped(ProgramSpec {
         program: program.into(),
         args: args.iter().map(Into::into).collect(),

@@ -2,7 +2,7 @@
 
 use crate::{
     editor::Started,
-    home::{Done, Home},
+    home::{Done, Home, end},
 };
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt as _};
@@ -53,12 +53,27 @@ async fn hook_is_not_brought_by_the_project() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
     }
     home.write("project/json.py", "open('ran-python', 'w')\n");
+    home.write("project/bin/helper", "#!/bin/sh\ntouch ran-helper\n");
+    let helper = home.project().join("bin/helper");
+    fs::set_permissions(helper, fs::Permissions::from_mode(0o755)).expect("executable");
     let hooks = "[[hooks]]\non = \"before_loop\"\ncommand = [\"./guard.sh\"]\n\
-                 [[hooks]]\non = \"before_loop\"\ncommand = [\"python3\", \"-c\", \"import json\"]\n";
-    let done = prompt(&home, hooks, json!([{"steps": [{"text": "done"}]}]), &[]).await;
+                 [[hooks]]\non = \"before_loop\"\ncommand = [\"python3\", \"-c\", \"import json\"]\n\
+                 [[hooks]]\non = \"after_loop\"\ncommand = \"helper\"\n";
+    home.write("turnery/config.toml", hooks);
+    let model = home.scripted(json!([{"steps": [{"text": "done"}]}]));
+    let mut run = home.command(&["run", "--mode", "auto", "--model", &model, "do it"]);
+    let usual = std::env::var_os("PATH").unwrap_or_default();
+    let project = home.project().join("bin");
+    let folders = [project, "bin".into()]
+        .into_iter()
+        .chain(std::env::split_paths(&usual));
+    let path = std::env::join_paths(folders).expect("a path");
+    run.env("PATH", path).env("PYTHONPATH", ":/opt/x");
+    let done = end(run.spawn().expect("started")).await;
     assert_eq!(done.code, Some(0), "{done:?}");
-    let ran = ["user", "project", "python"].map(|name| home.project().join(format!("ran-{name}")));
-    assert_eq!(ran.map(|path| path.exists()), [true, false, false]);
+    let ran = ["user", "project", "python", "helper"];
+    let ran = ran.map(|name| home.project().join(format!("ran-{name}")).exists());
+    assert_eq!(ran, [true, false, false, false]);
 }
 
 // proves: TURN-23, TURN-25, LOOP-55, LOOP-56, LOOP-57

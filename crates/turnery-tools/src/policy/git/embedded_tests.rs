@@ -119,43 +119,46 @@ fn repository_that_is_added_shows_no_file_outside() {
     }
 }
 
-/// A merge looks for the commits of a submodule in what is kept of it, and fetches those that are missing.
+/// Merges, diffs and pushes look for the commits of a submodule in what is kept of it, and fetch those that are missing.
 #[test]
-fn a_stash_that_is_merged_is_asked_about_where_submodules_are_kept() {
-    let rules = ["shell(git stash:*)"].map(|rule| rule.parse().unwrap());
-    let policy = Policy::new(Mode::Ask, rules.to_vec(), vec![]);
-    let bench = Bench::new();
-    let applied = [
-        "git stash pop",
-        "git stash apply",
-        "git stash branch b",
-        "git stash pop -q",
+fn submodule_that_is_kept_and_not_plain_is_asked_about() {
+    let rules = [
+        "shell(git stash:*)",
+        "shell(git commit:+)",
+        "shell(git tag:*)",
     ];
-    for line in applied {
-        assert_eq!(
-            bench.judge(&policy, &bench.work, line),
-            Judgement::Allow,
-            "{line}"
-        );
-    }
-    bench.git("init -q --bare .git/modules/n");
-    for line in applied {
-        let judged = bench.judge(&policy, &bench.work, line);
-        assert!(
-            matches!(judged, Judgement::Ask { .. }),
-            "{line}: {judged:?}"
-        );
-    }
-    for line in [
-        "git stash",
-        "git stash push -q",
-        "git stash -q",
-        "git stash list",
-    ] {
-        assert_eq!(
-            bench.judge(&policy, &bench.work, line),
-            Judgement::Allow,
-            "{line}"
-        );
+    let policy = Policy::new(
+        Mode::Ask,
+        rules.map(|rule| rule.parse().unwrap()).to_vec(),
+        vec![],
+    );
+    let promisor = "[extensions]\npartialclone = p\n[remote \"p\"]\nurl = https://example.org/x\npromisor = true\nuploadpack = EVIL\n";
+    for name in ["n", "deep/er", "n/modules/m"] {
+        let bench = Bench::new();
+        let lines = [
+            "git stash pop",
+            "git stash apply -q",
+            "git commit -v --dry-run",
+        ];
+        for name in ["n", name] {
+            bench.git(&format!("init -q --bare .git/modules/{name}"));
+            let config = bench.work.join(".git/modules").join(name).join("config");
+            fs::write(config, "[core]\nbare = false\n").unwrap();
+        }
+        for line in lines {
+            assert_eq!(
+                bench.judge(&policy, &bench.work, line),
+                Judgement::Allow,
+                "{line}"
+            );
+        }
+        bench.configure(&bench.work.join(".git/modules").join(name), promisor);
+        for line in lines {
+            let judged = bench.judge(&policy, &bench.work, line);
+            assert!(
+                matches!(judged, Judgement::Ask { .. }),
+                "{line}: {judged:?}"
+            );
+        }
     }
 }

@@ -169,26 +169,15 @@ fn is_flag_of_push(word: &str) -> bool {
 }
 
 /// Whether the command may fetch. A fetch goes on in the submodules of new commits, also in those that are not
-/// checked out: what is kept of them below `.git/modules` may name programs too. So does a merge, which looks for
-/// their commits there. That submodules are left out counts
+/// checked out: what is kept of them below `.git/modules` may name programs too. That submodules are left out counts
 /// only as the one option of the line: git goes by the last one, and the word may be the value of another.
 pub(super) fn may_fetch(command: &Command) -> bool {
     let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
     match words.first() {
-        Some(Some("add" | "commit" | "push" | "tag")) if command.name == "git" => false,
-        Some(Some("stash")) if command.name == "git" && !merges_stash(&words) => false,
+        Some(Some("add" | "commit" | "push" | "stash" | "tag")) if command.name == "git" => false,
         _ => !words
             .iter()
             .filter(|word| word.is_none_or(|word| word.starts_with('-')))
             .eq([&Some("--no-recurse-submodules")]),
-    }
-}
-
-/// Whether the words of a `git stash` may be those that apply one.
-fn merges_stash(words: &[Option<&str>]) -> bool {
-    match words.get(1) {
-        None | Some(Some("clear" | "drop" | "list" | "push" | "save" | "show")) => false,
-        Some(Some(word)) => !word.starts_with('-'),
-        Some(None) => true,
     }
 }
