@@ -2,10 +2,12 @@
 //!
 //! It holds nothing that changes from prompt to prompt, such as the date: providers cache it.
 
+use rustix::fs::OFlags;
 use std::{
     fmt::Write as _,
-    fs::File,
+    fs::{self, File},
     io::Read as _,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -43,10 +45,9 @@ pub(crate) fn system(roots: &[PathBuf]) -> Arc<str> {
 
 /// The AGENTS.md files for a root: from the top of its repository down to the root, so that the nearest comes last.
 fn files(root: &Path) -> Vec<PathBuf> {
-    let top = root
-        .ancestors()
-        .find(|folder| folder.join(".git").exists())
-        .unwrap_or(root);
+    let is_top =
+        |folder: &&Path| folder.join(".git").exists() && (*folder == root || !is_shared(folder));
+    let top = root.ancestors().find(is_top).unwrap_or(root);
     let mut files: Vec<PathBuf> = root
         .ancestors()
         .take_while(|folder| folder.starts_with(top))
@@ -54,6 +55,12 @@ fn files(root: &Path) -> Vec<PathBuf> {
         .collect();
     files.reverse();
     files
+}
+
+/// Whether others put files there too, or any command does: a folder for temporary files.
+fn is_shared(folder: &Path) -> bool {
+    let is_open = |found: fs::Metadata| found.mode() & 0o002 != 0;
+    folder == std::env::temp_dir() || folder.metadata().is_ok_and(is_open)
 }
 
 /// Where the file really lies, if it is a file and inside `top`. A link out of the project is not
@@ -64,13 +71,22 @@ pub(crate) fn inside(file: &Path, top: &Path) -> Option<PathBuf> {
         tracing::warn!("{} leads out of its project; left out", file.display());
         return None;
     }
-    file.is_file().then_some(file)
+    // A link may lead to a key in a home folder that is a repository.
+    let is_text = file
+        .extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("md"));
+    (is_text && file.is_file()).then_some(file)
 }
 
 fn append(text: &mut String, file: &Path) {
     let mut bytes = Vec::new();
-    let read =
-        File::open(file).and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut bytes));
+    // A link that is there by now is not followed.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(file);
+    let read = opened.and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut bytes));
     if let Err(error) = read {
         tracing::warn!("{} cannot be read: {error}", file.display());
         return;
@@ -99,7 +115,6 @@ fn append(text: &mut String, file: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     fn place(system: &str, text: &str) -> usize {
         system
@@ -167,5 +182,50 @@ mod tests {
         fs::write(home.path().join("id_rsa"), "the private key").unwrap();
         std::os::unix::fs::symlink(home.path().join("id_rsa"), root.join("AGENTS.md")).unwrap();
         assert!(!system(&[root]).contains("the private key"));
+    }
+
+    #[test]
+    fn a_link_to_what_is_no_text_is_left_out() {
+        let home = tempfile::tempdir().unwrap();
+        let notes = home.path().join("notes");
+        for folder in [".git", ".ssh", "notes"] {
+            fs::create_dir(home.path().join(folder)).unwrap();
+        }
+        fs::write(home.path().join(".ssh/id"), "the key").unwrap();
+        fs::write(notes.join("CLAUDE.md"), "the text").unwrap();
+        let link = notes.join(NAME);
+        std::os::unix::fs::symlink("../.ssh/id", &link).unwrap();
+        assert!(!system(std::slice::from_ref(&notes)).contains("the key"));
+        fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("CLAUDE.md", &link).unwrap();
+        assert!(system(&[notes]).contains("the text"));
+    }
+
+    #[test]
+    fn a_link_that_came_meanwhile_is_not_followed() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join(NAME);
+        fs::write(home.path().join("id"), "the key").unwrap();
+        std::os::unix::fs::symlink("id", &file).unwrap();
+        let mut text = String::new();
+        append(&mut text, &file);
+        assert_eq!(text, "");
+    }
+
+    /// Anybody may put a repository and instructions there.
+    #[test]
+    fn a_folder_that_everybody_writes_is_the_top_of_no_other() {
+        let shared = tempfile::tempdir().unwrap();
+        let inner = shared.path().join("inner");
+        for folder in [&shared.path().join(".git"), &inner] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(shared.path().join(NAME), "planted").unwrap();
+        let own = system(std::slice::from_ref(&inner));
+        assert!(own.contains("planted"));
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+        fs::set_permissions(shared.path(), open).unwrap();
+        assert!(!system(&[inner]).contains("planted"));
+        assert!(system(&[shared.path().to_owned()]).contains("planted"));
     }
 }

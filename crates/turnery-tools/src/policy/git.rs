@@ -323,8 +323,8 @@ impl Check<'_> {
         if self.run.has_hooks() && !is_at_rest(git_dir) {
             return None;
         }
-        // A stash that the next commit applies may be a ref.
-        if self.run == GitRun::Changing && (config.has_reftable || of_work_tree.has_reftable) {
+        // A stash that the next commit applies may be a ref, and the list of tables may name some anywhere.
+        if self.run != GitRun::Confined && (config.has_reftable || of_work_tree.has_reftable) {
             return None;
         }
         if !self
@@ -359,7 +359,8 @@ impl Check<'_> {
                 changed_to_links(work_tree, tracked)?
             }
         };
-        let may_become_links = match self.enters_new && self.run == GitRun::Changing {
+        let may_enter_new = self.enters_new || self.fetches;
+        let may_become_links = match may_enter_new && self.run == GitRun::Changing {
             true => work_tree::repositories(work_tree)?,
             false => Vec::new(),
         };

@@ -133,7 +133,7 @@ impl ConfigFile {
             choice.hooks = top.tables("hooks", |section| hooks::entry(section, path));
             top.table("mcp", |all| {
                 let servers = choice.mcp.insert(Vec::new());
-                all.each(|name, section| servers.extend(mcp::entry(name, section)));
+                all.each(|name, section| servers.extend(mcp::entry(name, section, path)));
             });
             let mut providers = Vec::new();
             top.table("providers", |all| {

@@ -1,16 +1,12 @@
 //! Hooks: what `[[hooks]]` says: which command to run, and when.
 
 use super::{
-    providers::beside,
+    providers::program,
     reader::{Section, expected, number, text},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::{
-    fmt,
-    path::{Path, absolute},
-    time::Duration,
-};
+use std::{fmt, path::Path, time::Duration};
 use toml::de::DeValue;
 use turnery_tools::Shell;
 
@@ -151,12 +147,8 @@ fn command(value: &DeValue<'_>, config: &Path) -> Result<Vec<String>, String> {
             .collect::<Result<Vec<_>, _>>()?,
     };
     match words.first_mut() {
-        Some(program) if !program.is_empty() => {
-            if program.contains('/') {
-                let path = beside(program, config);
-                let path = absolute(&path).unwrap_or(path);
-                *program = path.to_string_lossy().into_owned();
-            }
+        Some(name) if !name.is_empty() => {
+            *name = program(std::mem::take(name), config);
             Ok(words)
         }
         Some(_) | None => Err("there is no command in it".to_owned()),

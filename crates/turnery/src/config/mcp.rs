@@ -2,9 +2,10 @@
 
 use super::{
     environment::Lookup,
+    providers::program,
     reader::{Section, expected, number, text},
 };
-use std::{fmt, time::Duration};
+use std::{fmt, path::Path, time::Duration};
 use toml::de::DeValue;
 use turnery_tools::mcp::{McpServer, Way};
 
@@ -47,11 +48,12 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// One `[mcp.NAME]`, if it says how the server is reached.
-pub(super) fn entry(name: &str, section: &mut Section<'_, '_>) -> Option<McpEntry> {
+/// One `[mcp.NAME]` of the file `config`, if it says how the server is reached. A program that is named by a relative
+/// path lies beside `config`.
+pub(super) fn entry(name: &str, section: &mut Section<'_, '_>, config: &Path) -> Option<McpEntry> {
     let command = section.get("command", |value| match text(value)? {
         command if command.is_empty() => Err("there is no command in it".to_owned()),
-        command => Ok(command),
+        command => Ok(program(command, config)),
     });
     let args = section.list("args", text);
     let env = section.get("env", values);
@@ -178,12 +180,30 @@ pub(crate) fn servers(entries: &[McpEntry], lookup: Lookup<'_>) -> Vec<McpServer
 mod tests {
     use super::*;
     use crate::config::ConfigFile;
-    use std::path::Path;
 
     fn read(text: &str) -> Result<Vec<McpEntry>, String> {
         let file = ConfigFile::parse(Path::new("c"), text);
         file.map(|file| file.choice.mcp.unwrap_or_default())
             .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn program_with_a_relative_path_lies_beside_the_file() {
+        let path = Path::new("/etc/turnery/config.toml");
+        for (command, expected) in [
+            ("./server", "/etc/turnery/server"),
+            ("bin/server", "/etc/turnery/bin/server"),
+            ("/opt/server", "/opt/server"),
+            ("npx", "npx"),
+        ] {
+            let text = format!("[mcp.x]\ncommand = \"{command}\"\n");
+            let file = ConfigFile::parse(path, &text).unwrap();
+            let servers = servers(&file.choice.mcp.unwrap(), &|_| None);
+            let Way::Stdio { command, .. } = &servers[0].way else {
+                panic!("{servers:?}");
+            };
+            assert_eq!(command, Path::new(expected));
+        }
     }
 
     #[test]

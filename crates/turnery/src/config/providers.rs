@@ -96,8 +96,19 @@ pub(crate) fn key_files(entries: &[ProviderEntry], config: &Path) -> Vec<PathBuf
     paths.map(|path| beside(path, config)).collect()
 }
 
+/// A program to run: one that is named by a relative path lies beside the configuration, never in a session's folder,
+/// where a project would bring it.
+pub(super) fn program(name: String, config: &Path) -> String {
+    if !name.contains('/') {
+        return name;
+    }
+    let path = beside(&name, config);
+    let path = std::path::absolute(&path).unwrap_or(path);
+    path.to_string_lossy().into_owned()
+}
+
 /// Relative to the folder of the configuration; `~/` is the user's home.
-pub(super) fn beside(path: &str, config: &Path) -> PathBuf {
+fn beside(path: &str, config: &Path) -> PathBuf {
     if let (Some(rest), Some(home)) = (path.strip_prefix("~/"), dirs::home_dir()) {
         return home.join(rest);
     }

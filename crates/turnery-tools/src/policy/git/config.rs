@@ -22,6 +22,8 @@ pub(super) struct PlainConfig {
     pub(super) has_local_remotes: bool,
     /// Names of remotes with a URL. To git any other name is a path.
     pub(super) remotes: BTreeSet<String>,
+    /// Names of all sections for remotes.
+    pub(super) remote_sections: BTreeSet<String>,
     /// Names that branches give for their remotes.
     pub(super) branch_remotes: BTreeSet<String>,
     /// Refs lie in tables, not in files.
@@ -279,6 +281,10 @@ impl<'a> Section<'a> {
                 };
                 Some(())
             }
+            ("remote", Some(name), "fetch" | "gh-resolved" | "prune" | "tagopt") => {
+                config.remote_sections.insert(name.to_owned());
+                Some(())
+            }
             ("remote", Some(_), "url" | "pushurl")
                 if plain
                     .is_some_and(|url| url.starts_with(['/', '.']) || url.starts_with("file:")) =>
@@ -388,6 +394,7 @@ mod tests {
         let expected = PlainConfig {
             has_submodules: true,
             remotes: BTreeSet::from(["origin".to_owned()]),
+            remote_sections: BTreeSet::from(["origin".to_owned()]),
             branch_remotes: BTreeSet::from(["origin".to_owned()]),
             version: Some(0),
             ..PlainConfig::default()

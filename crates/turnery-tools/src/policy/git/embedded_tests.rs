@@ -162,3 +162,37 @@ fn submodule_that_is_kept_and_not_plain_is_asked_about() {
         }
     }
 }
+
+/// To git the name of a remote without a URL is a path.
+#[test]
+fn remote_without_an_address_is_asked_about() {
+    let rules = ["shell(git fetch:+)".parse().unwrap()].to_vec();
+    let policy = Policy::new(Mode::Ask, rules, vec![]);
+    let bench = Bench::new();
+    config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
+    let line = "git fetch --all --no-recurse-submodules";
+    assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+    config(
+        &bench,
+        "[remote \"../other\"]\nfetch = +refs/heads/*:refs/remotes/p/*\n",
+    );
+    let judged = bench.judge(&policy, &bench.work, line);
+    assert!(matches!(judged, Judgement::Ask { .. }), "{judged:?}");
+}
+
+/// A submodule that comes with a fetch is looked for in the work tree.
+#[test]
+fn fetch_is_asked_about_where_a_repository_is_not_plain() {
+    let rules = ["shell(git fetch:+)".parse().unwrap()].to_vec();
+    let policy = Policy::new(Mode::Ask, rules, vec![]);
+    let bench = Bench::new();
+    config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
+    assert_eq!(
+        bench.judge(&policy, &bench.work, "git fetch"),
+        Judgement::Allow
+    );
+    bench.git("init -q n");
+    bench.configure(&bench.work.join("n/.git"), "[core]\nfsmonitor = EVIL\n");
+    let judged = bench.judge(&policy, &bench.work, "git fetch");
+    assert!(matches!(judged, Judgement::Ask { .. }), "{judged:?}");
+}

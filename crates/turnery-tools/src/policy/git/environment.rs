@@ -18,6 +18,8 @@ const SET: &[(&str, &str)] = &[
 const CONFIG: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
+    // It may name packs anywhere. Packs are found without it.
+    ("core.multiPackIndex", "false"),
     ("core.pager", "cat"),
     // The person's own choices may lead git into submodules, those that are not checked out too.
     ("diff.submodule", "short"),
@@ -91,7 +93,7 @@ mod tests {
         assert_eq!(get("GIT_CONFIG_KEY_0"), Some("user.name"));
         assert_eq!(get("GIT_CONFIG_KEY_1"), Some("core.fsmonitor"));
         assert_eq!(get("GIT_CONFIG_VALUE_1"), Some("false"));
-        assert_eq!(get("GIT_CONFIG_COUNT"), Some("10"));
+        assert_eq!(get("GIT_CONFIG_COUNT"), Some("11"));
         assert_eq!(get("GIT_DIR"), None);
         assert_eq!(get("GIT_OPTIONAL_LOCKS"), Some("0"));
     }
@@ -99,7 +101,7 @@ mod tests {
     #[test]
     fn a_count_that_is_no_number_is_replaced() {
         let set = of(&[("GIT_CONFIG_COUNT", "many")]);
-        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "9");
+        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "10");
         assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "core.fsmonitor");
     }
 }

@@ -535,8 +535,10 @@ fn unfinished_merge_is_asked_about() {
     )
     .unwrap();
     assert!(matches!(judge(), Judgement::Ask { .. }));
-    let line = "git status";
-    assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+    // The list of tables may name files anywhere.
+    let reads = |policy: &Policy| bench.judge(policy, &bench.work, "git status");
+    assert!(matches!(reads(&policy), Judgement::Ask { .. }));
+    assert_eq!(reads(&policy.clone().confined(true)), Judgement::Allow);
     fs::write(git.join("config"), before).unwrap();
     assert_eq!(judge(), Judgement::Allow);
     fs::write(git.join("MERGE_RR"), format!("{hash}\t../secret\0")).unwrap();

@@ -95,7 +95,10 @@ impl Talk {
             Self::Pushes(Target::Unknown) => false,
         };
         let mut of_branches = configs.iter().flat_map(|config| &config.branch_remotes);
+        // One without a URL is a path by its name.
+        let mut sections = configs.iter().flat_map(|config| &config.remote_sections);
         is_known
+            && sections.all(|name| is_remote(name))
             && of_branches.all(|name| name == "." || is_remote(name))
             && !configs.iter().any(|config| config.has_local_remotes)
     }
