@@ -39,7 +39,7 @@ pub use list_dir::ListDir;
 pub use mcp::{McpServer, Servers};
 pub use observe::Observe;
 pub use policy::{
-    Hidden, Ignored, Judgement, LineLimits, Mode, Narrowing, Policy, Rule, RuleError,
+    GitSettings, Hidden, Ignored, Judgement, LineLimits, Mode, Narrowing, Policy, Rule, RuleError,
 };
 pub use read_file::ReadFile;
 pub use sandbox::{Confinement, SandboxMode, SandboxSettings, SandboxSupport};

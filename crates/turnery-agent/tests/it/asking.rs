@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use turnery_agent::{Answer, OptionKind, Session, Ticket};
 use turnery_engine::{Event, EventKind, Outcome, ToolEnvelope, ToolFailure, ToolSpec, TurnStop};
 use turnery_store::MemoryStore;
-use turnery_tools::{Access, LineLimits, Mode, Prepared, Tool, ToolCx};
+use turnery_tools::{Access, GitSettings, LineLimits, Mode, Prepared, Tool, ToolCx};
 
 fn chose(id: &str) -> Answer {
     Answer::Chose(id.to_owned())
@@ -228,15 +228,15 @@ impl Tool for Runner {
 /// The run keeps to what the judgement found; nobody judges a second time.
 #[tokio::test(start_paused = true)]
 async fn line_runs_within_the_limits_of_the_judgement_that_allowed_it() {
-    let of = |only_reads, hardens_git| LineLimits {
+    let of = |only_reads, git| LineLimits {
         only_reads,
         runs_readers: only_reads,
-        hardens_git,
+        git,
     };
     for (command, expected) in [
-        ("ls", of(true, false)),
-        ("git --version && ls", of(true, true)),
-        ("touch a", of(false, false)),
+        ("ls", of(true, GitSettings::Own)),
+        ("git --version && ls", of(true, GitSettings::Hardened)),
+        ("touch a", of(false, GitSettings::Own)),
     ] {
         let limits = Arc::default();
         let runner = Runner {

@@ -46,13 +46,17 @@ impl Policy {
         if line.commands.iter().any(is_unknown) || redirected.any(is_unknown_file) {
             return true;
         }
+        let adds = line.commands.iter().any(git::tracks_more);
+        let hides_any = rules.iter().any(|rule| rule.tool == READ);
         let mut left = walk::MOST_ENTRIES;
         line.commands.iter().zip(reads).any(|(command, reads)| {
-            if git::shows_content(command)
-                && rules
-                    .iter()
-                    .any(|rule| may_show(rule, command, bases, workspace))
-            {
+            // What is tracked now is not all that it may show.
+            let looks_further = || hides_any && (adds || git::looks_further(command));
+            let may_show = || {
+                let mut rules = rules.iter();
+                rules.any(|rule| may_show(rule, command, bases, workspace))
+            };
+            if git::shows_content(command) && (looks_further() || may_show()) {
                 return true;
             }
             let mut folders = match reads {

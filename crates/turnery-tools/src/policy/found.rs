@@ -3,6 +3,7 @@
 use super::{
     Rule, git, harmless,
     line::{Command, Line, bases},
+    xargs::{self, Started},
 };
 use crate::Workspace;
 use std::path::{Path, PathBuf};
@@ -98,7 +99,8 @@ impl Found {
         let commands = line.commands.iter().zip(&self.reads);
         let check = |(command, reads): (&Command, &Option<harmless::Reads>)| {
             if !git::is_git(command) {
-                return true;
+                // Another program may start it elsewhere, and otherwise than it says.
+                return !matches!(xargs::started(command), Started::Command(it) if git::is_git(&it));
             }
             let is_checked = match left {
                 git::Leaves::AsItWas => true,

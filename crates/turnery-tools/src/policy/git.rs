@@ -25,12 +25,13 @@ mod work_tree;
 use super::{carriers, line::Command};
 use crate::Workspace;
 use config::PlainConfig;
+pub use environment::GitSettings;
 use git_dir::{
     Kind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_empty, is_head,
     is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
 };
 use remotes::{Talk, may_fetch};
-pub(crate) use shown::{may_track, shows_content};
+pub(crate) use shown::{looks_further, may_track, shows_content, tracks_more};
 use std::{
     collections::{BTreeSet, HashSet},
     fs,
@@ -320,7 +321,8 @@ impl Check<'_> {
         if self.run.has_hooks() && has_hooks {
             return None;
         }
-        if self.run.has_hooks() && !is_at_rest(git_dir) {
+        if self.run.has_hooks() && !(is_at_rest(git_dir) && (!is_linked || is_at_rest(common_dir)))
+        {
             return None;
         }
         // A stash that the next commit applies may be a ref, and the list of tables may name some anywhere.

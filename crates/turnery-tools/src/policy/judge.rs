@@ -138,7 +138,13 @@ impl Policy {
         let (line, found) = self.look_at(command, cwd, workspace);
         let judgement = self.judge_line(tool, command, cwd, &line, &found, workspace);
         let limits = match judgement {
-            Judgement::Allow => LineLimits::of(&line, found.only_reads(&line)),
+            Judgement::Allow => {
+                // A rule for all commands is about every repository.
+                let is_about_all =
+                    |rule: &Rule| rule.is_about(tool, SHELL) && rule.pattern.is_none();
+                let by_rule = self.mode != Mode::Auto && !self.allow.iter().any(is_about_all);
+                LineLimits::of(&line, found.only_reads(&line), by_rule)
+            }
             Judgement::Deny(_) | Judgement::Ask { .. } => LineLimits::default(),
         };
         (judgement, limits)

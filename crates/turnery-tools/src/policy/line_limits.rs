@@ -1,6 +1,9 @@
 //! Limits that an allowed command line runs within.
 
-use super::{git, line::Line};
+use super::{
+    git::{self, GitSettings},
+    line::Line,
+};
 
 /// Limits of an allowed command line, as the judgement that allowed it found them. The run keeps to them whatever the
 /// disk looks like by then: judged again, the line could have become one that may do more.
@@ -11,17 +14,22 @@ pub struct LineLimits {
     /// Whether all of its commands only read, wherever their output goes: then they load no code out of folders that
     /// the environment names in the session's folders.
     pub runs_readers: bool,
-    /// Whether git gets an environment in which it runs nothing that a repository names.
-    pub hardens_git: bool,
+    /// Settings of git.
+    pub git: GitSettings,
 }
 
 impl LineLimits {
-    /// Limits of a line. `reads_only`: all of its commands only read, wherever their output goes.
-    pub(super) fn of(line: &Line, reads_only: bool) -> Self {
+    /// Limits of a line. `reads_only`: all of its commands only read, wherever their output goes. `by_rule`: if not, rules
+    /// allow them, which say nothing of other repositories than the one that was looked at.
+    pub(super) fn of(line: &Line, reads_only: bool, by_rule: bool) -> Self {
         Self {
             only_reads: reads_only && line.writes.is_empty(),
             runs_readers: reads_only,
-            hardens_git: reads_only && has_git(line),
+            git: match has_git(line) {
+                true if reads_only => GitSettings::Hardened,
+                true if by_rule => GitSettings::Careful,
+                true | false => GitSettings::Own,
+            },
         }
     }
 }

@@ -53,6 +53,7 @@ mod offered_tests;
 #[cfg(test)]
 mod oracle_tests;
 
+pub use git::GitSettings;
 pub use hidden::Hidden;
 pub use judge::{Judgement, Policy, only_reads};
 pub use line_limits::LineLimits;

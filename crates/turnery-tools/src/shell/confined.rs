@@ -3,7 +3,7 @@
 use super::ending::Ending;
 use crate::{
     Confinement, LineLimits, Workspace,
-    policy::{is_hardened, only_reads},
+    policy::{GitSettings, is_hardened, only_reads},
 };
 use std::path::Path;
 
@@ -38,8 +38,8 @@ pub(super) struct RunPlan {
     pub(super) may_use_terminals: bool,
     /// Whether its programs load no code out of folders that the environment names in the session's folders.
     pub(super) runs_readers: bool,
-    /// Whether git gets an environment in which it runs nothing that a repository names.
-    pub(super) is_hardened: bool,
+    /// Settings of git.
+    pub(super) git: GitSettings,
 }
 
 /// The plan for a line that is allowed to run. One that only reads runs here and gets no more than that. `limits` are
@@ -53,13 +53,16 @@ pub(super) fn plan(
     workspace: &Workspace,
 ) -> RunPlan {
     let sandbox = workspace.sandbox();
-    let is_hardened = limits.hardens_git || is_hardened(line, cwd, workspace);
+    let git = match is_hardened(line, cwd, workspace) {
+        true => GitSettings::Hardened,
+        false => limits.git,
+    };
     if !sandbox.is_active() || reason_to_leave(outside, workspace).is_some() {
         return RunPlan {
             confinement: None,
             may_use_terminals: true,
             runs_readers: limits.runs_readers,
-            is_hardened,
+            git,
         };
     }
     let only_reads = limits.only_reads || only_reads(line, cwd, workspace);
@@ -67,7 +70,7 @@ pub(super) fn plan(
         confinement: sandbox.confinement(workspace.roots(), only_reads),
         may_use_terminals: !only_reads && !sandbox.replaces_terminals,
         runs_readers: only_reads || limits.runs_readers,
-        is_hardened,
+        git,
     }
 }
 

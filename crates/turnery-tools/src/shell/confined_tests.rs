@@ -2,8 +2,8 @@
 
 use super::trial::{Trial, text};
 use crate::{
-    Access, Judgement, LineLimits, Mode, Policy, SandboxMode, SandboxSettings, SandboxSupport,
-    Tool, Workspace,
+    Access, GitSettings, Judgement, LineLimits, Mode, Policy, SandboxMode, SandboxSettings,
+    SandboxSupport, Tool, Workspace,
 };
 use serde_json::{Value, json};
 use std::{path::PathBuf, sync::Arc};
@@ -182,7 +182,7 @@ async fn git_allowed_for_reading_stays_hardened_whatever_its_configuration_becom
         std::fs::write(config, "[core]\n\tfsmonitor = ./planted\n").unwrap();
         for ((_, line), limits) in lines.into_iter().zip(limits) {
             let plan = super::confined::plan(line, workspace.cwd(), None, limits, workspace);
-            assert!(plan.is_hardened, "{line}");
+            assert_eq!(plan.git, GitSettings::Hardened, "{line}");
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Progress, TerminalFault, TerminalRun, Terminals, ToolCx, grace,
-    policy::git::environment::hardened,
+    policy::{GitSettings, git::environment::variables},
 };
 use std::{path::Path, time::Duration};
 use tokio::{
@@ -24,16 +24,13 @@ pub(super) async fn run(
     line: &str,
     cwd: &Path,
     limit: Duration,
-    is_hardened: bool,
+    git: GitSettings,
     detail: CallDetail,
     cx: &ToolCx,
 ) -> Option<ToolEnvelope> {
     let stop = cx.cancel.child_token();
     let (started, mut starts) = mpsc::channel(1);
-    let mut environment = match is_hardened {
-        true => hardened(|_| None),
-        false => Vec::new(),
-    };
+    let mut environment = variables(git, |_| None);
     if let Some(cwd) = cwd.to_str() {
         environment.push((environment::FOLDER.to_owned(), cwd.to_owned()));
     }

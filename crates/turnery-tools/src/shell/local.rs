@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Confinement, Progress, ToolCx, Workspace, grace,
-    policy::git::environment::harden,
+    policy::{GitSettings, git::environment::set},
     processes::{ChildStdio, ProcessTree, ProgramSpec},
 };
 use rustix::io::Errno;
@@ -37,8 +37,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) confinement: Option<&'a Confinement>,
     /// Whether its programs load no code out of folders that the environment names in the session's folders.
     pub(super) runs_readers: bool,
-    /// Whether git runs nothing that a repository names.
-    pub(super) is_hardened: bool,
+    /// Settings of git.
+    pub(super) git: GitSettings,
 }
 
 /// Run it to its end, whichever that is. Dropping the future kills it and all that it started.
@@ -147,16 +147,14 @@ type Environment = BTreeMap<OsString, OsString>;
 
 /// What a command finds in its environment that starts in `cwd`.
 fn environment(around: Surroundings<'_>, cwd: &Path, workspace: &Workspace) -> Environment {
-    let set = environment::SET.iter();
     let mut environment = environment::inherited_with(around.hidden, around.passed);
-    environment.extend(set.map(|(name, value)| (name.into(), value.into())));
+    let usual = environment::SET.iter();
+    environment.extend(usual.map(|(name, value)| (name.into(), value.into())));
     environment.insert(environment::FOLDER.into(), cwd.into());
     if around.runs_readers {
         environment::keep_to_system(&mut environment, workspace);
     }
-    if around.is_hardened {
-        harden(&mut environment);
-    }
+    set(around.git, &mut environment);
     environment
 }
 

@@ -233,15 +233,7 @@ impl Tool for Shell {
                 && let Some(terminals) = cx.workspace.terminals()
             {
                 let detail = detail(&args, &cwd, &cx.workspace);
-                let lent = lent::run(
-                    terminals,
-                    &args.command,
-                    &cwd,
-                    limit,
-                    plan.is_hardened,
-                    detail,
-                    cx,
-                );
+                let lent = lent::run(terminals, &args.command, &cwd, limit, plan.git, detail, cx);
                 if let Some(envelope) = lent.await {
                     return envelope;
                 }
@@ -251,7 +243,7 @@ impl Tool for Shell {
                 passed: &self.passed_env,
                 confinement: plan.confinement.as_ref(),
                 runs_readers: plan.runs_readers,
-                is_hardened: plan.is_hardened,
+                git: plan.git,
             };
             match local::run(&args.command, &cwd, limit, surroundings, cx).await {
                 Ok((ending, stopped, text)) => {

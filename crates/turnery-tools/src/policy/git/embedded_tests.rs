@@ -2,7 +2,7 @@
 
 use super::super::{Judgement, Mode, Policy, Rule};
 use super::layout_tests::Laid;
-use super::matrix_tests::Bench;
+use super::matrix_tests::{Bench, rules};
 use super::matrix_ways::config;
 use std::{fs, os::unix::fs::symlink};
 
@@ -195,4 +195,67 @@ fn fetch_is_asked_about_where_a_repository_is_not_plain() {
     bench.configure(&bench.work.join("n/.git"), "[core]\nfsmonitor = EVIL\n");
     let judged = bench.judge(&policy, &bench.work, "git fetch");
     assert!(matches!(judged, Judgement::Ask { .. }), "{judged:?}");
+}
+
+/// Git notes what it is in the middle of, and a commit goes on with it.
+#[test]
+fn unfinished_merge_is_asked_about() {
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let hash = "1".repeat(40);
+    let bench = Bench::new();
+    let git = bench.work.join(".git");
+    let judge = || bench.judge(&policy, &bench.work, "git commit -am x");
+    fs::write(git.join("MERGE_RR"), "").unwrap();
+    assert_eq!(judge(), Judgement::Allow);
+    fs::write(git.join("MERGE_AUTOSTASH"), format!("{hash}\n")).unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    fs::remove_file(git.join("MERGE_AUTOSTASH")).unwrap();
+    assert_eq!(judge(), Judgement::Allow);
+    let packed = git.join("packed-refs");
+    fs::write(&packed, format!("# pack-refs\n{hash} refs/x\n")).unwrap();
+    assert_eq!(judge(), Judgement::Allow);
+    fs::write(&packed, format!("{hash} MERGE_AUTOSTASH\n")).unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    fs::remove_file(&packed).unwrap();
+    let before = fs::read_to_string(git.join("config")).unwrap();
+    config(
+        &bench,
+        "[core]\nrepositoryformatversion = 1\n[extensions]\nrefStorage = reftable\n",
+    );
+    let text = fs::read_to_string(git.join("config")).unwrap();
+    fs::write(
+        git.join("config"),
+        text.replacen("repositoryformatversion = 0", "", 1),
+    )
+    .unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    // The list of tables may name files anywhere.
+    let reads = |policy: &Policy| bench.judge(policy, &bench.work, "git status");
+    assert!(matches!(reads(&policy), Judgement::Ask { .. }));
+    assert_eq!(reads(&policy.clone().confined(true)), Judgement::Allow);
+    fs::write(git.join("config"), before).unwrap();
+    assert_eq!(judge(), Judgement::Allow);
+    fs::write(git.join("MERGE_RR"), format!("{hash}\t../secret\0")).unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    // It works where nobody defends.
+    fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
+    let resolved = git.join("rr-cache").join(&hash);
+    fs::create_dir_all(&resolved).unwrap();
+    fs::write(resolved.join("preimage"), "").unwrap();
+    bench.run(&bench.work, "git commit -am x", &bench.environment());
+    let copied = fs::read_to_string(resolved.join("postimage")).unwrap();
+    assert_eq!(copied, "hidden words\n");
+}
+
+/// What starts git says nothing of the repository that git finds.
+#[test]
+fn git_behind_another_program_is_asked_about() {
+    let lines = ["npx git status", "uv run git commit -m x"];
+    let rules = lines.map(|line| format!("shell({line})").parse().unwrap());
+    let policy = Policy::new(Mode::Ask, rules.to_vec(), vec![]);
+    let bench = Bench::new();
+    for line in lines {
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert_eq!(judged, Judgement::Ask { always: None }, "{line}");
+    }
 }

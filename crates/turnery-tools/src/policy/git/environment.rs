@@ -5,29 +5,43 @@ use std::{
     ffi::{OsStr, OsString},
 };
 
-/// Variables that it sets.
-const SET: &[(&str, &str)] = &[
-    ("GIT_NO_LAZY_FETCH", "1"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    ("GIT_PAGER", "cat"),
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("PAGER", "cat"),
+/// How much of a person's freedom git has in a command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GitSettings {
+    /// All of it.
+    #[default]
+    Own,
+    /// It fetches nothing that nobody asked for, and looks into no submodule to show it. For what a rule allows.
+    Careful,
+    /// It runs nothing that a repository names. For what only reads.
+    Hardened,
+}
+
+use GitSettings::{Careful, Hardened};
+
+/// Variables that are set, from which settings on.
+const SET: &[(&str, &str, GitSettings)] = &[
+    ("GIT_NO_LAZY_FETCH", "1", Careful),
+    ("GIT_OPTIONAL_LOCKS", "0", Hardened),
+    ("GIT_PAGER", "cat", Hardened),
+    ("GIT_TERMINAL_PROMPT", "0", Hardened),
+    ("PAGER", "cat", Hardened),
 ];
 
-/// Settings that win over those of every file.
-const CONFIG: &[(&str, &str)] = &[
-    ("core.fsmonitor", "false"),
-    ("core.hooksPath", "/dev/null"),
+/// Configuration that wins over that of every file, from which settings on.
+const CONFIG: &[(&str, &str, GitSettings)] = &[
+    ("core.fsmonitor", "false", Hardened),
+    ("core.hooksPath", "/dev/null", Hardened),
     // It may name packs anywhere. Packs are found without it.
-    ("core.multiPackIndex", "false"),
-    ("core.pager", "cat"),
+    ("core.multiPackIndex", "false", Hardened),
+    ("core.pager", "cat", Hardened),
     // The person's own choices may lead git into submodules, those that are not checked out too.
-    ("diff.submodule", "short"),
-    ("log.showSignature", "false"),
-    ("protocol.ext.allow", "never"),
-    ("safe.bareRepository", "explicit"),
-    ("status.submoduleSummary", "false"),
-    ("submodule.recurse", "false"),
+    ("diff.submodule", "short", Careful),
+    ("log.showSignature", "false", Hardened),
+    ("protocol.ext.allow", "never", Hardened),
+    ("safe.bareRepository", "explicit", Hardened),
+    ("status.submoduleSummary", "false", Careful),
+    ("submodule.recurse", "false", Hardened),
 ];
 
 /// Variables that would lead git to another repository than the one that was looked at, or to a program.
@@ -42,28 +56,37 @@ pub(crate) const REMOVED: &[&str] = &[
 ];
 
 /// The variables to set beside those of `inherited`, whose `GIT_CONFIG_COUNT` is added to.
-pub(crate) fn hardened(inherited: impl Fn(&str) -> Option<OsString>) -> Vec<(String, String)> {
-    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    let mut variables: Vec<(String, String)> = SET.iter().map(owned).collect();
+pub(crate) fn variables(
+    settings: GitSettings,
+    inherited: impl Fn(&str) -> Option<OsString>,
+) -> Vec<(String, String)> {
+    let holds = |(_, _, from): &&(&str, &str, GitSettings)| settings >= *from;
+    let set = SET.iter().filter(holds);
+    let mut variables: Vec<(String, String)> = set
+        .map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
     let before = inherited("GIT_CONFIG_COUNT");
     let before = before.as_deref().and_then(OsStr::to_str);
-    let before: usize = before.and_then(|count| count.parse().ok()).unwrap_or(0);
-    for (at, (key, value)) in CONFIG.iter().enumerate() {
-        let at = before.saturating_add(at);
-        variables.push((format!("GIT_CONFIG_KEY_{at}"), (*key).to_owned()));
-        variables.push((format!("GIT_CONFIG_VALUE_{at}"), (*value).to_owned()));
+    let mut count: usize = before.and_then(|count| count.parse().ok()).unwrap_or(0);
+    for (key, value, _) in CONFIG.iter().filter(holds) {
+        variables.push((format!("GIT_CONFIG_KEY_{count}"), (*key).to_owned()));
+        variables.push((format!("GIT_CONFIG_VALUE_{count}"), (*value).to_owned()));
+        count = count.saturating_add(1);
     }
-    let count = before.saturating_add(CONFIG.len());
-    variables.push(("GIT_CONFIG_COUNT".to_owned(), count.to_string()));
+    if settings != GitSettings::Own {
+        variables.push(("GIT_CONFIG_COUNT".to_owned(), count.to_string()));
+    }
     variables
 }
 
-/// Makes the environment of a command hardened.
-pub(crate) fn harden(environment: &mut BTreeMap<OsString, OsString>) {
-    for name in REMOVED {
-        environment.remove(OsStr::new(name));
+/// Makes these settings hold in the environment of a command.
+pub(crate) fn set(settings: GitSettings, environment: &mut BTreeMap<OsString, OsString>) {
+    if settings == Hardened {
+        for name in REMOVED {
+            environment.remove(OsStr::new(name));
+        }
     }
-    let variables = hardened(|name| environment.get(OsStr::new(name)).cloned());
+    let variables = variables(settings, |name| environment.get(OsStr::new(name)).cloned());
     let variables = variables.into_iter();
     environment.extend(variables.map(|(name, value)| (name.into(), value.into())));
 }
@@ -77,7 +100,7 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).into(), (*value).into()))
             .collect();
-        harden(&mut environment);
+        set(Hardened, &mut environment);
         environment
     }
 
@@ -103,5 +126,27 @@ mod tests {
         let set = of(&[("GIT_CONFIG_COUNT", "many")]);
         assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "10");
         assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "core.fsmonitor");
+    }
+
+    #[test]
+    fn careful_settings_are_a_part_of_the_hardened_ones() {
+        let nothing = |_: &str| None;
+        assert_eq!(variables(GitSettings::Own, nothing), []);
+        let careful = variables(Careful, nothing);
+        let pairs: Vec<(&str, &str)> = careful
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(
+            pairs,
+            [
+                ("GIT_NO_LAZY_FETCH", "1"),
+                ("GIT_CONFIG_KEY_0", "diff.submodule"),
+                ("GIT_CONFIG_VALUE_0", "short"),
+                ("GIT_CONFIG_KEY_1", "status.submoduleSummary"),
+                ("GIT_CONFIG_VALUE_1", "false"),
+                ("GIT_CONFIG_COUNT", "2"),
+            ]
+        );
     }
 }

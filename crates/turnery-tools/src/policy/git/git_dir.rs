@@ -16,6 +16,9 @@ const MOST_LARGE_FILES: usize = 200_000;
 /// A `HEAD`, `.git` or `commondir` of this length is not understood: git reads on. Unit: bytes.
 const LONGEST_POINTER: u64 = 4096;
 
+/// Larger files of packed refs are not understood. Unit: bytes.
+const LONGEST_PACKED_REFS: u64 = 64 << 20;
+
 /// What lies at a path, links not followed.
 #[derive(PartialEq, Eq)]
 pub(super) enum Kind {
@@ -109,10 +112,28 @@ pub(super) fn is_at_rest(git_dir: &Path) -> bool {
     ];
     let is_absent = |part: &&str| kind(&git_dir.join(part)) == Kind::Absent;
     parts.iter().all(is_absent)
+        && packs_only_refs(&git_dir.join("packed-refs"))
         && match git_dir.join("MERGE_RR").symlink_metadata() {
             Ok(found) => found.is_file() && found.len() == 0,
             Err(error) => error.kind() == ErrorKind::NotFound,
         }
+}
+
+/// Whether a file of packed refs is absent or holds nothing else: git also takes the stash that the next commit applies
+/// out of it.
+fn packs_only_refs(path: &Path) -> bool {
+    let is_ref = |line: &[u8]| match line.first() {
+        None | Some(b'#' | b'^') => true,
+        Some(_) => {
+            let name = line.splitn(2, |byte| *byte == b' ').nth(1);
+            name.is_some_and(|name| name.starts_with(b"refs/"))
+        }
+    };
+    match path.symlink_metadata() {
+        Ok(found) if found.len() > LONGEST_PACKED_REFS => false,
+        Ok(_) => fs::read(path).is_ok_and(|bytes| bytes.split(|byte| *byte == b'\n').all(is_ref)),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
 }
 
 /// Whether git may enter the folders, as it must to take them for a repository; else it goes on to the one above.

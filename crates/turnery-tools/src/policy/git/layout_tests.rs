@@ -301,7 +301,7 @@ fn the_persons_own_settings_lead_git_into_no_submodule() {
     fs::write(bench.root.join(".gitconfig"), settings).unwrap();
     let policy = Policy::new(Mode::Ask, rules(), vec![]);
     let mut hardened = bench.environment();
-    super::environment::harden(&mut hardened);
+    super::environment::set(super::GitSettings::Hardened, &mut hardened);
     let status = |environment: &_| {
         let output = bench.run(&bench.work, "git status", environment);
         String::from_utf8(output.stdout).unwrap()
@@ -507,50 +507,6 @@ fn commands_that_a_rule_covers_meet_nothing_that_was_left_to_run() {
             "{line}: {judged:?}"
         );
     }
-}
-
-/// Git notes what it is in the middle of, and a commit goes on with it.
-#[test]
-fn unfinished_merge_is_asked_about() {
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
-    let hash = "1".repeat(40);
-    let bench = Bench::new();
-    let git = bench.work.join(".git");
-    let judge = || bench.judge(&policy, &bench.work, "git commit -am x");
-    fs::write(git.join("MERGE_RR"), "").unwrap();
-    assert_eq!(judge(), Judgement::Allow);
-    fs::write(git.join("MERGE_AUTOSTASH"), format!("{hash}\n")).unwrap();
-    assert!(matches!(judge(), Judgement::Ask { .. }));
-    fs::remove_file(git.join("MERGE_AUTOSTASH")).unwrap();
-    assert_eq!(judge(), Judgement::Allow);
-    let before = fs::read_to_string(git.join("config")).unwrap();
-    config(
-        &bench,
-        "[core]\nrepositoryformatversion = 1\n[extensions]\nrefStorage = reftable\n",
-    );
-    let text = fs::read_to_string(git.join("config")).unwrap();
-    fs::write(
-        git.join("config"),
-        text.replacen("repositoryformatversion = 0", "", 1),
-    )
-    .unwrap();
-    assert!(matches!(judge(), Judgement::Ask { .. }));
-    // The list of tables may name files anywhere.
-    let reads = |policy: &Policy| bench.judge(policy, &bench.work, "git status");
-    assert!(matches!(reads(&policy), Judgement::Ask { .. }));
-    assert_eq!(reads(&policy.clone().confined(true)), Judgement::Allow);
-    fs::write(git.join("config"), before).unwrap();
-    assert_eq!(judge(), Judgement::Allow);
-    fs::write(git.join("MERGE_RR"), format!("{hash}\t../secret\0")).unwrap();
-    assert!(matches!(judge(), Judgement::Ask { .. }));
-    // It works where nobody defends.
-    fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
-    let resolved = git.join("rr-cache").join(&hash);
-    fs::create_dir_all(&resolved).unwrap();
-    fs::write(resolved.join("preimage"), "").unwrap();
-    bench.run(&bench.work, "git commit -am x", &bench.environment());
-    let copied = fs::read_to_string(resolved.join("postimage")).unwrap();
-    assert_eq!(copied, "hidden words\n");
 }
 
 /// Git passes over a `.git` whose folders it may not enter, and takes the repository above.

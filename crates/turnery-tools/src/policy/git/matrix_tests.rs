@@ -3,7 +3,7 @@
 
 use super::super::{Judgement, Mode, Policy, Rule, programs::PROGRAMS};
 use super::{
-    environment::harden,
+    environment::{GitSettings, set},
     matrix_ways::{WAYS, submodule},
 };
 use crate::{Access, Workspace};
@@ -224,7 +224,7 @@ fn nothing_that_a_repository_names_runs_unasked() {
                 }
                 let mut environment = bench.environment();
                 if super::super::is_hardened(&line, &cwd, &bench.workspace()) {
-                    harden(&mut environment);
+                    set(GitSettings::Hardened, &mut environment);
                 }
                 bench.touch(&bench.work);
                 bench.run(&cwd, &line, &environment);

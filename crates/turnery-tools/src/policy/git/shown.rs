@@ -44,6 +44,26 @@ pub(crate) fn shows_content(command: &Command) -> bool {
     }
 }
 
+/// Whether the command may show files that the repository does not track itself: those of a submodule, or others.
+pub(crate) fn looks_further(command: &Command) -> bool {
+    let mut words = command.args.iter().map(|arg| arg.literal());
+    words.any(|word| {
+        word.is_none_or(|word| {
+            let options = ["--no-i", "--subm", "--unt"];
+            word == "submodule" || options.iter().any(|option| word.starts_with(option))
+        })
+    })
+}
+
+/// Whether git tracks more files after the command.
+pub(crate) fn tracks_more(command: &Command) -> bool {
+    let mut words = command.args.iter().map(|arg| arg.literal());
+    let adds = |word: Option<&str>| {
+        word.is_none_or(|word| matches!(word, "add" | "commit" | "stash" | "update-index"))
+    };
+    super::is_git(command) && words.any(adds)
+}
+
 /// Whether these are short options, one of them or a value among `letters`.
 fn is_short_with(arg: &str, letters: &[char]) -> bool {
     arg.starts_with('-') && !arg.starts_with("--") && arg.contains(letters)
@@ -109,10 +129,19 @@ pub(crate) fn may_track(
     })
 }
 
+/// Whether git may take it for a repository; else it goes on to the folder above.
+fn is_taken(dot_git: &Path) -> bool {
+    match kind(dot_git) {
+        Kind::Absent => false,
+        Kind::Folder => kind(&dot_git.join("HEAD")) != Kind::Absent,
+        Kind::File | Kind::Other => true,
+    }
+}
+
 fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     let Some(work_tree) = folder
         .ancestors()
-        .find(|above| kind(&above.join(".git")) != Kind::Absent)
+        .find(|above| is_taken(&above.join(".git")))
     else {
         return false;
     };
@@ -205,6 +234,40 @@ mod tests {
             let judged = bench.judge(&policy, &bench.work, line);
             assert_ne!(judged, Judgement::Allow, "{line}");
         }
+    }
+
+    /// Tracked by nobody, only in this line, or by a submodule.
+    #[test]
+    fn git_that_may_show_what_is_not_tracked_is_asked_about() {
+        let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
+        let bench = Bench::new();
+        fs::write(bench.work.join(".env"), "SECRET=1\n").unwrap();
+        for line in [
+            "git grep --untracked SECRET",
+            "git grep --no-index SECRET",
+            "git add -A && git diff --cached",
+            "git add -A && git commit -qm x && git show",
+            "git stash -u -q && git show stash^3",
+            "git show --submodule=diff",
+            "git submodule foreach git show",
+        ] {
+            let judged = bench.judge(&policy, &bench.work, line);
+            assert_ne!(judged, Judgement::Allow, "{line}");
+        }
+        for line in [
+            "git grep x",
+            "git diff",
+            "git add -A && git status",
+            "git show",
+        ] {
+            let judged = bench.judge(&policy, &bench.work, line);
+            assert_eq!(judged, Judgement::Allow, "{line}");
+        }
+        // Git passes over a folder that is no repository.
+        bench.git("add -f .env");
+        let inner = bench.work.join("inner");
+        fs::create_dir_all(inner.join(".git")).unwrap();
+        assert_ne!(bench.judge(&policy, &inner, "git show"), Judgement::Allow);
     }
 
     #[test]
