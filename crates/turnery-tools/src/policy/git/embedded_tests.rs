@@ -1,9 +1,10 @@
 //! Repositories that lie in a work tree and become submodules while a command runs that a rule covers.
 
-use super::super::{Judgement, Mode, Policy, Rule};
+use super::super::{GitSettings, Judgement, Mode, Policy, Rule};
 use super::layout_tests::Laid;
 use super::matrix_tests::{Bench, rules};
 use super::matrix_ways::config;
+use crate::Access;
 use std::{fs, os::unix::fs::symlink};
 
 fn policy() -> Policy {
@@ -257,5 +258,29 @@ fn git_behind_another_program_is_asked_about() {
     for line in lines {
         let judged = bench.judge(&policy, &bench.work, line);
         assert_eq!(judged, Judgement::Ask { always: None }, "{line}");
+    }
+}
+
+/// A rule is about the repository that was looked at; a person, or one for all commands, about every other too.
+#[test]
+fn git_that_a_rule_allows_is_careful() {
+    let bench = Bench::new();
+    let access = Access::Run {
+        command: "git add -A".to_owned(),
+        cwd: bench.work.clone(),
+    };
+    for (mode, rule, expected) in [
+        (Mode::Ask, "shell(git add:+)", GitSettings::Careful),
+        (Mode::Edit, "shell(git add:+)", GitSettings::Careful),
+        (Mode::Ask, "shell", GitSettings::Own),
+        (Mode::Auto, "shell(git add:+)", GitSettings::Own),
+    ] {
+        let policy = Policy::new(mode, vec![rule.parse().unwrap()], vec![]);
+        let (judged, limits) = policy.judge_with_limits("shell", &access, &bench.workspace());
+        assert_eq!(
+            (judged, limits.git),
+            (Judgement::Allow, expected),
+            "{mode:?} {rule}"
+        );
     }
 }
