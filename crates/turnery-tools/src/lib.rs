@@ -44,7 +44,7 @@ pub use policy::{
 pub use read_file::ReadFile;
 pub use sandbox::{Confinement, SandboxMode, SandboxSettings, SandboxSupport};
 pub use search::Search;
-pub use shell::{Shell, leave_out_project};
+pub use shell::{Shell, leave_out_written};
 pub use similar::ChangeTag;
 pub use text::{Hunk, NO_NEWLINE, unified_diff};
 pub use tool::{Access, Prepared, Progress, Tool, ToolCx};

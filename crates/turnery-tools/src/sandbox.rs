@@ -85,7 +85,7 @@ impl Confinement {
     }
 
     /// The same, wherever links lead: all places in which a command may have put a link, and perhaps more.
-    fn writable_anywhere(&self) -> Vec<PathBuf> {
+    pub(crate) fn writable_anywhere(&self) -> Vec<PathBuf> {
         self.and_roots(wherever_links_lead(&self.places()))
     }
 

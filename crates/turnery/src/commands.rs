@@ -1,9 +1,9 @@
 //! Commands: Markdown files that become prompts behind a slash: those of the user, and those of the
 //! projects (`.turnery/commands/*.md`). They are text for a prompt and grant nothing.
 
-use crate::instructions::inside;
+use crate::instructions::{inside, open};
 use std::{
-    fs::{self, File},
+    fs,
     io::Read as _,
     path::{Path, PathBuf},
 };
@@ -76,7 +76,7 @@ fn of(folder: &Path, top: Option<&Path>, whose: &str) -> Vec<Slash> {
 
 fn read(file: &Path) -> Option<String> {
     let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+    let read = open(file).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
     match read {
         Ok(_) if text.len() as u64 <= LONGEST => Some(text),
         Ok(_) => {

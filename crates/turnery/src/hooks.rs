@@ -17,6 +17,7 @@ use std::{
 };
 use turnery_agent::{HOOK_TIME, HookCx, Hooks};
 use turnery_engine::{Content, Hook, HookSet, HookVerdict, LoopRecord};
+use turnery_tools::{SandboxSettings, leave_out_written};
 use wire::{Answer, Asked, Moment, Word};
 
 /// What a command may take longer than its own time, until it is killed and buried.
@@ -28,15 +29,25 @@ struct Command {
     entry: HookEntry,
     name: String,
     cwd: PathBuf,
+    roots: Vec<PathBuf>,
+    sandbox: SandboxSettings,
 }
 
-/// The commands of `entries`, in order, to be run in `cwd`.
-pub(crate) fn all(entries: &[HookEntry], cwd: &Path) -> Vec<Arc<dyn Hooks>> {
+/// The commands of `entries`, in order, for sessions in `roots`, whose commands are confined like this. They run in the
+/// first root.
+pub(crate) fn all(
+    entries: &[HookEntry],
+    roots: &[PathBuf],
+    sandbox: &SandboxSettings,
+) -> Vec<Arc<dyn Hooks>> {
+    let cwd = roots.first().map_or(Path::new("."), PathBuf::as_path);
     let command = |entry: &HookEntry| {
         Arc::new(Command {
             entry: entry.clone(),
             name: entry.to_string(),
             cwd: cwd.to_owned(),
+            roots: roots.to_vec(),
+            sandbox: sandbox.clone(),
         }) as Arc<dyn Hooks>
     };
     entries.iter().map(command).collect()
@@ -59,7 +70,10 @@ impl Command {
         };
         let ended = match serde_json::to_vec(&asked) {
             Ok(json) => {
-                process::run(&self.entry.command, &self.cwd, json, self.entry.timeout).await
+                let mut environment = std::env::vars_os().collect();
+                leave_out_written(&mut environment, &self.roots, &self.sandbox);
+                let place = (self.cwd.as_path(), environment);
+                process::run(&self.entry.command, place, json, self.entry.timeout).await
             }
             Err(error) => Err(error.to_string()),
         };

@@ -6,7 +6,7 @@ use rustix::fs::OFlags;
 use std::{
     fmt::Write as _,
     fs::{self, File},
-    io::Read as _,
+    io::{self, Read as _},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::Arc,
@@ -78,15 +78,17 @@ pub(crate) fn inside(file: &Path, top: &Path) -> Option<PathBuf> {
     (is_text && file.is_file()).then_some(file)
 }
 
+/// Opens a file whose links were followed before: one that is there by now is not, and a pipe is not waited for.
+pub(crate) fn open(file: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = File::options();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    options.open(file)
+}
+
 fn append(text: &mut String, file: &Path) {
     let mut bytes = Vec::new();
-    // A link that is there by now is not followed.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let opened = File::options()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(file);
-    let read = opened.and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut bytes));
+    let read = open(file).and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut bytes));
     if let Err(error) = read {
         tracing::warn!("{} cannot be read: {error}", file.display());
         return;

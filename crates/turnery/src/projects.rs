@@ -135,11 +135,9 @@ impl Projects for Configured {
         let model = choice.model.unwrap_or_else(|| self.reach.usual_model());
         let usual = Settings::new(model, instructions::system(roots));
         let entries = choice.hooks.unwrap_or_default();
-        let cwd = roots.first().map_or(Path::new("."), PathBuf::as_path);
         Ok(Settings {
             limits,
             mode: choice.mode.unwrap_or_default(),
-            sandbox,
             allow: choice.allow,
             deny: choice.deny,
             guarded: [self.own.clone(), self.key_files.clone()].concat(),
@@ -149,8 +147,9 @@ impl Projects for Configured {
             compaction: choice.compaction.unwrap_or(usual.compaction),
             parallel_tools: choice.parallel_tools.unwrap_or(usual.parallel_tools),
             mcp: mcp::servers(&choice.mcp.unwrap_or_default(), &environment::process),
-            hooks: hooks::all(&entries, cwd),
+            hooks: hooks::all(&entries, roots, &sandbox),
             hook_time: hooks::time(&entries),
+            sandbox,
             slashes: commands::all(self.commands.as_deref(), roots).into(),
             ..usual
         })

@@ -290,6 +290,21 @@ fn programs_that_a_version_file_picks_make_a_question() {
     }
 }
 
+/// Which of the names comes first depends on the locale.
+#[test]
+fn a_rule_may_mean_names_in_another_order() {
+    let bench = bench();
+    for name in ["a", "B"] {
+        std::fs::write(bench.workspace.cwd().join(name), "").unwrap();
+    }
+    let deny = vec!["shell(cat a B)".parse().unwrap()];
+    let policy = Policy::new(Mode::Ask, Vec::new(), deny).confined(true);
+    for line in ["cat ?", "cat a B", "cat [aB]"] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    assert!(is_allowed(&bench, &policy, "cat a"));
+}
+
 /// Named with its folder, a program may be called by another name.
 #[test]
 fn a_rule_against_a_program_in_its_folder_may_mean_its_name() {
@@ -332,4 +347,15 @@ fn a_link_to_a_program_of_the_project_is_the_projects() {
         assert!(!is_allowed(&bench, &policy, "wc README.md"));
         assert!(is_allowed(&bench, &policy, "cat README.md"));
     }
+}
+
+/// Ripgrep shows lines of it that are no patterns.
+#[test]
+fn a_search_with_a_linked_ignore_file_makes_a_question() {
+    let bench = bench();
+    let policy = Policy::default();
+    assert!(is_allowed(&bench, &policy, "rg x"));
+    std::os::unix::fs::symlink("/etc/hostname", bench.workspace.cwd().join(".ignore")).unwrap();
+    assert!(!is_allowed(&bench, &policy, "rg x"));
+    assert!(!is_allowed(&bench, &policy, "cd src && rg x"));
 }

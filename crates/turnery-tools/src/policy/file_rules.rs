@@ -8,6 +8,7 @@ use super::{
     rule::{EDIT, Pattern, READ},
     walk,
     word::Word,
+    xargs::{self, Started},
 };
 use crate::Workspace;
 use std::path::{Path, PathBuf};
@@ -50,13 +51,21 @@ impl Policy {
         let hides_any = rules.iter().any(|rule| rule.tool == READ);
         let mut left = walk::MOST_ENTRIES;
         line.commands.iter().zip(reads).any(|(command, reads)| {
+            let started = match xargs::started(command) {
+                Started::Nothing => None,
+                Started::Unknown => return true,
+                Started::Command(it) if it.opaque && reads.is_none() => return true,
+                Started::Command(it) => Some(it),
+            };
+            let shows_content =
+                git::shows_content(command) || started.as_ref().is_some_and(git::shows_content);
             // What is tracked now is not all that it may show.
             let looks_further = || hides_any && (adds || git::looks_further(command));
             let may_show = || {
                 let mut rules = rules.iter();
                 rules.any(|rule| may_show(rule, command, bases, workspace))
             };
-            if git::shows_content(command) && (looks_further() || may_show()) {
+            if shows_content && (looks_further() || may_show()) {
                 return true;
             }
             let mut folders = match reads {

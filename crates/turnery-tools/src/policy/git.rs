@@ -34,11 +34,16 @@ use remotes::{Talk, may_fetch};
 pub(crate) use shown::{looks_further, may_track, shows_content, tracks_more};
 use std::{
     collections::{BTreeSet, HashSet},
+    ffi::OsStr,
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
 };
 
+/// Folders in a repository that hold no others.
+const GITS_FOLDERS: &[&str] = &[
+    "branches", "hooks", "info", "lfs", "logs", "objects", "refs", "rr-cache",
+];
 /// Repositories that one command may concern, submodules included.
 const MOST_REPOSITORIES: usize = 64;
 
@@ -350,8 +355,9 @@ impl Check<'_> {
         }
         // A merge, a diff or a push looks for a submodule's commits there, with the configuration that it finds.
         let looks_there = self.enters_new || matches!(self.talk, Talk::Pushes(_));
-        let kept = common_dir.join("modules");
-        if self.run.has_hooks() && looks_there && !self.are_kept_plain(&kept) {
+        let mut kept =
+            BTreeSet::from([common_dir.join("modules"), git_dir.join("modules")]).into_iter();
+        if self.run.has_hooks() && looks_there && !kept.all(|it| self.are_kept_plain(&it, false)) {
             return None;
         }
         let became_links = match self.run {
@@ -387,36 +393,41 @@ impl Check<'_> {
 }
 
 impl Check<'_> {
-    /// Whether all repositories of submodules that are kept in a folder, or in folders in it, are plain.
-    fn are_kept_plain(&mut self, folder: &Path) -> bool {
+    /// Whether all repositories of submodules that are kept in a folder, at any depth, are plain. In one of a submodule
+    /// lies that of another whose name goes on, between git's own folders.
+    fn are_kept_plain(&mut self, folder: &Path, is_repository: bool) -> bool {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) => return error.kind() == ErrorKind::NotFound,
         };
         for entry in entries {
-            let Ok(place) = entry.map(|entry| entry.path()) else {
+            let Ok(entry) = entry else {
                 return false;
             };
+            let name = entry.file_name();
+            let is_gits = |name: &OsStr| GITS_FOLDERS.iter().any(|it| name == *it);
+            let is_file = entry.file_type().is_ok_and(|found| found.is_file());
+            if is_repository && (is_file || is_gits(&name)) {
+                continue;
+            }
+            let place = entry.path();
             let Some(left) = self.left.checked_sub(1) else {
                 return false;
             };
             self.left = left;
-            let is_plain = match (kind(&place), kind(&place.join("HEAD"))) {
-                (Kind::Folder, Kind::Absent) => self.are_kept_plain(&place),
-                (Kind::Folder, Kind::File) => {
-                    let is_plain_config = |name| config::read_plain(&place.join(name)).is_some();
-                    is_plain_config("config")
+            let is_repository = kind(&place.join("HEAD")) != Kind::Absent;
+            let is_plain_config = |name| config::read_plain(&place.join(name)).is_some();
+            let is_plain = kind(&place) == Kind::Folder
+                && (!is_repository
+                    || is_plain_config("config")
                         && is_plain_config("config.worktree")
+                        && kind(&place.join("commondir")) == Kind::Absent
                         && kind(&place.join("objects/info/alternates")) == Kind::Absent
                         && is_empty(&place.join("remotes"))
                         && is_empty(&place.join("branches"))
                         && !has_hooks(&place)
-                        && !holds_links(&place, false)
-                        && self.are_kept_plain(&place.join("modules"))
-                }
-                (Kind::File, _) => true,
-                _ => false,
-            };
+                        && !holds_links(&place, false))
+                && self.are_kept_plain(&place, is_repository);
             if !is_plain {
                 return false;
             }

@@ -532,6 +532,8 @@ fn is_led_astray(
             };
             !git::runs_nothing(command, bases, workspace, run)
         }
+        // It shows lines of these that it does not understand.
+        "rg" if table == Table::Everywhere && above(&has_linked_ignore) => true,
         "cargo" if !is_version(command) => {
             let fixes_lock = |word: &Word| matches!(word.literal(), Some("--locked" | "--offline"));
             let has_lock = has_any(&["Cargo.lock"]) || command.args.iter().any(fixes_lock);
@@ -543,6 +545,15 @@ fn is_led_astray(
         | "python3" | "rg" | "tree" => picks_version(),
         _ => false,
     }
+}
+
+/// Whether a file that says what a search leaves out is a link.
+fn has_linked_ignore(folder: &Path) -> bool {
+    let is_link = |name: &&str| {
+        let found = folder.join(name).symlink_metadata();
+        found.is_ok_and(|found| found.is_symlink())
+    };
+    [".gitignore", ".ignore", ".rgignore"].iter().any(is_link)
 }
 
 /// Whether cargo is only asked for its version, or for nothing.

@@ -410,7 +410,8 @@ fn always_is_the_narrowest_rule_of_use() {
         ("cargo build\nrm x", None),
         ("git reset --hard", Some("shell(git reset --hard)")),
         ("uv run pytest -q", Some("shell(uv run pytest:+)")),
-        ("uv run python -c x", Some("shell(uv run python -c x)")),
+        // It may run what a rule denies.
+        ("uv run python -c x", None),
         ("sudo cargo build", None),
         ("cd .. && cargo build", None),
         (

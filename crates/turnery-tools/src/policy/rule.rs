@@ -380,15 +380,15 @@ fn fit(words: &[String], more: More, args: &[Word]) -> Fit {
     let mut args = args.iter();
     for word in words {
         match args.next() {
-            Some(Word::Literal(arg) | Word::Name(arg) | Word::Among(arg)) if arg == word => {}
-            Some(Word::Literal(_) | Word::Name(_) | Word::Among(_)) | None => {
+            Some(Word::Literal(arg) | Word::Name(arg)) if arg == word => {}
+            Some(Word::Literal(_) | Word::Name(_)) | None => {
                 return match certain {
                     // A pattern before this may have become several words, or none.
                     Fit::Perhaps => Fit::Perhaps,
                     Fit::Yes | Fit::No => Fit::No,
                 };
             }
-            Some(Word::Number | Word::Shown | Word::Split | Word::Dynamic) => {
+            Some(Word::Among(_) | Word::Number | Word::Shown | Word::Split | Word::Dynamic) => {
                 certain = Fit::Perhaps
             }
         }
@@ -396,11 +396,13 @@ fn fit(words: &[String], more: More, args: &[Word]) -> Fit {
     if more == More::Nothing {
         for arg in args {
             match arg {
-                Word::Literal(_) | Word::Name(_) | Word::Among(_) if certain == Fit::Yes => {
+                Word::Literal(_) | Word::Name(_) if certain == Fit::Yes => {
                     return Fit::No;
                 }
-                Word::Literal(_) | Word::Name(_) | Word::Among(_) => {}
-                Word::Number | Word::Shown | Word::Split | Word::Dynamic => certain = Fit::Perhaps,
+                Word::Literal(_) | Word::Name(_) => {}
+                Word::Among(_) | Word::Number | Word::Shown | Word::Split | Word::Dynamic => {
+                    certain = Fit::Perhaps;
+                }
             }
         }
     }

@@ -88,7 +88,7 @@ pub(crate) fn started(command: &Command) -> Started {
             Started::Command(Command {
                 name: name.clone(),
                 args: args.to_vec(),
-                opaque: false,
+                opaque: super::carriers::is_opaque(name, args),
                 is_fed: true,
                 input: Vec::new(),
             })

@@ -110,7 +110,7 @@ const TYPING: [u32; 2] = [0x5412, 0x541C];
 /// (`FS_IOC_SETFLAGS` for 64 and 32 bits, `FS_IOC_SETVERSION`, `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY`,
 /// `EXT4_IOC_SETVERSION` for 64 and 32 bits, `EXT4_IOC_MIGRATE`, `EXT4_IOC_ALLOC_DA_BLKS`,
 /// `FS_IOC_SET_ENCRYPTION_POLICY`, `FS_IOC_REMOVE_ENCRYPTION_KEY`): they need no descriptor that writes.
-const CHANGING: [u32; 11] = [
+const CHANGING: [u32; 13] = [
     0x4008_6602,
     0x4004_6602,
     0x4008_7602,
@@ -122,6 +122,8 @@ const CHANGING: [u32; 11] = [
     0x660C,
     0x800C_6613,
     0xC040_6618,
+    0x4004_7211,
+    0x4004_F50D,
 ];
 /// Requests of `ioctl` to btrfs and bcachefs that make, remove or change a subvolume, or name a device, by their lower
 /// half: it is of another size for each kind of argument. They need no descriptor that writes, and landlock does not look at them.

@@ -1,6 +1,6 @@
 //! Environment: what a command finds in it: nothing that waits for a person, and no keys.
 
-use crate::Workspace;
+use crate::{SandboxSettings, Workspace};
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
@@ -117,9 +117,27 @@ pub(super) fn keep_to_system(environment: &mut Environment, workspace: &Workspac
 
 /// Takes out the folders of the session that variables name, and relative ones, which may be: programs and their code
 /// are not looked for there. Python looks in none for what it is told to run.
-pub fn leave_out_project(environment: &mut Environment, workspace: &Workspace) {
+fn leave_out_project(environment: &mut Environment, workspace: &Workspace) {
     leave_out(environment, &|path, is_searched| {
         (is_searched || path.is_absolute()) && workspace.may_be_of_project(path)
+    });
+    environment.insert("PYTHONSAFEPATH".into(), "1".into());
+}
+
+/// Takes out the folders that programs and their code are looked for in, as far as commands of a session in `roots` write
+/// there, and relative ones: what runs outside the sandbox finds nothing that a command left. Python looks for no module
+/// in the folder that it runs in.
+pub fn leave_out_written(
+    environment: &mut Environment,
+    roots: &[PathBuf],
+    sandbox: &SandboxSettings,
+) {
+    let confinement = sandbox.confinement(roots, false);
+    let written = confinement.map_or_else(|| roots.to_vec(), |it| it.writable_anywhere());
+    leave_out(environment, &|path, is_searched| {
+        let lies_in = |path: &Path| written.iter().any(|folder| path.starts_with(folder));
+        let leads_in = || path.canonicalize().is_ok_and(|path| lies_in(&path));
+        is_searched && (path.is_relative() || lies_in(path) || leads_in())
     });
     environment.insert("PYTHONSAFEPATH".into(), "1".into());
 }
@@ -191,6 +209,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SandboxMode;
 
     #[test]
     fn keys_are_hidden_and_the_rest_is_not() {
@@ -309,5 +328,35 @@ mod tests {
         let after = [("PATH", "/usr/bin"), ("OTHER", "a:b")];
         let expected = after.map(|(name, value)| (name.into(), value.into()));
         assert_eq!(environment, BTreeMap::from(expected));
+    }
+
+    /// What runs outside the sandbox finds no program that a command left.
+    #[test]
+    fn hooks_find_no_code_where_commands_write() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let roots = folders
+            .each_ref()
+            .map(|folder| folder.path().canonicalize().unwrap());
+        let path = format!(
+            "{}:{}/bin:/var/tmp/x:bin:/usr/bin",
+            roots[0].display(),
+            roots[1].display()
+        );
+        for (mode, expected) in [
+            (SandboxMode::Workspace, "/usr/bin"),
+            (SandboxMode::Off, "/var/tmp/x:/usr/bin"),
+        ] {
+            let sandbox = SandboxSettings {
+                mode,
+                ..SandboxSettings::default()
+            };
+            if mode != SandboxMode::Off && !sandbox.is_active() {
+                continue;
+            }
+            let mut environment = Environment::from([("PATH".into(), path.clone().into())]);
+            leave_out_written(&mut environment, &roots, &sandbox);
+            let left = environment.get(OsStr::new("PATH"));
+            assert_eq!(left, Some(&OsString::from(expected)), "{mode:?}");
+        }
     }
 }

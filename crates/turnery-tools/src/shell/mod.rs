@@ -22,7 +22,7 @@ mod stop_tests;
 #[cfg(test)]
 mod trial;
 
-pub use environment::{HIDDEN_ENV, leave_out_project};
+pub use environment::{HIDDEN_ENV, leave_out_written};
 pub(crate) use environment::{inherited, leave_out_relative};
 pub(crate) use plain::Plain;
 pub use tool::Shell;

@@ -2,12 +2,12 @@
 //!
 //! What must hold: nothing that it started is left when [`run`] returns or its future is dropped.
 
-use std::{io, path::Path, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, io, path::Path, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use turnery_tools::{
-    Workspace, leave_out_project,
-    processes::{ChildPipes, FinishedTree, ProcessTree, ProgramSpec, StopReport},
-};
+use turnery_tools::processes::{ChildPipes, FinishedTree, ProcessTree, ProgramSpec, StopReport};
+
+/// Variables and their values.
+type Environment = BTreeMap<OsString, OsString>;
 
 /// A command that prints more is stopped. Unit: bytes, for stdout and stderr each.
 const LONGEST: u64 = 1 << 20;
@@ -21,14 +21,14 @@ pub(super) struct Ended {
     pub(super) stderr: Vec<u8>,
 }
 
-/// Runs `words` in `cwd` with `stdin`.
+/// Runs `words` in a folder and an environment, with `stdin`.
 pub(super) async fn run(
     words: &[String],
-    cwd: &Path,
+    place: (&Path, Environment),
     stdin: Vec<u8>,
     limit: Duration,
 ) -> Result<Ended, String> {
-    let (mut tree, pipes) = start(words, cwd).await?;
+    let (mut tree, pipes) = start(words, place).await?;
     let talk = talk(&mut tree, pipes, stdin);
     let talked = tokio::time::timeout(limit, talk).await;
     let talked = talked.unwrap_or_else(|_| {
@@ -46,11 +46,11 @@ pub(super) async fn run(
     })
 }
 
-async fn start(words: &[String], cwd: &Path) -> Result<(ProcessTree, ChildPipes), String> {
+async fn start(
+    words: &[String],
+    (cwd, environment): (&Path, Environment),
+) -> Result<(ProcessTree, ChildPipes), String> {
     let (program, args) = words.split_first().ok_or("there is no command")?;
-    let workspace = Workspace::local(cwd.to_owned()).map_err(|error| error.to_string())?;
-    let mut environment = std::env::vars_os().collect();
-    leave_out_project(&mut environment, &workspace);
     let started = ProcessTree::spawn_piped(ProgramSpec {
         program: program.into(),
         args: args.iter().map(Into::into).collect(),

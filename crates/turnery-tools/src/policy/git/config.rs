@@ -216,6 +216,9 @@ impl<'a> Section<'a> {
     /// `None` unless the key runs nothing.
     fn admit(&self, key: &str, value: Option<&str>, config: &mut PlainConfig) -> Option<()> {
         let name = self.name.as_str();
+        if let ("remote", Some(remote)) = (name, &self.subsection) {
+            config.remote_sections.insert((*remote).to_string());
+        }
         let table = match self.subsection {
             None => KEYS,
             Some(_) => NAMED_KEYS,
@@ -279,10 +282,6 @@ impl<'a> Section<'a> {
                     "reftable" => true,
                     _ => return None,
                 };
-                Some(())
-            }
-            ("remote", Some(name), "fetch" | "gh-resolved" | "prune" | "tagopt") => {
-                config.remote_sections.insert(name.to_owned());
                 Some(())
             }
             ("remote", Some(_), "url" | "pushurl")

@@ -134,7 +134,7 @@ fn submodule_that_is_kept_and_not_plain_is_asked_about() {
         vec![],
     );
     let promisor = "[extensions]\npartialclone = p\n[remote \"p\"]\nurl = https://example.org/x\npromisor = true\nuploadpack = EVIL\n";
-    for name in ["n", "deep/er", "n/modules/m"] {
+    for name in ["n", "deep/er", "n/modules/m", "n/x"] {
         let bench = Bench::new();
         let lines = [
             "git stash pop",
@@ -164,6 +164,28 @@ fn submodule_that_is_kept_and_not_plain_is_asked_about() {
     }
 }
 
+#[test]
+fn pointer_in_place_of_a_kept_submodule_is_asked_about() {
+    let rules = ["shell(git stash:*)".parse().unwrap()].to_vec();
+    let policy = Policy::new(Mode::Ask, rules, vec![]);
+    for (name, text) in [
+        ("n/commondir", "../../../evil\n"),
+        ("m", "gitdir: ../../evil\n"),
+    ] {
+        let bench = Bench::new();
+        bench.git("init -q --bare .git/modules/n");
+        fs::write(bench.work.join(".git/modules/n/config"), "").unwrap();
+        let line = "git stash pop";
+        assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+        fs::write(bench.work.join(".git/modules").join(name), text).unwrap();
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{name}: {judged:?}"
+        );
+    }
+}
+
 /// To git the name of a remote without a URL is a path.
 #[test]
 fn remote_without_an_address_is_asked_about() {
@@ -173,12 +195,16 @@ fn remote_without_an_address_is_asked_about() {
     config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
     let line = "git fetch --all --no-recurse-submodules";
     assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
-    config(
-        &bench,
-        "[remote \"../other\"]\nfetch = +refs/heads/*:refs/remotes/p/*\n",
-    );
-    let judged = bench.judge(&policy, &bench.work, line);
-    assert!(matches!(judged, Judgement::Ask { .. }), "{judged:?}");
+    for key in [
+        "fetch = +refs/heads/*:refs/remotes/p/*",
+        "pushurl = https://example.org/x",
+    ] {
+        let bench = Bench::new();
+        config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
+        config(&bench, &format!("[remote \"../other\"]\n{key}\n"));
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert!(matches!(judged, Judgement::Ask { .. }), "{key}: {judged:?}");
+    }
 }
 
 /// A submodule that comes with a fetch is looked for in the work tree.

@@ -33,7 +33,7 @@ const CONFIG: &[(&str, &str, GitSettings)] = &[
     ("core.fsmonitor", "false", Hardened),
     ("core.hooksPath", "/dev/null", Hardened),
     // It may name packs anywhere. Packs are found without it.
-    ("core.multiPackIndex", "false", Hardened),
+    ("core.multiPackIndex", "false", Careful),
     ("core.pager", "cat", Hardened),
     // The person's own choices may lead git into submodules, those that are not checked out too.
     ("diff.submodule", "short", Careful),
@@ -141,11 +141,13 @@ mod tests {
             pairs,
             [
                 ("GIT_NO_LAZY_FETCH", "1"),
-                ("GIT_CONFIG_KEY_0", "diff.submodule"),
-                ("GIT_CONFIG_VALUE_0", "short"),
-                ("GIT_CONFIG_KEY_1", "status.submoduleSummary"),
-                ("GIT_CONFIG_VALUE_1", "false"),
-                ("GIT_CONFIG_COUNT", "2"),
+                ("GIT_CONFIG_KEY_0", "core.multiPackIndex"),
+                ("GIT_CONFIG_VALUE_0", "false"),
+                ("GIT_CONFIG_KEY_1", "diff.submodule"),
+                ("GIT_CONFIG_VALUE_1", "short"),
+                ("GIT_CONFIG_KEY_2", "status.submoduleSummary"),
+                ("GIT_CONFIG_VALUE_2", "false"),
+                ("GIT_CONFIG_COUNT", "3"),
             ]
         );
     }

@@ -17,13 +17,19 @@ pub(crate) fn shows_content(command: &Command) -> bool {
     let mut has = |may_show: fn(&str) -> bool| args.any(|arg| arg.is_none_or(may_show));
     match command.args.first().and_then(|arg| arg.literal()) {
         Some("log" | "reflog" | "shortlog") => has(|arg| arg.starts_with('-') && !is_of_log(arg)),
+        // It hands its options on to `git log`.
+        Some("stash") if command.args.iter().any(|arg| arg.literal() == Some("list")) => {
+            has(|arg| arg.starts_with('-') && !is_of_log(arg))
+        }
         Some("add" | "checkout" | "commit" | "reset" | "restore" | "stash") => has(|arg| {
             is_short_with(arg, &['e', 'i', 'p', 'v'])
                 || arg == "show"
-                || ["--e", "--i", "--p", "--v"]
+                || ["--d", "--e", "--i", "--p", "--v"]
                     .iter()
                     .any(|option| arg.starts_with(option))
         }),
+        // Of an object, whose name may be that of a file.
+        Some("config") => has(|arg| arg.starts_with("--b")),
         Some("status") => has(|arg| is_short_with(arg, &['v']) || arg.starts_with("--v")),
         // With `--exec` it runs other lines.
         Some("rebase") => has(|arg| {
@@ -34,11 +40,10 @@ pub(crate) fn shows_content(command: &Command) -> bool {
             has(|arg| matches!(arg, "-v" | "-vv") || arg.contains("%(") && arg.contains("raw"))
         }
         Some(
-            "--version" | "check-ignore" | "cherry-pick" | "clean" | "clone" | "config"
-            | "count-objects" | "describe" | "fetch" | "gc" | "help" | "init" | "ls-files"
-            | "ls-remote" | "ls-tree" | "merge" | "merge-base" | "mv" | "name-rev" | "prune"
-            | "pull" | "push" | "remote" | "revert" | "rev-list" | "rev-parse" | "rm" | "switch"
-            | "symbolic-ref" | "worktree",
+            "--version" | "check-ignore" | "cherry-pick" | "clean" | "clone" | "count-objects"
+            | "describe" | "fetch" | "gc" | "help" | "init" | "ls-files" | "ls-remote" | "ls-tree"
+            | "merge" | "merge-base" | "mv" | "name-rev" | "prune" | "pull" | "push" | "remote"
+            | "revert" | "rev-list" | "rev-parse" | "rm" | "switch" | "symbolic-ref" | "worktree",
         ) => has(|arg| matches!(arg, "-v" | "-vv" | "--patch")),
         _ => true,
     }
@@ -209,6 +214,8 @@ mod tests {
             "git blame .env",
             "git stash show -p",
             "git stash list -p",
+            "git stash list -U3",
+            "git stash list --binary",
             "git format-patch -1 --stdout",
             "git diff-tree -p HEAD",
             "git diff-index -p HEAD~1",
@@ -250,6 +257,9 @@ mod tests {
             "git stash -u -q && git show stash^3",
             "git show --submodule=diff",
             "git submodule foreach git show",
+            "npx git submodule foreach git show",
+            "npx sh -c 'git show'",
+            "npx -y git show",
         ] {
             let judged = bench.judge(&policy, &bench.work, line);
             assert_ne!(judged, Judgement::Allow, "{line}");
@@ -265,6 +275,10 @@ mod tests {
         }
         // Git passes over a folder that is no repository.
         bench.git("add -f .env");
+        for line in ["git config --blob 1234 -l", "git commit --dry-run"] {
+            let judged = bench.judge(&policy, &bench.work, line);
+            assert_ne!(judged, Judgement::Allow, "{line}");
+        }
         let inner = bench.work.join("inner");
         fs::create_dir_all(inner.join(".git")).unwrap();
         assert_ne!(bench.judge(&policy, &inner, "git show"), Judgement::Allow);
