@@ -164,8 +164,7 @@ pub struct NewSession {
     pub id: SessionId,
     /// Absolute.
     pub cwd: PathBuf,
-    /// The same folder with its links resolved, if that is another path: what a list goes by, and where the
-    /// session is opened again.
+    /// Folder with its links resolved, if that is another path. Lists go by it, and the session is opened again there.
     pub folder: Option<PathBuf>,
     /// Further roots, absolute.
     pub roots: Vec<PathBuf>,

@@ -246,8 +246,8 @@ pub(crate) fn is_harmless_variable(name: &str) -> bool {
     )
 }
 
-/// Whether the value is known, so that no later command shows a secret by this name, and names no file: those of `TZ`,
-/// `LANG` and `LC_ALL` may.
+/// Checks that the value is known, so that no later command shows a secret by this name, and that it names no file:
+/// those of `TZ`, `LANG` and `LC_ALL` may.
 pub(crate) fn is_harmless_value(name: &str, value: &Word) -> bool {
     let is_plain = |text: &str, also: &str| {
         text.chars()

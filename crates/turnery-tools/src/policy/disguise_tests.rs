@@ -166,7 +166,7 @@ fn an_archive_is_the_file_that_is_named() {
     assert!(is_allowed(&bench, &policy, "unzip -l a.zip"));
 }
 
-/// What leads through `/proc` leads elsewhere for each process.
+/// A path through `/proc` leads elsewhere for each process.
 #[test]
 fn paths_through_proc_make_a_question() {
     let bench = bench();
@@ -316,7 +316,7 @@ fn a_rule_against_a_program_in_its_folder_may_mean_its_name() {
     }
 }
 
-/// What is shown of a variable is what it was called with, or what the line has set.
+/// A shown variable holds what turnery was started with, or what the line has set.
 #[test]
 fn a_shown_variable_is_set_to_nothing_unknown() {
     let bench = bench();

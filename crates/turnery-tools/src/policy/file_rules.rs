@@ -3,27 +3,26 @@
 
 use super::{
     Policy, Rule, git,
-    harmless::Reads,
     line::{Command, Line},
+    line_access::{LineAccess, named_paths},
     rule::{EDIT, Pattern, READ},
     walk,
     word::Word,
-    xargs::{self, Started},
+    xargs::Started,
 };
 use crate::Workspace;
 use std::path::{Path, PathBuf};
 
 impl Policy {
-    /// Whether a rule for files may be meant. `reads` is what each command reads if it only reads, `named` the paths
-    /// that the words of a command may name.
+    /// Finds out if a rule for files may be meant by a line that touches `found`.
     pub(super) fn may_touch_denied_files(
         &self,
         line: &Line,
-        reads: &[Option<Reads>],
-        bases: &[PathBuf],
-        named: &dyn Fn(&Command) -> Vec<PathBuf>,
+        found: &LineAccess,
         workspace: &Workspace,
     ) -> bool {
+        let bases = &found.bases;
+        let named = |command: &Command| named_paths(command, bases, workspace);
         let is_about_files = |rule: &&Rule| {
             matches!(rule.pattern, Some(Pattern::Files { .. }))
                 && matches!(rule.tool.as_str(), READ | EDIT)
@@ -50,15 +49,15 @@ impl Policy {
         let adds = line.commands.iter().any(git::tracks_more);
         let hides_any = rules.iter().any(|rule| rule.tool == READ);
         let mut left = walk::MOST_ENTRIES;
-        line.commands.iter().zip(reads).any(|(command, reads)| {
-            let started = match xargs::started(command) {
-                Started::Nothing => None,
+        let commands = line.commands.iter().zip(&found.reads).zip(&found.started);
+        commands.into_iter().any(|((command, reads), started)| {
+            match started {
                 Started::Unknown => return true,
                 Started::Command(it) if it.opaque && reads.is_none() => return true,
-                Started::Command(it) => Some(it),
-            };
+                Started::Nothing | Started::Command(_) => {}
+            }
             let shows_content =
-                git::shows_content(command) || started.as_ref().is_some_and(git::shows_content);
+                git::shows_content(command) || started.command().is_some_and(git::shows_content);
             // What is tracked now is not all that it may show.
             let looks_further = || hides_any && (adds || git::looks_further(command));
             let may_show = || {
@@ -96,7 +95,7 @@ fn may_show(rule: &Rule, command: &Command, bases: &[PathBuf], workspace: &Works
     rule.tool == READ && git::may_track(command, bases, &|path| rule.denies_file(path, roots))
 }
 
-/// Whether some word that may name a file is known only when the command runs.
+/// Finds a word that may name a file and is known only when the command runs.
 fn is_unresolved(command: &Command) -> bool {
     let takes_no_file = matches!(command.name.as_str(), "echo" | "exit" | "printf" | "return");
     let is_condition = matches!(command.name.as_str(), "[" | "[[" | "test");

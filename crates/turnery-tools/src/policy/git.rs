@@ -27,8 +27,8 @@ use crate::Workspace;
 use config::PlainConfig;
 pub use environment::GitSettings;
 use git_dir::{
-    Kind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_empty, is_head,
-    is_led_elsewhere, kind, may_be_bare, points_back, read_pointer,
+    EntryKind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_head,
+    is_led_elsewhere, kind, may_be_bare, names_no_other, points_back, read_pointer,
 };
 use remotes::{Talk, may_fetch};
 pub(crate) use shown::{looks_further, may_track, shows_content, tracks_more};
@@ -56,7 +56,7 @@ pub(crate) enum GitRun {
     Hardened,
     /// It only reads, in the usual environment, with hooks: there must be none.
     Usual,
-    /// The same, and it may change files, the index or refs.
+    /// It may change files, the index or refs, in the usual environment, with hooks: there must be none.
     Changing,
 }
 
@@ -128,8 +128,8 @@ pub(crate) fn leaves(command: &Command) -> Leaves {
     }
 }
 
-/// Whether the command makes a commit of what is in the index and looks at no file, as it does to describe the commit
-/// where a message is asked for.
+/// Recognises a command that makes a commit of what is in the index and looks at no file, as it does to describe the
+/// commit where a message is asked for.
 pub(crate) fn commits_index(command: &Command) -> bool {
     let mut args = command.args.iter().map(|arg| arg.literal());
     if args.next() != Some(Some("commit")) {
@@ -189,9 +189,9 @@ fn folders(command: &Command, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
 struct Check<'a> {
     roots: &'a [PathBuf],
     run: GitRun,
-    /// Whether the command reads the lists of commits that the person's own settings name in the work tree.
+    /// Set for `git blame`, which reads the lists of commits that the person's own settings name in the work tree.
     blames: bool,
-    /// Whether folders may become submodules that the command enters.
+    /// Set where folders may become submodules that the command enters.
     enters_new: bool,
     /// Whether submodules may be fetched.
     fetches: bool,
@@ -216,9 +216,9 @@ impl Check<'_> {
     fn is_plain_from(&mut self, folder: &Path) -> bool {
         for above in folder.ancestors() {
             match kind(&above.join(".git")) {
-                Kind::Absent => {}
-                Kind::Folder | Kind::File => return self.is_plain_at(above, &[]),
-                Kind::Other => return false,
+                EntryKind::Absent => {}
+                EntryKind::Folder | EntryKind::File => return self.is_plain_at(above, &[]),
+                EntryKind::Other => return false,
             }
             if may_be_bare(above) {
                 return false;
@@ -236,8 +236,8 @@ impl Check<'_> {
         self.left = left;
         let dot_git = work_tree.join(".git");
         match kind(&dot_git) {
-            Kind::Folder => {
-                let is_linked = kind(&dot_git.join("commondir")) != Kind::Absent;
+            EntryKind::Folder => {
+                let is_linked = kind(&dot_git.join("commondir")) != EntryKind::Absent;
                 let repository = Repository {
                     work_tree,
                     git_dir: dot_git.clone(),
@@ -245,8 +245,8 @@ impl Check<'_> {
                 };
                 !is_linked && self.is_plain(&repository).is_some()
             }
-            Kind::File => self.is_plain_link(work_tree, lenders).is_some(),
-            Kind::Absent | Kind::Other => false,
+            EntryKind::File => self.is_plain_link(work_tree, lenders).is_some(),
+            EntryKind::Absent | EntryKind::Other => false,
         }
     }
 
@@ -257,8 +257,8 @@ impl Check<'_> {
         let target = target.strip_prefix("gitdir: ")?;
         let git_dir = work_tree.join(target).canonicalize().ok()?;
         let common_dir = match kind(&git_dir.join("commondir")) {
-            Kind::Absent => git_dir.clone(),
-            Kind::File => {
+            EntryKind::Absent => git_dir.clone(),
+            EntryKind::File => {
                 let worktrees = git_dir.parent()?;
                 let common = worktrees.parent()?;
                 let named = git_dir.join(read_pointer(&git_dir.join("commondir"))?);
@@ -267,7 +267,7 @@ impl Check<'_> {
                     && points_back(&git_dir, &dot_git);
                 is_usual.then(|| common.to_owned())?
             }
-            Kind::Folder | Kind::Other => return None,
+            EntryKind::Folder | EntryKind::Other => return None,
         };
         let repository = Repository {
             work_tree,
@@ -298,12 +298,10 @@ impl Check<'_> {
         // Links to hooks are usual, and the kernel keeps what they lead to.
         let may_link_hooks = self.run == GitRun::Confined;
         let is_whole = is_head(&git_dir.join("HEAD"))
-            && kind(&common_dir.join("objects")) == Kind::Folder
-            && kind(&common_dir.join("refs")) == Kind::Folder
-            && kind(&common_dir.join("objects/info/alternates")) == Kind::Absent
+            && kind(&common_dir.join("objects")) == EntryKind::Folder
+            && kind(&common_dir.join("refs")) == EntryKind::Folder
             && git_takes_it(git_dir, common_dir)
-            && is_empty(&common_dir.join("remotes"))
-            && is_empty(&common_dir.join("branches"))
+            && names_no_other(common_dir)
             && have_plain_heads(common_dir)
             && !holds_links(git_dir, may_link_hooks)
             && !(is_linked && holds_links(common_dir, may_link_hooks));
@@ -349,7 +347,7 @@ impl Check<'_> {
         let has_submodules = config.has_submodules
             || of_work_tree.has_submodules
             || !links.is_empty()
-            || modules.iter().any(|path| kind(path) != Kind::Absent);
+            || modules.iter().any(|path| kind(path) != EntryKind::Absent);
         if self.fetches && has_submodules {
             return None;
         }
@@ -384,7 +382,7 @@ impl Check<'_> {
             let is_here = folder.starts_with(work_tree) && !is_led_elsewhere(work_tree, link);
             // What is not checked out has no `.git`, and git leaves it alone.
             is_here
-                && (kind(&folder.join(".git")) == Kind::Absent
+                && (kind(&folder.join(".git")) == EntryKind::Absent
                     || self.is_plain_at(&folder, lenders))
         });
         self.run = run;
@@ -415,16 +413,14 @@ impl Check<'_> {
                 return false;
             };
             self.left = left;
-            let is_repository = kind(&place.join("HEAD")) != Kind::Absent;
+            let is_repository = kind(&place.join("HEAD")) != EntryKind::Absent;
             let is_plain_config = |name| config::read_plain(&place.join(name)).is_some();
-            let is_plain = kind(&place) == Kind::Folder
+            let is_plain = kind(&place) == EntryKind::Folder
                 && (!is_repository
                     || is_plain_config("config")
                         && is_plain_config("config.worktree")
-                        && kind(&place.join("commondir")) == Kind::Absent
-                        && kind(&place.join("objects/info/alternates")) == Kind::Absent
-                        && is_empty(&place.join("remotes"))
-                        && is_empty(&place.join("branches"))
+                        && kind(&place.join("commondir")) == EntryKind::Absent
+                        && names_no_other(&place)
                         && !has_hooks(&place)
                         && !holds_links(&place, false))
                 && self.are_kept_plain(&place, is_repository);
@@ -446,14 +442,14 @@ fn changed_to_links(work_tree: &Path, mut tracked: Vec<PathBuf>) -> Option<Vec<P
             if !folders.insert(folder) {
                 break;
             }
-            if kind(&work_tree.join(folder)) == Kind::Other {
+            if kind(&work_tree.join(folder)) == EntryKind::Other {
                 return None;
             }
         }
     }
     tracked.retain(|path| {
         let place = work_tree.join(path);
-        kind(&place) == Kind::Folder && kind(&place.join(".git")) != Kind::Absent
+        kind(&place) == EntryKind::Folder && kind(&place.join(".git")) != EntryKind::Absent
     });
     Some(tracked)
 }

@@ -1,15 +1,14 @@
 //! Judge: what a policy says of a call.
 
 use super::{
-    LineLimits, Mode, Rule, carriers,
-    found::{Found, MOST_LOOKUPS, lookups, named_paths},
-    git, guarded, harmless,
+    LineLimits, Mode, Rule, carriers, git, guarded, harmless,
     hidden::denial,
     line::{Command, Line},
+    line_access::{LineAccess, MOST_LOOKUPS, lookups},
     line_limits::has_git,
     proposal,
     rule::{EDIT, Fit, Pattern, READ, SHELL},
-    xargs::{self, Started},
+    xargs::Started,
 };
 use crate::{Access, Workspace};
 use std::{
@@ -197,14 +196,14 @@ impl Policy {
     }
 
     /// Parses a command line, and looks up what it touches.
-    fn look_at(&self, command: &str, cwd: &Path, workspace: &Workspace) -> (Line, Found) {
+    fn look_at(&self, command: &str, cwd: &Path, workspace: &Workspace) -> (Line, LineAccess) {
         let about_files = |rule: &Rule| matches!(rule.pattern, Some(Pattern::Files { .. }));
         let with_names = self.mode == Mode::Auto || self.deny.iter().any(about_files);
         let confined = || read_confined(command, cwd, workspace, with_names);
         self.confined.then(confined).flatten().unwrap_or_else(|| {
             let mut line = Line::parse(command);
             line.doubtful |= lookups(&line) > MOST_LOOKUPS;
-            let found = Found::new(
+            let found = LineAccess::new(
                 &line,
                 cwd,
                 workspace,
@@ -221,7 +220,7 @@ impl Policy {
         command: &str,
         cwd: &Path,
         line: &Line,
-        found: &Found,
+        found: &LineAccess,
         workspace: &Workspace,
     ) -> Judgement {
         if let Some(judgement) = self.run_denied(tool, line, found, workspace) {
@@ -334,12 +333,10 @@ impl Policy {
         &self,
         tool: &str,
         line: &Line,
-        found: &Found,
+        found: &LineAccess,
         workspace: &Workspace,
     ) -> Option<Judgement> {
-        let named = |command: &Command| named_paths(command, &found.bases, workspace);
-        let mut unsure =
-            self.may_touch_denied_files(line, &found.reads, &found.bases, &named, workspace);
+        let mut unsure = self.may_touch_denied_files(line, found, workspace);
         for rule in self.deny.iter().filter(|rule| rule.is_about(tool, SHELL)) {
             if rule.pattern.is_none() {
                 return Some(denied_by(rule));
@@ -348,16 +345,9 @@ impl Policy {
                 continue;
             }
             unsure |= line.doubtful;
-            for command in &line.commands {
-                let started = match xargs::started(command) {
-                    Started::Nothing => None,
-                    Started::Unknown => {
-                        unsure = true;
-                        None
-                    }
-                    Started::Command(started) => Some(started),
-                };
-                for command in std::iter::once(command).chain(&started) {
+            for (command, started) in line.commands.iter().zip(&found.started) {
+                unsure |= matches!(started, Started::Unknown);
+                for command in std::iter::once(command).chain(started.command()) {
                     match rule.denies(command) {
                         Fit::Yes => return Some(denied_by(rule)),
                         Fit::Perhaps => unsure = true,
@@ -385,7 +375,7 @@ impl Policy {
     }
 
     /// The rule against a file that some word of a command names.
-    fn naming_denied(&self, found: &Found, workspace: &Workspace) -> Option<&Rule> {
+    fn naming_denied(&self, found: &LineAccess, workspace: &Workspace) -> Option<&Rule> {
         self.deny.iter().find(|rule| {
             let paths = match rule.tool.as_str() {
                 READ => &found.named_to_read,
@@ -403,7 +393,7 @@ impl Policy {
             .any(|rule| rule.tool == READ && (reads.widely || rule.pattern.is_none()))
     }
 
-    fn hides_from(&self, found: &Found) -> bool {
+    fn hides_from(&self, found: &LineAccess) -> bool {
         found.reads.iter().flatten().any(|reads| self.hides(reads))
     }
 
@@ -427,7 +417,7 @@ impl Policy {
 
     /// Whether a command moves, replaces or removes a folder that turnery's own files lie in. Folders above `cwd` are
     /// left out: those are where everyday commands put things.
-    fn may_move_own(&self, line: &Line, found: &Found, cwd: &Path) -> bool {
+    fn may_move_own(&self, line: &Line, found: &LineAccess, cwd: &Path) -> bool {
         let moves = |command: &Command| {
             let program = carriers::base_name(&command.name);
             matches!(program, "cp" | "install" | "ln" | "mv" | "rm" | "rsync")
@@ -465,7 +455,8 @@ pub(crate) fn is_hardened(command: &str, cwd: &Path, workspace: &Workspace) -> b
     }
     let line = Line::parse(command);
     has_git(&line)
-        && Found::new(&line, cwd, workspace, false, harmless::Table::Everywhere).only_reads(&line)
+        && LineAccess::new(&line, cwd, workspace, false, harmless::Table::Everywhere)
+            .only_reads(&line)
 }
 
 /// Whether the confined policy allows the command line by itself, as one that only reads.
@@ -482,11 +473,11 @@ fn read_confined(
     cwd: &Path,
     workspace: &Workspace,
     with_names: bool,
-) -> Option<(Line, Found)> {
+) -> Option<(Line, LineAccess)> {
     let line = Line::parse_confined(command, cwd, workspace);
     if line.doubtful || !line.writes.is_empty() || lookups(&line) > MOST_LOOKUPS {
         return None;
     }
-    let found = Found::new(&line, cwd, workspace, with_names, harmless::Table::Confined);
+    let found = LineAccess::new(&line, cwd, workspace, with_names, harmless::Table::Confined);
     found.only_reads(&line).then_some((line, found))
 }

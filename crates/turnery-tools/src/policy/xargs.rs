@@ -54,6 +54,15 @@ pub(crate) enum Started {
     Command(Command),
 }
 
+impl Started {
+    pub(crate) fn command(&self) -> Option<&Command> {
+        match self {
+            Self::Nothing | Self::Unknown => None,
+            Self::Command(command) => Some(command),
+        }
+    }
+}
+
 /// The command that `xargs`, `find` or a program that runs others in an environment starts.
 pub(crate) fn started(command: &Command) -> Started {
     let is_exec = |word: &Word| {

@@ -77,6 +77,9 @@ const SEARCHED: &[&str] = &[
     "RUBYLIB",
 ];
 
+/// With this, Python takes no module out of the folder that it runs in.
+const SAFE_PATH: &str = "PYTHONSAFEPATH";
+
 /// Variables that may well name a folder of the session.
 const OF_SESSION: &[&str] = &["HOME", "TMPDIR", FOLDER];
 
@@ -121,7 +124,7 @@ fn leave_out_project(environment: &mut Environment, workspace: &Workspace) {
     leave_out(environment, &|path, is_searched| {
         (is_searched || path.is_absolute()) && workspace.may_be_of_project(path)
     });
-    environment.insert("PYTHONSAFEPATH".into(), "1".into());
+    environment.insert(SAFE_PATH.into(), "1".into());
 }
 
 /// Takes out the folders that programs and their code are looked for in, as far as commands of a session in `roots` write
@@ -139,7 +142,7 @@ pub fn leave_out_written(
         let leads_in = || path.canonicalize().is_ok_and(|path| lies_in(&path));
         is_searched && (path.is_relative() || lies_in(path) || leads_in())
     });
-    environment.insert("PYTHONSAFEPATH".into(), "1".into());
+    environment.insert(SAFE_PATH.into(), "1".into());
 }
 
 /// Takes out relative folders that programs and their code are looked for in: they may be the session's.

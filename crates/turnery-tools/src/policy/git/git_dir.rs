@@ -21,27 +21,27 @@ const LONGEST_PACKED_REFS: u64 = 64 << 20;
 
 /// What lies at a path, links not followed.
 #[derive(PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     Absent,
     Folder,
     File,
     Other,
 }
 
-pub(super) fn kind(path: &Path) -> Kind {
+pub(super) fn kind(path: &Path) -> EntryKind {
     match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => Kind::Folder,
-        Ok(found) if found.is_file() => Kind::File,
+        Ok(found) if found.is_dir() => EntryKind::Folder,
+        Ok(found) if found.is_file() => EntryKind::File,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Kind::Absent
+            EntryKind::Absent
         }
-        Ok(_) | Err(_) => Kind::Other,
+        Ok(_) | Err(_) => EntryKind::Other,
     }
 }
 
 /// Whether git may take the folder itself for a repository. `refs` and a valid `HEAD` are needed too.
 pub(super) fn may_be_bare(folder: &Path) -> bool {
-    let holds = |name: &str| kind(&folder.join(name)) != Kind::Absent;
+    let holds = |name: &str| kind(&folder.join(name)) != EntryKind::Absent;
     holds("HEAD") && (holds("objects") || holds("commondir"))
 }
 
@@ -49,7 +49,12 @@ pub(super) fn may_be_bare(folder: &Path) -> bool {
 pub(super) fn is_led_elsewhere(work_tree: &Path, link: &Path) -> bool {
     link.ancestors()
         .filter(|part| !part.as_os_str().is_empty())
-        .any(|part| !matches!(kind(&work_tree.join(part)), Kind::Folder | Kind::Absent))
+        .any(|part| {
+            !matches!(
+                kind(&work_tree.join(part)),
+                EntryKind::Folder | EntryKind::Absent
+            )
+        })
 }
 
 /// Whether the folder of a linked work tree names the `.git` that led to it.
@@ -61,7 +66,7 @@ pub(super) fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
 
 /// The one line of a file that names another; `None` if there is more in it.
 pub(super) fn read_pointer(path: &Path) -> Option<String> {
-    if kind(path) != Kind::File {
+    if kind(path) != EntryKind::File {
         return None;
     }
     let mut text = String::new();
@@ -98,7 +103,7 @@ pub(super) fn have_plain_heads(common_dir: &Path) -> bool {
     };
     work_trees
         .map(|entry| entry.map(|entry| entry.path()))
-        .all(|path| path.is_ok_and(|path| kind(&path) == Kind::File || is_plain(&path)))
+        .all(|path| path.is_ok_and(|path| kind(&path) == EntryKind::File || is_plain(&path)))
 }
 
 /// Whether nothing is left that a command goes on with: commands of a rebase, the stash that the next commit applies, and
@@ -110,7 +115,7 @@ pub(super) fn is_at_rest(git_dir: &Path) -> bool {
         "rebase-merge",
         "sequencer",
     ];
-    let is_absent = |part: &&str| kind(&git_dir.join(part)) == Kind::Absent;
+    let is_absent = |part: &&str| kind(&git_dir.join(part)) == EntryKind::Absent;
     parts.iter().all(is_absent)
         && packs_only_refs(&git_dir.join("packed-refs"))
         && match git_dir.join("MERGE_RR").symlink_metadata() {
@@ -134,6 +139,14 @@ fn packs_only_refs(path: &Path) -> bool {
         Ok(_) => fs::read(path).is_ok_and(|bytes| bytes.split(|byte| *byte == b'\n').all(is_ref)),
         Err(error) => error.kind() == ErrorKind::NotFound,
     }
+}
+
+/// Checks that a repository names no other, neither for its objects nor in the folders of old, out of which git still
+/// reads remotes.
+pub(super) fn names_no_other(common_dir: &Path) -> bool {
+    kind(&common_dir.join("objects/info/alternates")) == EntryKind::Absent
+        && is_empty(&common_dir.join("remotes"))
+        && is_empty(&common_dir.join("branches"))
 }
 
 /// Whether git may enter the folders, as it must to take them for a repository; else it goes on to the one above.
@@ -228,7 +241,7 @@ fn has_link(folder: &Path, is_left_out: fn(&OsStr) -> bool, left: &mut usize) ->
 /// Whether there may be hooks besides the samples that `git init` leaves.
 pub(super) fn has_hooks(common_dir: &Path) -> bool {
     let hooks = common_dir.join("hooks");
-    if kind(&hooks) == Kind::Absent {
+    if kind(&hooks) == EntryKind::Absent {
         return false;
     }
     let is_sample = |entry: std::io::Result<fs::DirEntry>| {

@@ -2,7 +2,7 @@
 
 use super::{
     config::PlainConfig,
-    git_dir::{Kind, kind},
+    git_dir::{EntryKind, kind},
 };
 use crate::policy::line::Command;
 use std::path::Path;
@@ -83,7 +83,7 @@ impl Talk {
         let is_remote = |name: &str| configs[0].remotes.contains(name);
         let is_folder = |name: &str| {
             let is_path = name.starts_with(['/', '.', '~']) || name.starts_with("file:");
-            let exists = |name: &str| kind(&work_tree.join(name)) != Kind::Absent;
+            let exists = |name: &str| kind(&work_tree.join(name)) != EntryKind::Absent;
             !is_remote(name) && (is_path || exists(name) || exists(&format!("{name}.git")))
         };
         let is_known = match self {

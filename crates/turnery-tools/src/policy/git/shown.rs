@@ -2,7 +2,7 @@
 
 use super::{
     Command, carriers,
-    git_dir::{Kind, kind, read_pointer},
+    git_dir::{EntryKind, kind, read_pointer},
     index,
 };
 use std::path::{Path, PathBuf};
@@ -137,9 +137,9 @@ pub(crate) fn may_track(
 /// Whether git may take it for a repository; else it goes on to the folder above.
 fn is_taken(dot_git: &Path) -> bool {
     match kind(dot_git) {
-        Kind::Absent => false,
-        Kind::Folder => kind(&dot_git.join("HEAD")) != Kind::Absent,
-        Kind::File | Kind::Other => true,
+        EntryKind::Absent => false,
+        EntryKind::Folder => kind(&dot_git.join("HEAD")) != EntryKind::Absent,
+        EntryKind::File | EntryKind::Other => true,
     }
 }
 
@@ -152,10 +152,10 @@ fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     };
     let dot_git = work_tree.join(".git");
     let git_dir = match kind(&dot_git) {
-        Kind::Folder => Some(dot_git),
-        Kind::File => read_pointer(&dot_git)
+        EntryKind::Folder => Some(dot_git),
+        EntryKind::File => read_pointer(&dot_git)
             .and_then(|text| Some(work_tree.join(text.strip_prefix("gitdir: ")?))),
-        Kind::Absent | Kind::Other => None,
+        EntryKind::Absent | EntryKind::Other => None,
     };
     let tracked: Option<Vec<PathBuf>> = git_dir.and_then(|git_dir| {
         let index = git_dir.join("index");

@@ -1,6 +1,6 @@
 //! Walks a work tree for repositories in it and for links that lead out of it.
 
-use super::git_dir::{Kind, kind};
+use super::git_dir::{EntryKind, kind};
 use rustix::fs::Access;
 use std::{
     fs,
@@ -16,7 +16,7 @@ const MOST_ENTRIES: usize = 100_000;
 pub(super) fn repositories(work_tree: &Path) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     walk(work_tree, MOST_ENTRIES, |path, is_link| {
-        if !is_link && kind(&work_tree.join(path).join(".git")) != Kind::Absent {
+        if !is_link && kind(&work_tree.join(path).join(".git")) != EntryKind::Absent {
             found.push(path.to_owned());
         }
     })?;

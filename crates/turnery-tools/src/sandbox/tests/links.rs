@@ -21,6 +21,13 @@ impl World {
         self.home().join(name)
     }
 
+    /// Makes a folder with a repository that has one commit.
+    fn make_repository(&self, name: &str) {
+        fs::create_dir(self.path(name)).expect("a world to test in");
+        self.git(name, &["init", "-q"]);
+        self.git(name, &["commit", "-q", "--allow-empty", "-m", "x"]);
+    }
+
     /// Moves `name` away, and puts a link to the folder `Documents` in its place.
     fn swap(&self, name: &str) {
         let path = self.path(name);
@@ -203,9 +210,7 @@ fn git_file_opens_no_folder_of_another_work_tree() {
     if !is_confining() {
         return;
     }
-    fs::create_dir(world.path("main")).unwrap();
-    world.git("main", &["init", "-q"]);
-    world.git("main", &["commit", "-q", "--allow-empty", "-m", "x"]);
+    world.make_repository("main");
     world.git("main", &["worktree", "add", "-q", "../linked"]);
     world.git(
         "main",
@@ -234,9 +239,7 @@ fn git_file_opens_no_folder_by_a_link_in_another_work_tree() {
     if !is_confining() {
         return;
     }
-    fs::create_dir(world.path("main")).unwrap();
-    world.git("main", &["init", "-q"]);
-    world.git("main", &["commit", "-q", "--allow-empty", "-m", "x"]);
+    world.make_repository("main");
     world.git("main", &["worktree", "add", "-q", "../tmp/linked"]);
     let record = world.path("main/.git/worktrees/linked");
     let dot_git = world.path("project/.git");

@@ -1,4 +1,4 @@
-//! Found: what a command line touches, as far as can be seen.
+//! Line access: files and folders that a command line touches, as far as can be seen.
 
 use super::{
     Rule, git, harmless,
@@ -8,10 +8,12 @@ use super::{
 use crate::Workspace;
 use std::path::{Path, PathBuf};
 
-/// What a line touches, as far as can be seen.
-pub(super) struct Found {
+/// Files and folders that a command line touches, as far as can be seen.
+pub(super) struct LineAccess {
     /// Folders that its commands may run in.
     pub(super) bases: Vec<PathBuf>,
+    /// For each command, what it starts.
+    pub(super) started: Vec<Started>,
     /// For each command, what it reads if it only reads.
     pub(super) reads: Vec<Option<harmless::Reads>>,
     /// Where redirections write, resolved.
@@ -24,7 +26,7 @@ pub(super) struct Found {
     pub(super) named_to_edit: Vec<PathBuf>,
 }
 
-impl Found {
+impl LineAccess {
     /// `with_names`: whether a rule asks which paths the words name.
     pub(super) fn new(
         line: &Line,
@@ -75,6 +77,7 @@ impl Found {
         }
         Self {
             bases,
+            started: line.commands.iter().map(xargs::started).collect(),
             reads,
             writes,
             outside,
@@ -96,29 +99,30 @@ impl Found {
     /// names, in whichever folder, hooks included, and no git before it may have changed what is there.
     pub(super) fn safe_git(&self, line: &Line, workspace: &Workspace) -> Vec<bool> {
         let mut left = git::Leaves::AsItWas;
-        let commands = line.commands.iter().zip(&self.reads);
-        let check = |(command, reads): (&Command, &Option<harmless::Reads>)| {
-            if !git::is_git(command) {
-                // Another program may start it elsewhere, and otherwise than it says.
-                return !matches!(xargs::started(command), Started::Command(it) if git::is_git(&it));
-            }
-            let is_checked = match left {
-                git::Leaves::AsItWas => true,
-                git::Leaves::Index => git::commits_index(command),
-                git::Leaves::WorkTree => false,
-            };
-            if reads.is_none() && left != git::Leaves::WorkTree {
-                left = match git::leaves(command) {
-                    git::Leaves::AsItWas => left,
-                    other => other,
+        let commands = line.commands.iter().zip(&self.reads).zip(&self.started);
+        let check =
+            |((command, reads), started): ((&Command, &Option<harmless::Reads>), &Started)| {
+                if !git::is_git(command) {
+                    // Another program may start it elsewhere, and otherwise than it says.
+                    return !matches!(started, Started::Command(it) if git::is_git(it));
+                }
+                let is_checked = match left {
+                    git::Leaves::AsItWas => true,
+                    git::Leaves::Index => git::commits_index(command),
+                    git::Leaves::WorkTree => false,
                 };
-            }
-            let run = match reads {
-                Some(_) => git::GitRun::Usual,
-                None => git::GitRun::Changing,
+                if reads.is_none() && left != git::Leaves::WorkTree {
+                    left = match git::leaves(command) {
+                        git::Leaves::AsItWas => left,
+                        other => other,
+                    };
+                }
+                let run = match reads {
+                    Some(_) => git::GitRun::Usual,
+                    None => git::GitRun::Changing,
+                };
+                is_checked && git::runs_nothing(command, &self.bases, workspace, run)
             };
-            is_checked && git::runs_nothing(command, &self.bases, workspace, run)
-        };
         commands.map(check).collect()
     }
 
