@@ -3,6 +3,7 @@
 //! An editor, a shell, git or a build runs what these files name, often without being asked and outside of
 //! turnery. Names are compared without regard to case, since some file systems do the same.
 
+use super::versions;
 use globset::GlobBuilder;
 use std::path::{Path, PathBuf};
 
@@ -106,7 +107,6 @@ const FILES: &[&str] = &[
     ".gitlab-ci.yml",
     ".gitmodules",
     ".gitpod.yml",
-    ".go-version",
     ".hgrc",
     ".inputrc",
     ".irbrc",
@@ -121,11 +121,9 @@ const FILES: &[&str] = &[
     ".login",
     ".mcp.json",
     ".netrc",
-    ".node-version",
     ".npmrc",
     ".nvim.lua",
     ".nvimrc",
-    ".nvmrc",
     ".ocamlinit",
     ".octaverc",
     ".pam_environment",
@@ -135,22 +133,18 @@ const FILES: &[&str] = &[
     ".pre-commit-config.yaml",
     ".pre-commit-config.yml",
     ".profile",
-    ".prototools",
     ".pryrc",
     ".psqlrc",
     ".pypirc",
-    ".python-version",
     ".pythonrc",
     ".pythonrc.py",
     ".renviron",
     ".rprofile",
-    ".rtx.toml",
     ".sbclrc",
     ".screenrc",
     ".sqliterc",
     ".tcshrc",
     ".tmux.conf",
-    ".tool-versions",
     ".travis.yml",
     ".vimrc",
     ".wgetrc",
@@ -202,15 +196,9 @@ pub(super) fn is_guarded(path: &Path) -> bool {
     let is_file = |name: &String| {
         FILES.contains(&name.as_str())
             || ENDINGS.iter().any(|end| name.ends_with(end))
-            || is_of_mise(name)
+            || versions::is_version_file(name)
     };
     is_in_guarded_folder(&parts) || parts.last().is_some_and(is_file)
-}
-
-/// `mise.toml` and `.mise.toml`, of one environment too: `mise.ci.toml`.
-pub(super) fn is_of_mise(name: &str) -> bool {
-    let name = name.strip_prefix('.').unwrap_or(name);
-    name.starts_with("mise.") && name.ends_with(".toml")
 }
 
 fn is_in_guarded_folder(parts: &[String]) -> bool {

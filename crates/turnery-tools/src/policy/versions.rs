@@ -1,6 +1,6 @@
 //! Versions: files of a project with which version managers pick the programs that run by a name.
 
-use super::{guarded, harmless::exists};
+use super::harmless::exists;
 use crate::workspace::disk;
 use std::{
     fs,
@@ -30,6 +30,17 @@ const VERSIONS: &[&str] = &[".go-version", ".nvmrc"];
 /// Longer ones hold more than a version. Unit: bytes.
 const LONGEST_VERSION: u64 = 64;
 
+/// Recognises the name of such a file, in small letters.
+pub(super) fn is_version_file(name: &str) -> bool {
+    VERSION_MANAGERS.contains(&name) || VERSIONS.contains(&name) || is_of_mise(name)
+}
+
+/// `mise.toml` and `.mise.toml`, of one environment too: `mise.ci.toml`.
+fn is_of_mise(name: &str) -> bool {
+    let name = name.strip_prefix('.').unwrap_or(name);
+    name.starts_with("mise.") && name.ends_with(".toml")
+}
+
 /// Whether a file in the folder may have a version manager pick a program of the project.
 pub(super) fn picks_version(folder: &Path) -> bool {
     let is_path = |name: &&str| match disk::open(&folder.join(name)) {
@@ -40,8 +51,7 @@ pub(super) fn picks_version(folder: &Path) -> bool {
         }
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     };
-    let is_of_mise =
-        |entry: fs::DirEntry| guarded::is_of_mise(&entry.file_name().to_string_lossy());
+    let is_of_mise = |entry: fs::DirEntry| is_of_mise(&entry.file_name().to_string_lossy());
     VERSION_MANAGERS.iter().any(|name| exists(folder, name))
         || VERSIONS.iter().any(is_path)
         || folder
