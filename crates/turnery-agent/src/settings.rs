@@ -4,7 +4,7 @@ use crate::{HOOK_TIME, Hooks, Slash};
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 use turnery_engine::{CompactionSettings, Limits, Price, QueueMode};
 use turnery_models::{ModelName, Thinking};
-use turnery_tools::{McpServer, Mode, Rule, SandboxSettings};
+use turnery_tools::{GuardedPaths, McpServer, Mode, Rule, SandboxSettings};
 
 /// What holds for one session.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Settings {
     /// Rules that deny; they win.
     pub deny: Vec<Rule>,
     /// Files, or folders with all that is in them, that no mode changes without asking: the host's own configuration.
-    pub guarded: Vec<PathBuf>,
+    pub guarded: GuardedPaths,
     /// When a prompt stops by itself, over all that works for it: its frames, candidates and their judge,
     /// summaries, sub-agents. Tokens and money are exceeded by no more than the answers that are under way
     /// when the limit is reached. A limit of money refuses models without a known price.
@@ -70,7 +70,7 @@ impl Settings {
             sandbox: SandboxSettings::default(),
             allow: Vec::new(),
             deny: Vec::new(),
-            guarded: Vec::new(),
+            guarded: GuardedPaths::default(),
             limits: Limits::default(),
             thinking: Thinking::Default,
             temperature: None,

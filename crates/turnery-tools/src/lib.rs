@@ -39,7 +39,8 @@ pub use list_dir::ListDir;
 pub use mcp::{McpServer, Servers};
 pub use observe::Observe;
 pub use policy::{
-    GitSettings, Hidden, Ignored, Judgement, LineLimits, Mode, Narrowing, Policy, Rule, RuleError,
+    GitSettings, GuardedPaths, Hidden, Ignored, Judgement, LineLimits, Mode, Narrowing, Policy,
+    Rule, RuleError,
 };
 pub use read_file::ReadFile;
 pub use sandbox::{Confinement, SandboxMode, SandboxSettings, SandboxSupport};

@@ -8,11 +8,11 @@ use crate::{
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 use turnery_agent::{Projects, Settings, SettingsError};
 use turnery_models::ModelName;
-use turnery_tools::{SandboxMode, SandboxSettings};
+use turnery_tools::{GuardedPaths, SandboxMode, SandboxSettings};
 
 /// What holds whatever the folder.
 pub(crate) struct Configured {
@@ -32,6 +32,8 @@ pub(crate) struct Configured {
     own: Vec<PathBuf>,
     /// Files that the user keeps keys of providers in: the same holds for them.
     key_files: Vec<PathBuf>,
+    /// `own` and `key_files`, for the policy of each session.
+    guarded: OnceLock<GuardedPaths>,
     warned: Mutex<HashSet<String>>,
 }
 
@@ -52,6 +54,7 @@ impl Configured {
             listed: Vec::new(),
             own: Vec::new(),
             key_files: Vec::new(),
+            guarded: OnceLock::new(),
             warned: Mutex::default(),
         }
     }
@@ -73,6 +76,12 @@ impl Configured {
         self.own = own;
         self.key_files = key_files;
         self
+    }
+
+    /// Paths of `own` and `key_files`, with links resolved when the first session opens.
+    fn guarded_paths(&self) -> GuardedPaths {
+        let paths = || GuardedPaths::new([&*self.own, &*self.key_files].concat());
+        self.guarded.get_or_init(paths).clone()
     }
 
     /// How commands are confined under this choice. Where they are to be and cannot, that is said once.
@@ -140,7 +149,7 @@ impl Projects for Configured {
             mode: choice.mode.unwrap_or_default(),
             allow: choice.allow,
             deny: choice.deny,
-            guarded: [self.own.clone(), self.key_files.clone()].concat(),
+            guarded: self.guarded_paths(),
             thinking: choice.thinking.unwrap_or_default(),
             forced_reply: choice.forced_reply.unwrap_or(usual.forced_reply),
             compact_at: choice.compact_at.unwrap_or(usual.compact_at),

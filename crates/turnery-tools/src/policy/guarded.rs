@@ -5,7 +5,11 @@
 
 use super::versions;
 use globset::GlobBuilder;
-use std::path::{Path, PathBuf};
+use std::{
+    ops::Deref,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Folders by name, wherever they lie: everything in them is guarded.
 const FOLDERS: &[&str] = &[
@@ -297,8 +301,30 @@ fn part_matches(part: &str, name: &str) -> bool {
     }
 }
 
+/// Files and folders that no mode changes without a question: the host's own configuration, keys and sessions.
+/// Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuardedPaths(Arc<[PathBuf]>);
+
+impl GuardedPaths {
+    /// Guards these absolute paths, folders with everything in them. Resolves their links, which reads the disk:
+    /// build it once and clone it for each session.
+    #[must_use]
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        Self(with_links_resolved(paths).into())
+    }
+}
+
+impl Deref for GuardedPaths {
+    type Target = [PathBuf];
+
+    fn deref(&self) -> &[PathBuf] {
+        &self.0
+    }
+}
+
 /// The paths as they were given and with links resolved, as far as they exist.
-pub(super) fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let resolve = |path: &PathBuf| match (path.canonicalize(), path.parent(), path.file_name()) {
         (Ok(path), _, _) => Some(path),
         (Err(_), Some(folder), Some(name)) => Some(folder.canonicalize().ok()?.join(name)),

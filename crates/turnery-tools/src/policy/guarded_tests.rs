@@ -1,6 +1,6 @@
 //! Guarded files: in which modes a change of which file is asked about.
 
-use super::{Judgement, Mode, Policy};
+use super::{GuardedPaths, Judgement, Mode, Policy};
 use crate::{Access, Workspace};
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
@@ -143,7 +143,7 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
     symlink("home", bench.folder.path().join("linked")).unwrap();
     let own: Vec<PathBuf> = vec![bench.folder.path().join("linked/config.toml")];
     for mode in [Mode::Ask, Mode::Edit, Mode::Auto] {
-        let policy = policy(mode).guarding(own.clone());
+        let policy = policy(mode).guarding(GuardedPaths::new(own.clone()));
         for path in [
             ".turnery/config.toml",
             "sub/.turnery/commands/x.md",
@@ -164,7 +164,7 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
             }
         }
     }
-    let auto = policy(Mode::Auto).guarding(own);
+    let auto = policy(Mode::Auto).guarding(GuardedPaths::new(own));
     for write in [
         "bash -c 'echo x > .turnery/config.toml'",
         "cp x .turnery/*",

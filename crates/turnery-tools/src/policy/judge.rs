@@ -1,7 +1,7 @@
 //! Judge: what a policy says of a call.
 
 use super::{
-    LineLimits, Mode, Rule, carriers, git, guarded, harmless,
+    GuardedPaths, LineLimits, Mode, Rule, carriers, git, guarded, harmless,
     hidden::denial,
     line::{Command, Line},
     line_access::{LineAccess, MOST_LOOKUPS, lookups},
@@ -11,10 +11,7 @@ use super::{
     xargs::Started,
 };
 use crate::{Access, Workspace};
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 /// What a policy says of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +35,7 @@ pub struct Policy {
     pub mode: Mode,
     allow: Vec<Rule>,
     deny: Vec<Rule>,
-    own: Arc<[PathBuf]>,
+    own: GuardedPaths,
     confined: bool,
 }
 
@@ -50,7 +47,7 @@ impl Policy {
             mode,
             allow,
             deny,
-            own: Arc::default(),
+            own: GuardedPaths::default(),
             confined: false,
         }
     }
@@ -64,11 +61,8 @@ impl Policy {
 
     /// The same policy, which asks in every mode before these files, or what lies in these folders, are changed.
     #[must_use]
-    pub fn guarding(self, own: Vec<PathBuf>) -> Self {
-        Self {
-            own: guarded::with_links_resolved(own).into(),
-            ..self
-        }
+    pub fn guarding(self, own: GuardedPaths) -> Self {
+        Self { own, ..self }
     }
 
     /// Remember for the session (PERM-6).

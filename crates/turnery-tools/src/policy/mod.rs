@@ -54,6 +54,7 @@ mod offered_tests;
 mod oracle_tests;
 
 pub use git::GitSettings;
+pub use guarded::GuardedPaths;
 pub use hidden::Hidden;
 pub use judge::{Judgement, Policy, only_reads};
 pub use line_limits::LineLimits;
