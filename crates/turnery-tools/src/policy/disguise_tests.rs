@@ -131,6 +131,42 @@ fn rules_against_a_program_hold_for_what_starts_it() {
     }
 }
 
+#[test]
+fn rules_against_a_program_hold_behind_options_of_what_starts_it() {
+    let bench = bench();
+    let deny = vec!["shell(touch:*)".parse().unwrap()];
+    let policy = Policy::new(Mode::Auto, Vec::new(), deny).confined(true);
+    for line in [
+        "pyenv exec touch m",
+        "pyenv --debug exec touch m",
+        "npm --silent exec -c 'touch m'",
+        "rustup -q run stable touch m",
+        "rustup +x run stable touch m",
+        "uv -q run touch m",
+        "pnpm -C x exec touch m",
+        "npm $WORD touch m",
+        "git submodule foreach touch m",
+        "git -c a.b=c submodule --quiet foreach 'touch m'",
+        "git bisect run touch m",
+        "git rebase --exec 'touch m' HEAD~1",
+        "git rebase -x 'touch m' HEAD~1",
+        "git filter-branch --tree-filter 'touch m'",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    for line in [
+        "npm --silent install",
+        "npm -v",
+        "pyenv --version",
+        "uv -q sync",
+        "npm exec ls",
+        "git rebase main",
+        "git submodule update",
+    ] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+}
+
 /// Plan mode asks nobody, so a rule that may be meant denies.
 #[test]
 fn rules_that_may_be_meant_deny_in_plan_mode() {
@@ -277,10 +313,16 @@ fn programs_that_a_version_file_picks_make_a_question() {
         (".prototools", "", true),
         ("mise.ci.toml", "", true),
         (".mise.ci.toml", "", true),
+        (".rtx.ci.toml", "", true),
+        (".config/mise.ci.toml", "", true),
+        ("mise/config.local.toml", "", true),
+        ("mise/other.toml", "", false),
         ("x.toml", "", false),
     ] {
         let bench = bench();
-        std::fs::write(bench.workspace.cwd().join(name), text).unwrap();
+        let path = bench.workspace.cwd().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
         let line = "python3 --version";
         assert_eq!(
             !is_allowed(&bench, &policy, line),
@@ -358,4 +400,32 @@ fn a_search_with_a_linked_ignore_file_makes_a_question() {
     std::os::unix::fs::symlink("/etc/hostname", bench.workspace.cwd().join(".ignore")).unwrap();
     assert!(!is_allowed(&bench, &policy, "rg x"));
     assert!(!is_allowed(&bench, &policy, "cd src && rg x"));
+}
+
+#[test]
+fn a_search_whose_ignore_files_lie_elsewhere_makes_a_question() {
+    let policy = Policy::default();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("list"), "[\n").unwrap();
+    for (name, is_link) in [
+        ("src/.ignore", true),
+        ("src/.gitignore", true),
+        (".git/info/exclude", true),
+        (".git/info", true),
+        ("src/.git", false),
+    ] {
+        let bench = bench();
+        let path = bench.workspace.cwd().join(name);
+        assert!(is_allowed(&bench, &policy, "rg x"));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _ = std::fs::remove_dir_all(&path);
+        match is_link {
+            true => std::os::unix::fs::symlink(outside.path().join("list"), &path).unwrap(),
+            false => std::fs::write(&path, "gitdir: /elsewhere\n").unwrap(),
+        }
+        for line in ["rg x", "rg --files", "rg x src .", "cd src && rg x .."] {
+            assert!(!is_allowed(&bench, &policy, line), "{name} {line}");
+        }
+        assert!(is_allowed(&bench, &policy, "ls"), "{name}");
+    }
 }

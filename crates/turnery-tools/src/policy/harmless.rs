@@ -1,7 +1,7 @@
 //! Harmless: whether a command only reads, and only inside the roots. The table is in `programs`.
 
 use super::{
-    conditions, git,
+    conditions, git, ignore_files,
     line::Command,
     programs::{FIND_ALONE, FIND_CONFINED, FIND_VALUED, Operands, Options, PROGRAMS, Program},
     scripts, versions, walk,
@@ -217,6 +217,12 @@ pub(crate) fn reads(
     let paths = resolved(paths, bases, workspace)?;
     if command.name == "diff" && links_lead_outside(&paths, workspace) {
         return None;
+    }
+    if !is_confined && command.name == "rg" {
+        let searched = if paths.is_empty() { bases } else { &paths };
+        if ignore_files::may_lie_elsewhere(searched) {
+            return None;
+        }
     }
     // Git goes through all that such a pattern may stand for.
     let is_wide = |path: &&str| path.contains("..") && path.contains(['*', '?', '[']);
@@ -532,8 +538,6 @@ fn is_led_astray(
             };
             !git::runs_nothing(command, bases, workspace, run)
         }
-        // It shows lines of these that it does not understand.
-        "rg" if table == Table::Everywhere && above(&has_linked_ignore) => true,
         "cargo" if !is_version(command) => {
             let fixes_lock = |word: &Word| matches!(word.literal(), Some("--locked" | "--offline"));
             let has_lock = has_any(&["Cargo.lock"]) || command.args.iter().any(fixes_lock);
@@ -545,15 +549,6 @@ fn is_led_astray(
         | "python3" | "rg" | "tree" => picks_version(),
         _ => false,
     }
-}
-
-/// Whether a file that says what a search leaves out is a link.
-fn has_linked_ignore(folder: &Path) -> bool {
-    let is_link = |name: &&str| {
-        let found = folder.join(name).symlink_metadata();
-        found.is_ok_and(|found| found.is_symlink())
-    };
-    [".gitignore", ".ignore", ".rgignore"].iter().any(is_link)
 }
 
 /// Whether cargo is only asked for its version, or for nothing.

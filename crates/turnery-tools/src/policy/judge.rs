@@ -1,7 +1,7 @@
 //! Judge: what a policy says of a call.
 
 use super::{
-    GuardedPaths, LineLimits, Mode, Rule, carriers, git, guarded, harmless,
+    GitSettings, GuardedPaths, LineLimits, Mode, Rule, carriers, git, guarded, harmless,
     hidden::denial,
     line::{Command, Line},
     line_access::{LineAccess, MOST_LOOKUPS, lookups},
@@ -135,8 +135,13 @@ impl Policy {
                 // A rule for all commands is about every repository.
                 let is_about_all =
                     |rule: &Rule| rule.is_about(tool, SHELL) && rule.pattern.is_none();
-                let by_rule = self.mode != Mode::Auto && !self.allow.iter().any(is_about_all);
-                LineLimits::of(&line, found.only_reads(&line), by_rule)
+                let is_free = self.mode == Mode::Auto || self.allow.iter().any(is_about_all);
+                let settings = match is_free {
+                    true if self.deny.iter().any(|rule| rule.tool == READ) => GitSettings::Discreet,
+                    true => GitSettings::Own,
+                    false => GitSettings::Careful,
+                };
+                LineLimits::of(&line, found.only_reads(&line), settings)
             }
             Judgement::Deny(_) | Judgement::Ask { .. } => LineLimits::default(),
         };

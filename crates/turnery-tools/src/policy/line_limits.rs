@@ -19,16 +19,16 @@ pub struct LineLimits {
 }
 
 impl LineLimits {
-    /// Limits of a line. `reads_only`: all of its commands only read, wherever their output goes. `by_rule`: if not, rules
-    /// allow them, which say nothing of other repositories than the one that was looked at.
-    pub(super) fn of(line: &Line, reads_only: bool, by_rule: bool) -> Self {
+    /// Limits of a line. `reads_only`: all of its commands only read, wherever their output goes; else git has
+    /// `settings`.
+    pub(super) fn of(line: &Line, reads_only: bool, settings: GitSettings) -> Self {
         Self {
             only_reads: reads_only && line.writes.is_empty(),
             runs_readers: reads_only,
             git: match has_git(line) {
                 true if reads_only => GitSettings::Hardened,
-                true if by_rule => GitSettings::Careful,
-                true | false => GitSettings::Own,
+                true => settings,
+                false => GitSettings::Own,
             },
         }
     }

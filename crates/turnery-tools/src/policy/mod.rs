@@ -13,6 +13,7 @@ mod glob;
 mod guarded;
 mod harmless;
 mod hidden;
+mod ignore_files;
 mod judge;
 mod line;
 mod line_access;

@@ -237,14 +237,14 @@ fn with_links_resolved(pattern: &str) -> Option<String> {
 }
 
 /// How a rule for commands fits a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
-    /// It does.
-    Yes,
     /// It does not.
     No,
     /// That is known only when it runs.
     Perhaps,
+    /// It does.
+    Yes,
 }
 
 impl Rule {
@@ -366,13 +366,15 @@ fn is_within(globs: &[GlobMatcher], path: &Path) -> bool {
 }
 
 /// Whether the words come in this order after an option: `cargo +nightly publish` is a `cargo publish`.
-fn follow_options(words: &[String], args: &[Word]) -> bool {
+pub(crate) fn follow_options<W: AsRef<str>>(words: &[W], args: &[Word]) -> bool {
     let mut texts = args.iter().filter_map(Word::literal).peekable();
     texts
         .peek()
         .is_some_and(|first| first.starts_with(['-', '+']))
         && !words.is_empty()
-        && words.iter().all(|word| texts.any(|text| text == word))
+        && words
+            .iter()
+            .all(|word| texts.any(|text| text == word.as_ref()))
 }
 
 fn fit(words: &[String], more: More, args: &[Word]) -> Fit {

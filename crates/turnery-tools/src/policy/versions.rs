@@ -22,8 +22,10 @@ const VERSION_MANAGERS: &[&str] = &[
     ".tool-versions",
     "mise.local.toml",
     "mise.toml",
-    "mise/config.toml",
 ];
+
+/// Folders in which mise looks for such files.
+const OF_MISE: &[&str] = &["", ".config", "mise"];
 
 /// Files with nothing but a version, which may be a path.
 const VERSIONS: &[&str] = &[".go-version", ".nvmrc"];
@@ -35,10 +37,15 @@ pub(super) fn is_version_file(name: &str) -> bool {
     VERSION_MANAGERS.contains(&name) || VERSIONS.contains(&name) || is_of_mise(name)
 }
 
-/// `mise.toml` and `.mise.toml`, of one environment too: `mise.ci.toml`.
+/// Recognises `mise.toml`, `.mise.toml` and `.rtx.toml`, also of one environment: `mise.ci.toml`.
 fn is_of_mise(name: &str) -> bool {
     let name = name.strip_prefix('.').unwrap_or(name);
-    name.starts_with("mise.") && name.ends_with(".toml")
+    (name.starts_with("mise.") || name.starts_with("rtx.")) && name.ends_with(".toml")
+}
+
+/// Recognises `config.toml` in the folder `mise`, also of one environment.
+pub(super) fn is_config_of_mise(folder: &str, name: &str) -> bool {
+    folder == "mise" && name.starts_with("config.") && name.ends_with(".toml")
 }
 
 /// Whether a file in the folder may have a version manager pick a program of the project.
@@ -51,10 +58,16 @@ pub(super) fn picks_version(folder: &Path) -> bool {
         }
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     };
-    let is_of_mise = |entry: fs::DirEntry| is_of_mise(&entry.file_name().to_string_lossy());
+    let holds_file_of_mise = |inner: &&str| {
+        let is_found = |entry: fs::DirEntry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            is_of_mise(&name) || is_config_of_mise(inner, &name)
+        };
+        let entries = folder.join(inner).read_dir();
+        entries.is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_found)))
+    };
     VERSION_MANAGERS.iter().any(|name| exists(folder, name))
         || VERSIONS.iter().any(is_path)
-        || folder
-            .read_dir()
-            .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_of_mise)))
+        || OF_MISE.iter().any(holds_file_of_mise)
 }

@@ -8,6 +8,16 @@ pub(crate) const MOST_ENTRIES: usize = 5_000;
 /// Whether an entry below the folder, or the target of a link there, fulfils `is_met`. Also true when that is
 /// uncertain: a folder cannot be read, or there are more than `left` entries. Links to folders are followed.
 pub(crate) fn may_contain(folder: &Path, left: &mut usize, is_met: &dyn Fn(&Path) -> bool) -> bool {
+    may_contain_where(folder, left, &|_| true, is_met)
+}
+
+/// Like [`may_contain`], in those folders that fulfil `enters`.
+pub(crate) fn may_contain_where(
+    folder: &Path,
+    left: &mut usize,
+    enters: &dyn Fn(&Path) -> bool,
+    is_met: &dyn Fn(&Path) -> bool,
+) -> bool {
     let mut followed = HashSet::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
@@ -24,7 +34,9 @@ pub(crate) fn may_contain(folder: &Path, left: &mut usize, is_met: &dyn Fn(&Path
             }
             *left -= 1;
             if kind.is_dir() {
-                open.push(path);
+                if enters(&path) {
+                    open.push(path);
+                }
             } else if kind.is_symlink() {
                 // Links that lead nowhere show nothing.
                 let Ok(target) = path.canonicalize() else {

@@ -4,6 +4,7 @@ use super::{
     harmless::{self, Reads, Table},
     line::Command,
     programs::{NAMING, Operands},
+    rule::{Fit, follow_options},
     walk,
     word::Word,
 };
@@ -70,7 +71,7 @@ pub(crate) fn started(command: &Command) -> Started {
         word.is_some_and(|it| matches!(it, "-exec" | "-execdir" | "-ok" | "-okdir"))
     };
     let starters = STARTERS.iter().filter_map(|words| words.split_first());
-    let mut starters = starters.filter(|(name, _)| **name == command.name);
+    let starters = starters.filter(|(name, _)| **name == command.name);
     let owned = |words: Vec<&str>| -> Vec<Word> {
         let words = words.into_iter();
         words.map(|word| Word::Literal(word.to_owned())).collect()
@@ -85,10 +86,15 @@ pub(crate) fn started(command: &Command) -> Started {
                 Some(inner.take_while(|word| !ends(word)).cloned().collect())
             }
         },
-        _ => match starters.find(|(_, words)| begins_with(&command.args, words)) {
-            None => return Started::Nothing,
-            Some((_, words)) => command.args.get(words.len()..).map(<[Word]>::to_vec),
-        },
+        name if runs_lines(name, &command.args) => None,
+        _ => {
+            let fits = starters.map(|(_, words)| (begins_with(&command.args, words), words));
+            match fits.max_by_key(|(fit, _)| *fit) {
+                None | Some((Fit::No, _)) => return Started::Nothing,
+                Some((Fit::Perhaps, _)) => None,
+                Some((Fit::Yes, words)) => command.args.get(words.len()..).map(<[Word]>::to_vec),
+            }
+        }
     };
     let inner = inner.unwrap_or_default();
     match inner.split_first() {
@@ -106,12 +112,35 @@ pub(crate) fn started(command: &Command) -> Started {
     }
 }
 
-fn begins_with(args: &[Word], words: &[&str]) -> bool {
-    let mut args = args.iter().map(Word::literal);
-    words.iter().all(|word| match args.next() {
-        Some(arg) => *word == "_" || arg == Some(word),
-        None => false,
-    })
+/// Compares the first arguments with these words. An option before them may have a value, so that it is not certain
+/// which word is the first.
+fn begins_with(args: &[Word], words: &[&str]) -> Fit {
+    let known = words.iter().filter(|word| **word != "_");
+    let known: Vec<&str> = known.copied().collect();
+    let mut given = args.iter().map(Word::literal);
+    for word in words {
+        match given.next() {
+            Some(Some(arg)) if *word == "_" || arg == *word => {}
+            Some(None) => return Fit::Perhaps,
+            Some(Some(_)) | None if follow_options(&known, args) => return Fit::Perhaps,
+            Some(Some(_)) | None => return Fit::No,
+        }
+    }
+    Fit::Yes
+}
+
+/// Recognises git commands that hand a line to a shell.
+fn runs_lines(name: &str, args: &[Word]) -> bool {
+    let has = |wanted: &[&str]| {
+        let mut words = args.iter().map(Word::literal);
+        words.any(|word| word.is_none_or(|word| wanted.iter().any(|it| word.starts_with(it))))
+    };
+    let is_run = |subcommand, words: &[&str]| has(&[subcommand]) && has(words);
+    name == "git"
+        && (has(&["filter-branch"])
+            || is_run("bisect", &["run"])
+            || is_run("rebase", &["--exe", "-x"])
+            || is_run("submodule", &["foreach"]))
 }
 
 /// The words, if each is exactly known.

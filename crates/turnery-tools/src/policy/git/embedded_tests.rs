@@ -1,6 +1,7 @@
 //! Repositories that lie in a work tree and become submodules while a command runs that a rule covers.
 
 use super::super::{GitSettings, Judgement, Mode, Policy, Rule};
+use super::environment::set;
 use super::layout_tests::Laid;
 use super::matrix_tests::{Bench, rules};
 use super::matrix_ways::config;
@@ -284,6 +285,46 @@ fn git_behind_another_program_is_asked_about() {
     for line in lines {
         let judged = bench.judge(&policy, &bench.work, line);
         assert_eq!(judged, Judgement::Ask { always: None }, "{line}");
+    }
+}
+
+/// Settings, the repository's own too, that have git show what no word of the line asks for.
+#[test]
+fn settings_alone_show_no_file_that_may_not_be_read() {
+    let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
+    let library = Bench::new();
+    fs::write(library.work.join(".env"), "SECRET=1\n").unwrap();
+    library.git("add -f .env");
+    library.git("commit -qm env");
+    let bench = Bench::new();
+    bench.git(&format!(
+        "-c protocol.file.allow=always submodule add -q {} lib",
+        library.work.display()
+    ));
+    bench.git("commit -qm lib");
+    fs::write(bench.work.join("lib/.env"), "SECRET=2\n").unwrap();
+    bench.git("config diff.submodule diff");
+    let own = Bench::new();
+    fs::write(own.work.join(".env"), "SECRET=1\n").unwrap();
+    own.git("add -f .env");
+    own.git("commit -qm env");
+    fs::write(own.work.join(".env"), "SECRET=2\n").unwrap();
+    own.git("config commit.verbose 2");
+    for (bench, line) in [(&bench, "git diff -W"), (&own, "git commit -m x")] {
+        let access = Access::Run {
+            command: line.to_owned(),
+            cwd: bench.work.clone(),
+        };
+        let (judged, limits) = policy.judge_with_limits("shell", &access, &bench.workspace());
+        assert_eq!(judged, Judgement::Allow, "{line}");
+        let shows = |settings| {
+            let mut environment = bench.environment();
+            set(settings, &mut environment);
+            let output = bench.run(&bench.work, line, &environment);
+            String::from_utf8_lossy(&output.stdout).contains("SECRET")
+        };
+        assert!(shows(GitSettings::Own), "{line}");
+        assert!(!shows(limits.git), "{line}");
     }
 }
 

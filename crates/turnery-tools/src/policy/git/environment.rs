@@ -11,13 +11,15 @@ pub enum GitSettings {
     /// All of it.
     #[default]
     Own,
+    /// It shows the content of no files because of a setting alone. Where rules hide files.
+    Discreet,
     /// It fetches nothing that nobody asked for, and looks into no submodule to show it. For what a rule allows.
     Careful,
     /// It runs nothing that a repository names. For what only reads.
     Hardened,
 }
 
-use GitSettings::{Careful, Hardened};
+use GitSettings::{Careful, Discreet, Hardened};
 
 /// Variables that are set, from which settings on.
 const SET: &[(&str, &str, GitSettings)] = &[
@@ -30,17 +32,20 @@ const SET: &[(&str, &str, GitSettings)] = &[
 
 /// Configuration that wins over that of every file, from which settings on.
 const CONFIG: &[(&str, &str, GitSettings)] = &[
+    ("commit.verbose", "false", Discreet),
     ("core.fsmonitor", "false", Hardened),
     ("core.hooksPath", "/dev/null", Hardened),
     // It may name packs anywhere. Packs are found without it.
     ("core.multiPackIndex", "false", Careful),
     ("core.pager", "cat", Hardened),
+    // Git would write the index when it only compares.
+    ("diff.autoRefreshIndex", "false", Hardened),
     // The person's own choices may lead git into submodules, those that are not checked out too.
-    ("diff.submodule", "short", Careful),
+    ("diff.submodule", "short", Discreet),
     ("log.showSignature", "false", Hardened),
     ("protocol.ext.allow", "never", Hardened),
     ("safe.bareRepository", "explicit", Hardened),
-    ("status.submoduleSummary", "false", Careful),
+    ("status.submoduleSummary", "false", Discreet),
     ("submodule.recurse", "false", Hardened),
 ];
 
@@ -114,9 +119,9 @@ mod tests {
         ]);
         let get = |name: &str| set.get(OsStr::new(name)).and_then(|value| value.to_str());
         assert_eq!(get("GIT_CONFIG_KEY_0"), Some("user.name"));
-        assert_eq!(get("GIT_CONFIG_KEY_1"), Some("core.fsmonitor"));
+        assert_eq!(get("GIT_CONFIG_KEY_1"), Some("commit.verbose"));
         assert_eq!(get("GIT_CONFIG_VALUE_1"), Some("false"));
-        assert_eq!(get("GIT_CONFIG_COUNT"), Some("11"));
+        assert_eq!(get("GIT_CONFIG_COUNT"), Some("13"));
         assert_eq!(get("GIT_DIR"), None);
         assert_eq!(get("GIT_OPTIONAL_LOCKS"), Some("0"));
     }
@@ -124,8 +129,8 @@ mod tests {
     #[test]
     fn a_count_that_is_no_number_is_replaced() {
         let set = of(&[("GIT_CONFIG_COUNT", "many")]);
-        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "10");
-        assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "core.fsmonitor");
+        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "12");
+        assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "commit.verbose");
     }
 
     #[test]
@@ -141,13 +146,15 @@ mod tests {
             pairs,
             [
                 ("GIT_NO_LAZY_FETCH", "1"),
-                ("GIT_CONFIG_KEY_0", "core.multiPackIndex"),
+                ("GIT_CONFIG_KEY_0", "commit.verbose"),
                 ("GIT_CONFIG_VALUE_0", "false"),
-                ("GIT_CONFIG_KEY_1", "diff.submodule"),
-                ("GIT_CONFIG_VALUE_1", "short"),
-                ("GIT_CONFIG_KEY_2", "status.submoduleSummary"),
-                ("GIT_CONFIG_VALUE_2", "false"),
-                ("GIT_CONFIG_COUNT", "3"),
+                ("GIT_CONFIG_KEY_1", "core.multiPackIndex"),
+                ("GIT_CONFIG_VALUE_1", "false"),
+                ("GIT_CONFIG_KEY_2", "diff.submodule"),
+                ("GIT_CONFIG_VALUE_2", "short"),
+                ("GIT_CONFIG_KEY_3", "status.submoduleSummary"),
+                ("GIT_CONFIG_VALUE_3", "false"),
+                ("GIT_CONFIG_COUNT", "4"),
             ]
         );
     }

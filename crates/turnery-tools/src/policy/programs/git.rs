@@ -221,9 +221,11 @@ pub(super) const GIT: &[Program] = &[
         &["git", "describe"],
         "",
         "",
-        &["--always", "--dirty", "--long", "--tags"],
+        &["--always", "--long", "--tags"],
         Operands::Revisions,
-    ),
+    )
+    // It writes the index anew, whatever the settings.
+    .also("", "", &["--dirty"]),
     program(
         &["git", "shortlog"],
         "ens",
