@@ -19,6 +19,7 @@ mod terminals;
 
 pub use local_files::LocalFiles;
 pub(crate) use promises::{Promise, Promises};
+pub(crate) use resolve::clean;
 pub use terminals::{TerminalFault, TerminalRun, Terminals};
 
 /// The files and folders of one session. The first root is the working directory.
@@ -206,7 +207,7 @@ impl Workspace {
     /// before anything is known of it, never for touching a file.
     #[must_use]
     pub fn absolute(&self, path: impl AsRef<Path>) -> PathBuf {
-        resolve::clean(&self.cwd.join(path))
+        clean(&self.cwd.join(path))
     }
 
     /// A path as a person would write it: relative to the working directory where it can be.

@@ -167,6 +167,50 @@ fn rules_against_a_program_hold_behind_options_of_what_starts_it() {
     }
 }
 
+#[test]
+fn rules_hold_with_options_between_their_words() {
+    let bench = bench();
+    let deny = vec!["shell(git remote add:*)".parse().unwrap()];
+    let policy = Policy::new(Mode::Auto, Vec::new(), deny).confined(true);
+    for line in [
+        "git remote add e /x",
+        "git -P remote add e /x",
+        "git remote -v add e /x",
+        "git remote --verbose add e /x",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    for line in ["git remote -v", "git remote show origin", "git add -A"] {
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+    }
+}
+
+/// It writes the index, which only the kernel keeps it from.
+#[test]
+fn describe_with_dirty_goes_unasked_in_the_sandbox_only() {
+    let bench = bench();
+    let line = "git describe --always --dirty";
+    for confined in [true, false] {
+        let policy = Policy::default().confined(confined);
+        assert!(is_allowed(&bench, &policy, "git describe --always"));
+        assert_eq!(is_allowed(&bench, &policy, line), confined);
+    }
+}
+
+/// Which of the names comes first depends on the locale, and a name may be that of another command.
+#[test]
+fn names_from_a_pattern_are_no_subcommand() {
+    let bench = bench();
+    for name in ["rev-list", "revert"] {
+        std::fs::write(bench.workspace.cwd().join(name), "").unwrap();
+    }
+    let policy = Policy::default().confined(true);
+    for line in ["git *", "git r*", "git --no-pager r*", "git [r]*"] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    assert!(is_allowed(&bench, &policy, "git diff -- r*"));
+}
+
 /// Plan mode asks nobody, so a rule that may be meant denies.
 #[test]
 fn rules_that_may_be_meant_deny_in_plan_mode() {
@@ -316,7 +360,8 @@ fn programs_that_a_version_file_picks_make_a_question() {
         (".rtx.ci.toml", "", true),
         (".config/mise.ci.toml", "", true),
         ("mise/config.local.toml", "", true),
-        ("mise/other.toml", "", false),
+        (".miserc.toml", "", true),
+        ("miserable.toml", "", false),
         ("x.toml", "", false),
     ] {
         let bench = bench();
@@ -400,6 +445,7 @@ fn a_search_with_a_linked_ignore_file_makes_a_question() {
     std::os::unix::fs::symlink("/etc/hostname", bench.workspace.cwd().join(".ignore")).unwrap();
     assert!(!is_allowed(&bench, &policy, "rg x"));
     assert!(!is_allowed(&bench, &policy, "cd src && rg x"));
+    assert!(!is_allowed(&bench, &policy, "rg x src"));
 }
 
 #[test]

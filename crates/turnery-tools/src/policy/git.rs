@@ -23,12 +23,13 @@ mod shown;
 mod work_tree;
 
 use super::{carriers, line::Command};
-use crate::Workspace;
+use crate::{Workspace, workspace::clean};
 use config::PlainConfig;
 pub use environment::GitSettings;
 use git_dir::{
     EntryKind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_head,
-    is_led_elsewhere, kind, may_be_bare, names_no_other, points_back, read_pointer,
+    is_led_elsewhere, kind, may_be_bare, may_hold_repository, names_no_other, points_back,
+    read_pointer, records_are_answered,
 };
 use remotes::{Talk, may_fetch};
 pub(crate) use shown::{looks_further, may_track, shows_content, tracks_more};
@@ -85,13 +86,12 @@ pub(crate) fn runs_nothing(
     let Some(folders) = folders(command, bases) else {
         return false;
     };
+    let has = |word| command.args.iter().any(|arg| arg.literal() == Some(word));
     let mut check = Check {
         roots: workspace.roots(),
         run,
-        blames: command
-            .args
-            .iter()
-            .any(|arg| arg.literal() == Some("blame")),
+        blames: has("blame"),
+        repairs: has("worktree") && run.has_hooks(),
         enters_new: leaves(command) != Leaves::AsItWas,
         fetches: run.has_hooks() && may_fetch(command),
         talk: match run.has_hooks() {
@@ -193,6 +193,8 @@ struct Check<'a> {
     blames: bool,
     /// Set where folders may become submodules that the command enters.
     enters_new: bool,
+    /// Set for `git worktree`, which writes where records of work trees lead.
+    repairs: bool,
     /// Whether submodules may be fetched.
     fetches: bool,
     /// Which remotes the command may talk to.
@@ -355,7 +357,21 @@ impl Check<'_> {
         let looks_there = self.enters_new || matches!(self.talk, Talk::Pushes(_));
         let mut kept =
             BTreeSet::from([common_dir.join("modules"), git_dir.join("modules")]).into_iter();
-        if self.run.has_hooks() && looks_there && !kept.all(|it| self.are_kept_plain(&it, false)) {
+        let roots = self.roots;
+        let is_inside = |path: &Path| {
+            let mut known = roots.iter().map(PathBuf::as_path);
+            let mut own = [Some(*work_tree), common_dir.parent()]
+                .into_iter()
+                .flatten();
+            known.any(|root| path.starts_with(root)) || own.any(|above| path.starts_with(above))
+        };
+        if self.run.has_hooks()
+            && looks_there
+            && !kept.all(|it| self.are_kept_plain(&it, false, &is_inside))
+        {
+            return None;
+        }
+        if self.repairs && !records_are_answered(common_dir) {
             return None;
         }
         let became_links = match self.run {
@@ -391,9 +407,14 @@ impl Check<'_> {
 }
 
 impl Check<'_> {
-    /// Whether all repositories of submodules that are kept in a folder, at any depth, are plain. In one of a submodule
-    /// lies that of another whose name goes on, between git's own folders.
-    fn are_kept_plain(&mut self, folder: &Path, is_repository: bool) -> bool {
+    /// Checks that all repositories of submodules that are kept in a folder, at any depth, are plain, with work trees
+    /// that fulfil `is_inside`. In one of a submodule lies that of another whose name goes on, between git's own folders.
+    fn are_kept_plain(
+        &mut self,
+        folder: &Path,
+        is_repository: bool,
+        is_inside: &dyn Fn(&Path) -> bool,
+    ) -> bool {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) => return error.kind() == ErrorKind::NotFound,
@@ -405,16 +426,29 @@ impl Check<'_> {
             let name = entry.file_name();
             let is_gits = |name: &OsStr| GITS_FOLDERS.iter().any(|it| name == *it);
             let is_file = entry.file_type().is_ok_and(|found| found.is_file());
-            if is_repository && (is_file || is_gits(&name)) {
+            let place = entry.path();
+            if is_repository && is_file {
                 continue;
             }
-            let place = entry.path();
+            // The name of a submodule may begin as that of git's own folder does: `lib/info`.
+            if is_repository && is_gits(&name) {
+                if may_hold_repository(&place) {
+                    return false;
+                }
+                continue;
+            }
             let Some(left) = self.left.checked_sub(1) else {
                 return false;
             };
             self.left = left;
             let is_repository = kind(&place.join("HEAD")) != EntryKind::Absent;
-            let is_plain_config = |name| config::read_plain(&place.join(name)).is_some();
+            let is_plain_config = |name| {
+                let config = config::read_plain(&place.join(name));
+                config.is_some_and(|config| match config.worktree {
+                    None => true,
+                    Some(named) => name == "config" && is_inside(&clean(&place.join(named))),
+                })
+            };
             let is_plain = kind(&place) == EntryKind::Folder
                 && (!is_repository
                     || is_plain_config("config")
@@ -423,7 +457,7 @@ impl Check<'_> {
                         && names_no_other(&place)
                         && !has_hooks(&place)
                         && !holds_links(&place, false))
-                && self.are_kept_plain(&place, is_repository);
+                && self.are_kept_plain(&place, is_repository, is_inside);
             if !is_plain {
                 return false;
             }

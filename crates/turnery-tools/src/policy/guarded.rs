@@ -41,6 +41,7 @@ const FOLDERS: &[&str] = &[
     ".kiro",
     ".kube",
     ".mise",
+    "mise",
     ".mvn",
     ".opencode",
     ".qwen",
@@ -201,11 +202,7 @@ pub(super) fn is_guarded(path: &Path) -> bool {
             || ENDINGS.iter().any(|end| name.ends_with(end))
             || versions::is_version_file(name)
     };
-    let is_of_mise = match parts.as_slice() {
-        [.., folder, name] => versions::is_config_of_mise(folder, name),
-        _ => false,
-    };
-    is_in_guarded_folder(&parts) || is_of_mise || parts.last().is_some_and(is_file)
+    is_in_guarded_folder(&parts) || parts.last().is_some_and(is_file)
 }
 
 fn is_in_guarded_folder(parts: &[String]) -> bool {

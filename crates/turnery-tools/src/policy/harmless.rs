@@ -67,7 +67,8 @@ pub(crate) fn reads(
     }
     // Any of the names may come first, so none may be what a program, a pattern or the value of an option is.
     let is_among = |word: &Word| matches!(word, Word::Among(_));
-    if let Some(first) = command.args.iter().position(is_among) {
+    let first_among = command.args.iter().position(is_among);
+    if let Some(first) = first_among {
         let mut before = command.clone();
         before.args.truncate(first);
         reads(&before, bases, workspace, table)?;
@@ -90,6 +91,9 @@ pub(crate) fn reads(
         .filter(|program| is_confined || !program.only_confined)
         .filter(|program| words.starts_with(program.words))
         .max_by_key(|program| program.words.len())?;
+    if first_among.is_some_and(|first| program.words.len() > first + 1) {
+        return None;
+    }
     let args = &words[program.words.len()..];
     let prints = matches!(
         program.operands,

@@ -365,16 +365,19 @@ fn is_within(globs: &[GlobMatcher], path: &Path) -> bool {
         .any(|above| globs.iter().any(|glob| glob.is_match(above)))
 }
 
-/// Whether the words come in this order after an option: `cargo +nightly publish` is a `cargo publish`.
+/// Checks that the words come in this order, with an option before the last of them: `cargo +nightly publish` is a
+/// `cargo publish`, `git remote -v add` a `git remote add`.
 pub(crate) fn follow_options<W: AsRef<str>>(words: &[W], args: &[Word]) -> bool {
-    let mut texts = args.iter().filter_map(Word::literal).peekable();
-    texts
-        .peek()
-        .is_some_and(|first| first.starts_with(['-', '+']))
-        && !words.is_empty()
-        && words
-            .iter()
-            .all(|word| texts.any(|text| text == word.as_ref()))
+    let mut texts = args.iter().filter_map(Word::literal);
+    let mut has_option = false;
+    let mut follows = |word: &W| {
+        texts.any(|text| {
+            let is_word = text == word.as_ref();
+            has_option |= !is_word && text.starts_with(['-', '+']);
+            is_word
+        })
+    };
+    words.iter().all(&mut follows) && has_option
 }
 
 fn fit(words: &[String], more: More, args: &[Word]) -> Fit {

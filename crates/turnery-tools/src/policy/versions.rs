@@ -20,12 +20,11 @@ const VERSION_MANAGERS: &[&str] = &[
     ".python-version",
     ".rtx.toml",
     ".tool-versions",
-    "mise.local.toml",
-    "mise.toml",
+    "mise",
 ];
 
-/// Folders in which mise looks for such files.
-const OF_MISE: &[&str] = &["", ".config", "mise"];
+/// Folders in which mise looks for files of its own.
+const OF_MISE: &[&str] = &["", ".config"];
 
 /// Files with nothing but a version, which may be a path.
 const VERSIONS: &[&str] = &[".go-version", ".nvmrc"];
@@ -37,15 +36,11 @@ pub(super) fn is_version_file(name: &str) -> bool {
     VERSION_MANAGERS.contains(&name) || VERSIONS.contains(&name) || is_of_mise(name)
 }
 
-/// Recognises `mise.toml`, `.mise.toml` and `.rtx.toml`, also of one environment: `mise.ci.toml`.
+/// Recognises `mise.toml`, `.miserc.toml` and `.rtx.toml`, also of one environment: `mise.ci.toml`.
 fn is_of_mise(name: &str) -> bool {
     let name = name.strip_prefix('.').unwrap_or(name);
-    (name.starts_with("mise.") || name.starts_with("rtx.")) && name.ends_with(".toml")
-}
-
-/// Recognises `config.toml` in the folder `mise`, also of one environment.
-pub(super) fn is_config_of_mise(folder: &str, name: &str) -> bool {
-    folder == "mise" && name.starts_with("config.") && name.ends_with(".toml")
+    let begins = ["mise.", "miserc.", "rtx."];
+    begins.iter().any(|it| name.starts_with(it)) && name.ends_with(".toml")
 }
 
 /// Whether a file in the folder may have a version manager pick a program of the project.
@@ -59,11 +54,7 @@ pub(super) fn picks_version(folder: &Path) -> bool {
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     };
     let holds_file_of_mise = |inner: &&str| {
-        let is_found = |entry: fs::DirEntry| {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            is_of_mise(&name) || is_config_of_mise(inner, &name)
-        };
+        let is_found = |entry: fs::DirEntry| is_of_mise(&entry.file_name().to_string_lossy());
         let entries = folder.join(inner).read_dir();
         entries.is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_found)))
     };

@@ -90,7 +90,7 @@ pub(super) fn follow_first(path: &Path) -> Option<PathBuf> {
 }
 
 /// `path` without `.` and `..`, by its text alone.
-pub(super) fn clean(path: &Path) -> PathBuf {
+pub(crate) fn clean(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for component in path.components() {
         match component {

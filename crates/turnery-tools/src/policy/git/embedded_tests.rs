@@ -166,6 +166,93 @@ fn submodule_that_is_kept_and_not_plain_is_asked_about() {
 }
 
 #[test]
+fn kept_submodule_among_gits_own_folders_is_asked_about() {
+    let rules = ["shell(git stash:*)".parse().unwrap()].to_vec();
+    let policy = Policy::new(Mode::Ask, rules, vec![]);
+    for name in [
+        "n/info",
+        "n/refs/q",
+        "n/objects/zz",
+        "n/objects/ab/x",
+        "n/logs/refs/x",
+    ] {
+        let bench = Bench::new();
+        let line = "git stash push -k";
+        bench.git("init -q --bare .git/modules/n");
+        fs::write(bench.work.join(".git/modules/n/config"), "").unwrap();
+        fs::create_dir_all(bench.work.join(".git/modules/n/logs/refs/remotes/o")).unwrap();
+        let log = bench.work.join(".git/modules/n/logs/refs/remotes/o/HEAD");
+        fs::write(log, "").unwrap();
+        assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+        bench.git(&format!("init -q --bare .git/modules/{name}"));
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{name}: {judged:?}"
+        );
+    }
+}
+
+#[test]
+fn kept_submodule_whose_work_tree_lies_elsewhere_is_asked_about() {
+    let rules = ["shell(git stash:*)".parse().unwrap()].to_vec();
+    let policy = Policy::new(Mode::Ask, rules, vec![]);
+    let extended = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n";
+    for (name, work_tree, is_asked) in [
+        ("config", "../../../n", false),
+        ("config", "../../../../n", true),
+        ("config", "/elsewhere", true),
+        ("config.worktree", "../../../n", true),
+        ("config.worktree", "/elsewhere", true),
+    ] {
+        let bench = Bench::new();
+        bench.git("init -q --bare .git/modules/n");
+        let kept = bench.work.join(".git/modules/n");
+        fs::write(kept.join("config"), extended).unwrap();
+        let text = format!("[core]\n\tworktree = {work_tree}\n");
+        let before = fs::read_to_string(kept.join(name)).unwrap_or_default();
+        fs::write(kept.join(name), before + &text).unwrap();
+        let judged = bench.judge(&policy, &bench.work, "git stash push -k");
+        assert_eq!(
+            matches!(judged, Judgement::Ask { .. }),
+            is_asked,
+            "{name} {work_tree}: {judged:?}"
+        );
+    }
+}
+
+/// It writes a `.git` where the record leads.
+#[test]
+fn repair_of_a_record_that_leads_elsewhere_is_asked_about() {
+    let rules = ["shell(git worktree repair)".parse().unwrap()].to_vec();
+    let policy = Policy::new(Mode::Ask, rules, vec![]);
+    let bench = Bench::new();
+    let line = "git worktree repair";
+    bench.git("worktree add -q ../linked");
+    let judged = bench.judge(&policy, &bench.work, line);
+    assert_eq!(judged, Judgement::Allow);
+    let record = bench.work.join(".git/worktrees/linked/gitdir");
+    let before = fs::read_to_string(&record).unwrap();
+    fs::write(&record, "/nowhere/at/all/.git\n").unwrap();
+    let judged = bench.judge(&policy, &bench.work, line);
+    assert_eq!(judged, Judgement::Allow);
+    fs::write(&record, before).unwrap();
+    let dot_git = bench.root.join("linked/.git");
+    for text in [None, Some("gitdir: /elsewhere\n")] {
+        fs::remove_file(&dot_git).unwrap();
+        if let Some(text) = text {
+            fs::write(&dot_git, text).unwrap();
+        }
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{text:?}: {judged:?}"
+        );
+        fs::write(&dot_git, "").unwrap();
+    }
+}
+
+#[test]
 fn pointer_in_place_of_a_kept_submodule_is_asked_about() {
     let rules = ["shell(git stash:*)".parse().unwrap()].to_vec();
     let policy = Policy::new(Mode::Ask, rules, vec![]);

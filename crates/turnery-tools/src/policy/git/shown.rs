@@ -159,6 +159,10 @@ fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     };
     let tracked: Option<Vec<PathBuf>> = git_dir.and_then(|git_dir| {
         let index = git_dir.join("index");
+        // Without one, in a linked work tree for example, any commit may be shown all the same.
+        if kind(&index) == EntryKind::Absent {
+            return None;
+        }
         // The length of a hash is in a configuration that need not be read for this: the other one does not fit.
         match (index::tracked(&index, false), index::tracked(&index, true)) {
             (Some(paths), None) | (None, Some(paths)) => Some(paths),
@@ -312,6 +316,12 @@ mod tests {
             let judged = other.judge(&confined, &other.work, line);
             assert_ne!(judged, Judgement::Allow, "{line}");
         }
+        // A linked work tree without an index.
+        bench.git("worktree add -q --no-checkout linked");
+        let line = "git -C linked show HEAD";
+        let shown = bench.run(&bench.work, line, &bench.environment());
+        assert!(String::from_utf8_lossy(&shown.stdout).contains("SECRET"));
+        assert_ne!(bench.judge(&confined, &bench.work, line), Judgement::Allow);
         let line = "git -C src show HEAD";
         assert_eq!(other.judge(&confined, &other.work, line), Judgement::Allow);
         let line = "/usr/bin/git log --oneline";
