@@ -7,6 +7,9 @@
 //! when this process says so, or when the socket closes because this process is gone (`kill -9`
 //! included), the supervisor kills its children until the kernel says that none is left.
 //!
+//! The supervisor of a confined program leads a session: whatever joins a process group of turnery's session can have the
+//! kernel signal that group, by orphaning it. Other programs stay in turnery's session, whose terminal they may ask.
+//!
 //! The supervisor runs in `/` and without variables: the program's environment is given to it through the socket. One
 //! that was stopped (SIGSTOP) is woken with each order, by [`end_all`], and by the kernel when this process
 //! ends. If it was killed, this process kills everything that has inherited the program's tag, an
@@ -20,8 +23,8 @@
 //! Without a supervisor (an embedding program that calls neither [`init`] nor [`supervise_with`], or a
 //! system other than Linux) a program runs in a process group, which is killed as a whole; on Linux,
 //! processes that left the group are found by their tag. Then a program that leaves its group *and* clears
-//! its environment escapes, and `kill -9` of this process leaves everything running. [`StopReport`] tells
-//! the difference.
+//! its environment escapes, `kill -9` of this process leaves everything running, and a confined program stays in
+//! turnery's session. [`StopReport`] tells the difference.
 
 #[cfg(target_os = "linux")]
 mod confined_start;

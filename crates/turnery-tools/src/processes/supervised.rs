@@ -153,9 +153,12 @@ impl Supervised {
             .env_clear()
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // What a terminal sends to the group of this process is not for it.
-            .process_group(0);
+            .stderr(Stdio::null());
+        // What a terminal sends to the group of this process is not for it. Above a confined program it begins a session
+        // of its own, which the leader of a group cannot.
+        if program.confinement.is_none() {
+            start.process_group(0);
+        }
         let supervisor = start.spawn()?;
         let pid = pid_of(&supervisor).ok_or_else(lost)?;
         // It holds the other end of the socket, which must close when the supervisor ends.

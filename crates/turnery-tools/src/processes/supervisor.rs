@@ -17,7 +17,7 @@ use rustix::{
     net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
     process::{
         Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, kill_process_group,
-        set_child_subreaper, set_parent_process_death_signal, wait, waitid,
+        set_child_subreaper, set_parent_process_death_signal, setsid, wait, waitid,
     },
 };
 use std::{
@@ -73,6 +73,11 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
     let [folder, program, args @ ..] = command else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
+    if confinement.is_some() {
+        // The program can then join no group of turnery's session, which the kernel would signal for it, and has no
+        // terminal.
+        setsid()?;
+    }
     set_child_subreaper(Some(getpid()))?;
     // Turnery may end while this process is stopped: then it goes on, and sees that the socket is closed.
     set_parent_process_death_signal(Some(Signal::CONT))?;

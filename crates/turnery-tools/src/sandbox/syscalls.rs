@@ -92,6 +92,19 @@ const REMOVEXATTRAT: i64 = 466;
 const OPEN_TREE_ATTR: i64 = 467;
 const FILE_SETATTR: i64 = 469;
 
+/// Calls that take a process first, where 0 is the caller and all others are refused: a limit on the processor's time
+/// would end another process, as a signal would, and a supervisor that is never scheduled ends nothing.
+const OF_PROCESS: &[i64] = &[
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+/// Likewise, calls that take a kind of target first and its number second, with the kind that is a single process
+/// (`PRIO_PROCESS`, `IOPRIO_WHO_PROCESS`).
+const PRIORITIES: [(i64, u64); 2] = [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)];
+
 /// Flags of `clone` that make a namespace, in which a process has rights that it does not have here.
 const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWCGROUP,
@@ -250,10 +263,18 @@ fn rules(
         requests.push(SeccompRule::new(vec![condition])?);
     }
     rules.insert(libc::SYS_ioctl, requests);
-    // A limit on the processor's time would end another process, as a signal would.
     let other_process = argument(0, SeccompCmpOp::Ne, 0)?;
-    let limits = vec![SeccompRule::new(vec![other_process])?];
-    rules.insert(libc::SYS_prlimit64, limits);
+    for &call in OF_PROCESS {
+        let refused = SeccompRule::new(vec![other_process.clone()])?;
+        rules.insert(call, vec![refused]);
+    }
+    for (call, process) in PRIORITIES {
+        let not_process = argument(0, SeccompCmpOp::Ne, process)?;
+        let other_process = argument(1, SeccompCmpOp::Ne, 0)?;
+        let refused =
+            [not_process, other_process].map(|condition| SeccompRule::new(vec![condition]));
+        rules.insert(call, refused.into_iter().collect::<Result<_, _>>()?);
+    }
     Ok(rules)
 }
 

@@ -318,6 +318,60 @@ fn other_processes_are_out_of_reach() {
     world.allows(&world.workspace(), "sleep 60 & kill $! && ! wait $!");
 }
 
+/// A supervisor that is never scheduled ends nothing. What a command does to itself is its own affair.
+#[test]
+fn scheduling_of_other_processes_is_out_of_reach() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    // What holds already is set again, in a group of its own, so that nobody is scheduled otherwise afterwards.
+    let script = "import ctypes, os, sys\n\
+        libc = ctypes.CDLL(None, use_errno=True)\n\
+        name, who = sys.argv[1], int(sys.argv[2])\n\
+        os.setpgid(0, 0)\n\
+        zero = ctypes.create_string_buffer(4)\n\
+        attributes = ctypes.create_string_buffer(48)\n\
+        libc.syscall(GET_ATTR, who, attributes, 48, 0)\n\
+        def nice(which): os.setpriority(which, who, os.getpriority(which, who))\n\
+        def ionice(which): libc.syscall(SET_IO, which, who, libc.syscall(GET_IO, which, who))\n\
+        calls = {\n\
+        'affinity': lambda: os.sched_setaffinity(who, os.sched_getaffinity(who)),\n\
+        'scheduler': lambda: libc.sched_setscheduler(who, os.sched_getscheduler(who), zero),\n\
+        'param': lambda: libc.sched_setparam(who, zero),\n\
+        'attr': lambda: libc.syscall(SET_ATTR, who, attributes, 0),\n\
+        'nice': lambda: nice(os.PRIO_PROCESS),\n\
+        'ionice': lambda: ionice(1),\n\
+        'nice of a group': lambda: nice(os.PRIO_PGRP),\n\
+        'ionice of a group': lambda: ionice(2),\n\
+        }\n\
+        calls[name]()\n\
+        sys.exit(os.strerror(ctypes.get_errno()) if ctypes.get_errno() else 0)\n"
+        .replace("GET_ATTR", &libc::SYS_sched_getattr.to_string())
+        .replace("SET_ATTR", &libc::SYS_sched_setattr.to_string())
+        .replace("GET_IO", &libc::SYS_ioprio_get.to_string())
+        .replace("SET_IO", &libc::SYS_ioprio_set.to_string());
+    fs::write(world.home().join("project/set.py"), script).unwrap();
+    let set = |name: &str, who: &str| format!("python3 set.py '{name}' {who}");
+    // A process of the same rights: others, the kernel may keep out of reach for the capabilities that they have.
+    let set_other = |name: &str| {
+        let set = set(name, "$!");
+        format!("sleep 60 & {set}; status=$?; kill $!; exit $status")
+    };
+    for name in ["affinity", "scheduler", "param", "attr", "nice", "ionice"] {
+        world.refuses(&world.workspace(), &set_other(name), NOT_PERMITTED);
+        world.allows(&world.workspace(), &set(name, "0"));
+    }
+    // The group that the caller is in may be everybody's.
+    for name in ["nice of a group", "ionice of a group"] {
+        world.refuses(&world.workspace(), &set(name, "0"), NOT_PERMITTED);
+    }
+    let own = "nice true && ionice -c 3 true && chrt --idle 0 true && taskset 1 true";
+    if world.run(None, own).status.success() {
+        world.allows(&world.workspace(), own);
+    }
+}
+
 #[test]
 fn ways_around_are_refused() {
     let world = World::new();

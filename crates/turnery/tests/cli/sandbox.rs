@@ -6,7 +6,11 @@ use crate::{
 };
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::{Value, json};
-use std::os::{fd::AsRawFd as _, unix::fs::PermissionsExt as _};
+use std::{
+    os::{fd::AsRawFd as _, unix::fs::PermissionsExt as _},
+    process::Stdio,
+};
+use tokio::process::Command;
 use turnery_tools::SandboxSupport;
 
 /// A folder where no command writes in a sandbox: not a temporary one.
@@ -189,6 +193,72 @@ async fn command_cannot_read_the_agents_environment_or_signal_it() {
         let is_refused = confines && support.landlock >= Some(6);
         assert_eq!(signalled.contains("reached\\n"), !is_refused, "{signalled}");
     }
+}
+
+/// Joins the process group of a process, where it puts a stopped process and orphans the group: then the kernel sends
+/// SIGHUP to all of it.
+const HANG_UP: &str = r#"
+import os, signal, sys
+group = os.getpgid(int(sys.argv[1]))
+reader, writer = os.pipe()
+joined = os.fork()
+if joined == 0:
+    try:
+        os.setpgid(0, group)
+        os.write(writer, b"j")
+        signal.pause()
+    except PermissionError:
+        os.write(writer, b"r")
+    os._exit(0)
+if os.read(reader, 1) == b"r":
+    sys.exit("refused")
+if os.fork() == 0:
+    stopped = os.fork()
+    if stopped == 0:
+        os.setpgid(0, group)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(0)
+    os.waitpid(stopped, os.WUNTRACED)
+    os.setsid()
+    os.write(writer, b"s")
+    signal.pause()
+os.read(reader, 1)
+os.kill(joined, signal.SIGKILL)
+os.waitpid(joined, 0)
+"#;
+
+/// No process but those of the command holds the agent's group to a session, as below `setsid`, `nohup` and services.
+#[tokio::test]
+async fn command_cannot_join_the_agents_group_and_hang_it_up() {
+    if !SandboxSupport::detect().is_usable() {
+        return;
+    }
+    let home = Home::new();
+    home.write("project/hang_up.py", HANG_UP);
+    let agent = "$(awk '/^PPid/ {print $2}' /proc/$PPID/status)";
+    let command = json!({ "command": format!("python3 hang_up.py {agent}") });
+    let model = home.scripted(json!([shell(command), {"steps": [{"text": "done"}]}]));
+    let run = ["run", "--mode", "auto", "--sandbox", "workspace"];
+    let output = ["--format", "stream-json", "--model", &model, "hi"];
+    let run = home.command(&[&run[..], &output].concat());
+    let run = run.as_std();
+    let mut session = Command::new("setsid");
+    session
+        .arg(run.get_program())
+        .args(run.get_args())
+        .current_dir(home.project())
+        .env_clear()
+        .envs(
+            run.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let done = end(session.spawn().expect("started")).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.stdout.contains("refused"), "{done:?}");
 }
 
 /// A shell or an editor may leave files open in turnery, and no sandbox looks at what is open already.
