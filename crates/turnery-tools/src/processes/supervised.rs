@@ -64,6 +64,8 @@ pub(super) enum Line {
     Started,
     /// It could not be started. Unit: errno.
     Failed(i32),
+    /// It was not started, for this reason, in one line.
+    Refused(String),
     /// A process that was killed and has not ended yet, or may not be killed.
     Remaining(RunningProcess),
     /// Nothing is left but the processes that were named before. The last line. Holds the raw wait status
@@ -76,6 +78,10 @@ impl Line {
         match self {
             Self::Started => "started\n".to_owned(),
             Self::Failed(errno) => format!("failed {errno}\n"),
+            Self::Refused(reason) => {
+                let reason = reason.replace(char::is_control, "?");
+                format!("refused {reason}\n")
+            }
             Self::Remaining(process) => format!("remaining {} {}\n", process.pid, process.command),
             Self::Ended(Some(status)) => format!("ended {status}\n"),
             Self::Ended(None) => "ended\n".to_owned(),
@@ -87,6 +93,7 @@ impl Line {
         Some(match word {
             "started" => Self::Started,
             "failed" => Self::Failed(rest.parse().ok()?),
+            "refused" => Self::Refused(rest.to_owned()),
             "remaining" => {
                 let (pid, command) = rest.split_once(' ')?;
                 Self::Remaining(RunningProcess {
@@ -185,6 +192,10 @@ impl Supervised {
                 tree.tag = None;
                 Err(io::Error::from_raw_os_error(errno))
             }
+            Some(Line::Refused(reason)) => {
+                tree.tag = None;
+                Err(io::Error::other(reason))
+            }
             Some(Line::Remaining(_) | Line::Ended(_)) | None => Err(lost()),
         }
     }
@@ -208,7 +219,7 @@ impl Supervised {
             match self.next_line().await? {
                 Some(Line::Remaining(process)) => self.remaining.push(process),
                 Some(Line::Ended(status)) => self.ended = Some(status),
-                Some(Line::Started | Line::Failed(_)) | None => {}
+                Some(Line::Started | Line::Failed(_) | Line::Refused(_)) | None => {}
             }
         }
         Ok(())
@@ -379,6 +390,7 @@ mod tests {
         for line in [
             Line::Started,
             Line::Failed(2),
+            Line::Refused("/a b is closed".to_owned()),
             Line::Remaining(process),
             Line::Ended(Some(256)),
             Line::Ended(None),

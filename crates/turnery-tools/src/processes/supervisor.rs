@@ -122,8 +122,11 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
                 (id.and_then(Pid::from_raw), confined)
             }
             Err(error) => {
-                let errno = error.raw_os_error().unwrap_or(Errno::NOENT.raw_os_error());
-                tell(&control, &Line::Failed(errno));
+                let line = match error.raw_os_error() {
+                    Some(errno) => Line::Failed(errno),
+                    None => Line::Refused(error.to_string()),
+                };
+                tell(&control, &line);
                 return Ok(());
             }
         };

@@ -4,7 +4,9 @@
 //! Landlock only allows, and what it allows for a folder holds for everything below. To leave something
 //! out, its siblings are allowed one by one, along the way down to it.
 
-use super::{Confinement, linked_keys::LinkedKeys, links, places, repositories::Repositories};
+use super::{
+    Confinement, closed, linked_keys::LinkedKeys, links, places, repositories::Repositories,
+};
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, Ruleset,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
@@ -120,16 +122,22 @@ impl Rules {
         let toolchains = [in_home(places::TOOLCHAINS), confinement.toolchains.clone()].concat();
         let profiles = in_home(places::PROFILES);
         let keys = [in_home(places::KEYS), confinement.private.clone()].concat();
-        let existing = |paths: &[PathBuf]| -> Vec<PathBuf> {
-            paths.iter().filter(|it| it.exists()).cloned().collect()
+        let existing = |paths: &[PathBuf]| -> io::Result<Vec<PathBuf>> {
+            let mut existing = Vec::new();
+            for path in paths {
+                if closed::exists(path)? {
+                    existing.push(path.clone());
+                }
+            }
+            Ok(existing)
         };
-        let (existing, existing_profiles) = (existing(&keys), existing(&profiles));
+        let (existing, existing_profiles) = (existing(&keys)?, existing(&profiles)?);
         let linked = LinkedKeys::new(&self.writable, &toolchains, home);
-        let linked = linked.find(&existing, &existing_profiles);
+        let linked = linked.find(&existing, &existing_profiles)?;
         let keys = [keys, profiles].concat();
         let mut links = Links::default();
         let existing = existing.iter().chain(&existing_profiles);
-        self.left_out = links.with_targets(existing.chain(&linked));
+        self.left_out = links.with_targets(existing.chain(&linked))?;
         let repositories = Repositories::around(&confinement.roots, home, &self.writable);
         let mut readable = toolchains;
         if confinement.writes {
@@ -167,7 +175,7 @@ impl Rules {
         // Also what does not exist yet.
         let started_later = in_home(places::STARTED_LATER);
         let later = keys.iter().chain(&started_later).chain(&linked);
-        self.left_out = links.with_targets(later);
+        self.left_out = links.with_targets(later)?;
         let writable = [self.writable.clone(), repositories.git_folders].concat();
         for path in &writable {
             self = self.allow_below(path, read() | write())?;
@@ -274,22 +282,30 @@ struct Links {
 
 impl Links {
     /// These paths, and where their links lead.
-    fn with_targets<'a>(&mut self, paths: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
+    ///
+    /// # Errors
+    ///
+    /// A folder on the way of a link that is closed to its owner.
+    fn with_targets<'a>(
+        &mut self,
+        paths: impl Iterator<Item = &'a PathBuf>,
+    ) -> io::Result<Vec<PathBuf>> {
         let mut all = Vec::new();
         for path in paths {
-            all.extend(self.resolved(path).filter(|it| it != path));
+            let is_link = fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink());
+            let target = match is_link {
+                true => closed::target(path)?,
+                false => None,
+            };
+            let resolved = target.or_else(|| self.resolved(path));
+            all.extend(resolved.filter(|it| it != path));
             all.push(path.clone());
         }
-        all
+        Ok(all)
     }
 
-    /// A path without links, the part that does not exist left as it is.
+    /// A path in a folder without links, the part that does not exist left as it is.
     fn resolved(&mut self, path: &Path) -> Option<PathBuf> {
-        if fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink())
-            && let Ok(resolved) = path.canonicalize()
-        {
-            return Some(resolved);
-        }
         let parent = path.parent()?;
         let folder = match self.folders.get(parent) {
             Some(folder) => folder.clone(),

@@ -1,10 +1,10 @@
 //! Finds the keys that links in folders of keys lead to: people may keep the files themselves elsewhere.
 
-use super::places;
+use super::{closed, places};
 use std::{
     cell::OnceCell,
     collections::{HashSet, VecDeque},
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -39,7 +39,11 @@ impl<'a> LinkedKeys<'a> {
 
     /// Where the links in `keys` lead, those in folders below and behind links included. Of `profiles`, which
     /// applications fill, only the links that lie in them directly are followed.
-    pub(super) fn find(&self, keys: &[PathBuf], profiles: &[PathBuf]) -> Vec<PathBuf> {
+    ///
+    /// # Errors
+    ///
+    /// A folder whose links cannot be found because it is closed to its owner.
+    pub(super) fn find(&self, keys: &[PathBuf], profiles: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         let deep = keys.iter().filter(|it| !profiles.contains(it));
         let deep = deep.map(|it| (it.clone(), true));
@@ -51,8 +55,12 @@ impl<'a> LinkedKeys<'a> {
             if left == 0 || !seen.insert(folder.clone()) {
                 continue;
             }
-            let Ok(entries) = fs::read_dir(folder) else {
-                continue;
+            let entries = match fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    closed::check(&folder, &error)?;
+                    continue;
+                }
             };
             for entry in entries.take(left).flatten() {
                 left -= 1;
@@ -61,7 +69,7 @@ impl<'a> LinkedKeys<'a> {
                     continue;
                 };
                 if kind.is_symlink() {
-                    let target = path.canonicalize().ok();
+                    let target = closed::target(&path)?;
                     let Some(target) = target.filter(|it| self.may_be_key(it)) else {
                         continue;
                     };
@@ -75,7 +83,7 @@ impl<'a> LinkedKeys<'a> {
                 }
             }
         }
-        found
+        Ok(found)
     }
 
     /// Whether a link may lead to a key here: the place lies in nothing that commands need, and holds nothing such.

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs,
+    fs, io,
     path::{Component, Path, PathBuf},
 };
 
@@ -12,6 +12,19 @@ const MOST_LINKS: usize = 40;
 /// An absolute path without links. `None` if nothing is there, or if a link on the way lies in one of
 /// `writable` or below: a command could lead turnery anywhere with it. `writable` holds paths without links.
 pub(super) fn follow(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
+    follow_within(path, writable).ok()
+}
+
+/// An absolute path without links.
+///
+/// # Errors
+///
+/// The place on the way that cannot be looked at, and the reason.
+pub(super) fn try_follow(path: &Path) -> Result<PathBuf, (PathBuf, io::Error)> {
+    follow_within(path, &[])
+}
+
+fn follow_within(path: &Path, writable: &[PathBuf]) -> Result<PathBuf, (PathBuf, io::Error)> {
     let mut resolved = PathBuf::from("/");
     let mut rest = names(path);
     let mut links = 0;
@@ -21,21 +34,26 @@ pub(super) fn follow(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
             continue;
         }
         let next = resolved.join(name);
-        if !fs::symlink_metadata(&next).ok()?.is_symlink() {
-            resolved = next;
-            continue;
-        }
+        let found = fs::symlink_metadata(&next);
+        let target = match found.map(|found| found.is_symlink()) {
+            Ok(false) => {
+                resolved = next;
+                continue;
+            }
+            Ok(true) => fs::read_link(&next),
+            Err(error) => Err(error),
+        };
         links += 1;
         if links > MOST_LINKS || writable.iter().any(|it| resolved.starts_with(it)) {
-            return None;
+            return Err((next, io::ErrorKind::InvalidInput.into()));
         }
-        let target = fs::read_link(&next).ok()?;
+        let target = target.map_err(|error| (next, error))?;
         if target.is_absolute() {
             resolved = PathBuf::from("/");
         }
         rest.extend(names(&target));
     }
-    Some(resolved)
+    Ok(resolved)
 }
 
 /// The names in a path, the last one first.

@@ -121,15 +121,15 @@ impl SandboxSettings {
         // A key among files that commands write is one of theirs; to leave it out would refuse all new files beside it.
         let writable = confinement.writable();
         let is_apart = |key: &PathBuf| !writable.iter().any(|it| key.starts_with(it));
-        let below_config = places::KEYS
-            .iter()
-            .chain(places::PROFILES)
-            .filter_map(|key| key.strip_prefix(".config/"));
-        let below_config: Vec<&str> = below_config.collect();
+        let below = |usual: &str| -> Vec<&str> {
+            let keys = places::KEYS.iter().chain(places::PROFILES);
+            keys.filter_map(|key| key.strip_prefix(usual)).collect()
+        };
         let further = [
             self.key_files.clone(),
             named(places::KEY_VARIABLES),
-            named(&[("XDG_CONFIG_HOME", &below_config)]),
+            named(&[("XDG_CONFIG_HOME", &below(".config/"))]),
+            named(&[("XDG_DATA_HOME", &below(".local/share/"))]),
         ];
         // Without links: one that lies among those files may lead elsewhere.
         let further = further.into_iter().flatten().map(resolved);

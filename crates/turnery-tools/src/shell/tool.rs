@@ -250,13 +250,16 @@ impl Tool for Shell {
                     let hint = plan.hint(&ending, &text);
                     ending.envelope_with(text, &stopped, hint)
                 }
-                Err(error) => ToolEnvelope::failed(
-                    FailureKind::ExecutionError,
-                    format!(
-                        "could not start a shell in {}: {error}. Check that the folder exists and that bash or sh is installed",
-                        cwd.display()
-                    ),
-                ),
+                Err(error) => {
+                    let cwd = cwd.display();
+                    let reason = match error.raw_os_error() {
+                        Some(_) => format!(
+                            "could not start a shell in {cwd}: {error}. Check that the folder exists and that bash or sh is installed"
+                        ),
+                        None => format!("the command was not started in {cwd}: {error}"),
+                    };
+                    ToolEnvelope::failed(FailureKind::ExecutionError, reason)
+                }
             }
         })
     }

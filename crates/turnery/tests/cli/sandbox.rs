@@ -136,14 +136,17 @@ async fn keys_are_closed_where_the_environment_puts_them() {
     let folder = elsewhere();
     let keys = [
         ("CARGO_HOME", "cargo", "cargo/credentials.toml"),
+        ("CLAUDE_CONFIG_DIR", "claude", "claude/.credentials.json"),
         ("GOOGLE_APPLICATION_CREDENTIALS", "google", "google"),
         ("HISTFILE", "history", "history"),
         ("KUBECONFIG", "kube", "kube"),
         ("MYSQL_HOME", "mysql", "mysql/.my.cnf"),
         ("RCLONE_CONFIG", "rclone", "rclone"),
         ("XDG_CONFIG_HOME", "config", "config/gh/hosts"),
-        ("XDG_DATA_HOME", "data", "data/keyrings/login"),
+        ("SOPS_AGE_KEY_FILE", "age", "age"),
+        ("XDG_DATA_HOME", "data", "data/atuin/key"),
         ("XDG_RUNTIME_DIR", "run", "run/containers/auth.json"),
+        ("ZDOTDIR", "zsh", "zsh/.zsh_history"),
     ];
     let names = keys.map(|(_, _, key)| key);
     let command = format!(

@@ -1,11 +1,14 @@
 //! What one command leaves on the disk opens nothing to the next one.
 
 use super::{DENIED, World, is_confining};
-use crate::sandbox::{Confinement, repositories::Repositories};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use crate::sandbox::{Confinement, repositories::Repositories, start_confined};
+use rustix::{
+    fs::{CWD, FileType, Mode, mknodat},
+    thread::{CapabilitySet, capabilities, set_capabilities},
+};
 use std::{
     fs,
-    os::unix::fs::symlink,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::Command,
     sync::mpsc,
@@ -425,4 +428,56 @@ fn scratch_folder_swapped_for_a_link_is_not_followed() {
             world.allows(&confinement, "echo x > ~/tmp/scratch/$RANDOM");
         }
     }
+}
+
+/// A command may close a folder of its user for the next one, which opens it again.
+#[test]
+fn nothing_starts_while_a_folder_above_keys_is_closed() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    fs::create_dir_all(world.home().join("vault/inner")).unwrap();
+    fs::create_dir_all(world.home().join(".config/gh")).unwrap();
+    fs::write(world.home().join("vault/inner/key"), "content\n").unwrap();
+    symlink("../vault/inner/key", world.home().join(".ssh/linked")).unwrap();
+    let confinement = world.workspace();
+    let start = || {
+        // Root may look into every folder.
+        let limited = thread::scope(|scope| {
+            let start = || {
+                let mut sets = capabilities(None)?;
+                let beyond = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+                sets.effective -= beyond;
+                sets.permitted -= beyond;
+                set_capabilities(None, sets)?;
+                start_confined(&confinement, || Command::new("true").status())
+            };
+            scope.spawn(start).join()
+        });
+        limited.unwrap()
+    };
+    assert!(start().is_ok_and(|status| status.success()));
+    for (name, mode) in [
+        (".ssh", 0o000),
+        (".ssh", 0o111),
+        (".ssh", 0o444),
+        (".config", 0o000),
+        ("vault", 0o000),
+        ("vault/inner", 0o000),
+        ("", 0o000),
+    ] {
+        let folder = world.home().join(name);
+        let set = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+        set(mode);
+        let started = start();
+        set(0o755);
+        let error = started.expect_err(name).to_string();
+        let command = format!(
+            "run `chmod u+rx {}`",
+            folder.components().as_path().display()
+        );
+        assert!(error.contains(&command), "{name} {mode:o}: {error}");
+    }
+    assert!(start().is_ok());
 }
