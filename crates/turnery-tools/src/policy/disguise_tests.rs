@@ -167,6 +167,32 @@ fn rules_against_a_program_hold_behind_options_of_what_starts_it() {
     }
 }
 
+/// Such a word stands for the words in a file, which are shown if they do not fit.
+#[test]
+fn words_out_of_a_file_are_asked_about() {
+    let bench = bench();
+    let policy = Policy::default().confined(true);
+    for line in [
+        "strings -n @src/main.rs README.md",
+        "strings -n@x README.md",
+        "strings @x",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    assert!(is_allowed(&bench, &policy, "strings -n 8 README.md"));
+    let deny = vec!["read(s@x/key)".parse().unwrap()];
+    let policy = Policy::new(Mode::Auto, Vec::new(), deny);
+    for line in [
+        "x @s@x/key",
+        "x --file=s@x/key",
+        "x a:s@x/key",
+        "x a=b@s@x/key",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    assert!(is_allowed(&bench, &policy, "x s@x/other"));
+}
+
 #[test]
 fn rules_hold_with_options_between_their_words() {
     let bench = bench();

@@ -29,7 +29,7 @@ pub use environment::GitSettings;
 use git_dir::{
     EntryKind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_head,
     is_led_elsewhere, kind, may_be_bare, may_hold_repository, names_no_other, points_back,
-    read_pointer, records_are_answered,
+    read_pointer,
 };
 use remotes::{Talk, may_fetch};
 pub(crate) use shown::{looks_further, may_track, shows_content, tracks_more};
@@ -87,11 +87,15 @@ pub(crate) fn runs_nothing(
         return false;
     };
     let has = |word| command.args.iter().any(|arg| arg.literal() == Some(word));
+    // These work in other work trees, wherever their records lead.
+    let works_elsewhere = ["move", "remove", "repair"].into_iter().any(has);
+    if run.has_hooks() && has("worktree") && works_elsewhere {
+        return false;
+    }
     let mut check = Check {
         roots: workspace.roots(),
         run,
         blames: has("blame"),
-        repairs: has("worktree") && run.has_hooks(),
         enters_new: leaves(command) != Leaves::AsItWas,
         fetches: run.has_hooks() && may_fetch(command),
         talk: match run.has_hooks() {
@@ -193,8 +197,6 @@ struct Check<'a> {
     blames: bool,
     /// Set where folders may become submodules that the command enters.
     enters_new: bool,
-    /// Set for `git worktree`, which writes where records of work trees lead.
-    repairs: bool,
     /// Whether submodules may be fetched.
     fetches: bool,
     /// Which remotes the command may talk to.
@@ -369,9 +371,6 @@ impl Check<'_> {
             && looks_there
             && !kept.all(|it| self.are_kept_plain(&it, false, &is_inside))
         {
-            return None;
-        }
-        if self.repairs && !records_are_answered(common_dir) {
             return None;
         }
         let became_links = match self.run {

@@ -174,7 +174,8 @@ pub(crate) fn reads(
             [number] if number.chars().all(|c| c.is_ascii_digit()) => &[],
             _ => return None,
         },
-        Operands::Strings if operands.iter().any(|word| word.starts_with('@')) => return None,
+        // Also as the value of an option such a word stands for the words in a file.
+        Operands::Strings if args.iter().any(|word| word.contains('@')) => return None,
         Operands::Strings => &operands,
         Operands::OnePath if operands.len() > 1 => return None,
         Operands::OnePath | Operands::Paths | Operands::Revisions | Operands::FindTests => {

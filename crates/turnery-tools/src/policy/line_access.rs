@@ -151,7 +151,7 @@ fn is_inside(folder: &Path, workspace: &Workspace) -> bool {
         .is_some_and(|folder| workspace.resolve(folder).is_ok())
 }
 
-/// Every path that a certain word of the command may name: as a whole, and after `=`, `:` or `@`.
+/// Every path that a certain word of the command may name: as a whole, and after each `=`, `:` or `@`.
 pub(super) fn named_paths(
     command: &Command,
     bases: &[PathBuf],
@@ -159,11 +159,12 @@ pub(super) fn named_paths(
 ) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for word in command.args.iter().filter_map(|arg| arg.literal()) {
-        let tail = word.rsplit(['=', ':', '@']).next().unwrap_or(word);
+        let tails = word.match_indices(['=', ':', '@']);
+        let tails = tails.filter_map(|(at, _)| word.get(at + 1..));
         // The value in the same word as a short option: `-Csecrets`.
         let value = word.strip_prefix('-').and_then(|rest| rest.get(1..));
-        let parts = [Some(word), Some(tail), value];
-        for part in parts.into_iter().flatten().filter(|part| !part.is_empty()) {
+        let parts = std::iter::once(word).chain(tails).chain(value);
+        for part in parts.filter(|part| !part.is_empty()) {
             for base in bases {
                 let path = base.join(part);
                 let resolved = path.to_str().and_then(|path| workspace.resolve(path).ok());

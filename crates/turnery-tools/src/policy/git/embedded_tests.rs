@@ -221,34 +221,28 @@ fn kept_submodule_whose_work_tree_lies_elsewhere_is_asked_about() {
     }
 }
 
-/// It writes a `.git` where the record leads.
+/// They write where records lead, and look for changes in work trees with settings of their own.
 #[test]
-fn repair_of_a_record_that_leads_elsewhere_is_asked_about() {
-    let rules = ["shell(git worktree repair)".parse().unwrap()].to_vec();
+fn commands_in_other_work_trees_are_asked_about() {
+    let rules = ["shell(git worktree:*)".parse().unwrap()].to_vec();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
     let bench = Bench::new();
-    let line = "git worktree repair";
     bench.git("worktree add -q ../linked");
-    let judged = bench.judge(&policy, &bench.work, line);
-    assert_eq!(judged, Judgement::Allow);
-    let record = bench.work.join(".git/worktrees/linked/gitdir");
-    let before = fs::read_to_string(&record).unwrap();
-    fs::write(&record, "/nowhere/at/all/.git\n").unwrap();
-    let judged = bench.judge(&policy, &bench.work, line);
-    assert_eq!(judged, Judgement::Allow);
-    fs::write(&record, before).unwrap();
-    let dot_git = bench.root.join("linked/.git");
-    for text in [None, Some("gitdir: /elsewhere\n")] {
-        fs::remove_file(&dot_git).unwrap();
-        if let Some(text) = text {
-            fs::write(&dot_git, text).unwrap();
-        }
+    for line in [
+        "git worktree repair",
+        "git worktree remove linked",
+        "git worktree move linked ../other",
+        "git -C . worktree remove --force ../linked",
+    ] {
         let judged = bench.judge(&policy, &bench.work, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
-            "{text:?}: {judged:?}"
+            "{line}: {judged:?}"
         );
-        fs::write(&dot_git, "").unwrap();
+    }
+    for line in ["git worktree prune", "git worktree lock ../linked"] {
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert_eq!(judged, Judgement::Allow, "{line}");
     }
 }
 

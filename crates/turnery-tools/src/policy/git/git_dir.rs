@@ -107,34 +107,6 @@ pub(super) fn have_plain_heads(common_dir: &Path) -> bool {
         .all(|path| path.is_ok_and(|path| kind(&path) == EntryKind::File || is_plain(&path)))
 }
 
-/// Checks that each record of a linked work tree leads to a `.git` that names it in return, or nowhere.
-pub(super) fn records_are_answered(common_dir: &Path) -> bool {
-    let records = match fs::read_dir(common_dir.join("worktrees")) {
-        Ok(records) => records,
-        Err(error) => return error.kind() == ErrorKind::NotFound,
-    };
-    let is_answered = |record: &Path| {
-        let Some(dot_git) = read_pointer(&record.join("gitdir")) else {
-            return false;
-        };
-        let dot_git = record.join(dot_git);
-        let leads_nowhere = || {
-            let folder = dot_git.parent();
-            folder.is_some_and(|folder| kind(folder) == EntryKind::Absent)
-        };
-        let names_it = |folder: &Path| {
-            let target = read_pointer(&dot_git);
-            let target = target.as_deref().and_then(|it| it.strip_prefix("gitdir: "));
-            let target = target.and_then(|target| folder.join(target).canonicalize().ok());
-            target.is_some() && target == record.canonicalize().ok()
-        };
-        leads_nowhere() || dot_git.parent().is_some_and(names_it)
-    };
-    records
-        .map(|entry| entry.map(|entry| entry.path()))
-        .all(|record| record.is_ok_and(|record| is_answered(&record)))
-}
-
 /// Checks whether a folder that git keeps parts of a repository in may hold a whole one, at any depth.
 pub(super) fn may_hold_repository(folder: &Path) -> bool {
     let mut left = MOST_REFS;

@@ -2,7 +2,7 @@
 
 use super::{
     Command, carriers,
-    git_dir::{EntryKind, kind, read_pointer},
+    git_dir::{EntryKind, kind, may_be_bare, read_pointer},
     index,
 };
 use std::path::{Path, PathBuf};
@@ -144,10 +144,18 @@ fn is_taken(dot_git: &Path) -> bool {
 }
 
 fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
-    let Some(work_tree) = folder
-        .ancestors()
-        .find(|above| is_taken(&above.join(".git")))
-    else {
+    let mut work_tree = None;
+    for above in folder.ancestors() {
+        if is_taken(&above.join(".git")) {
+            work_tree = Some(above);
+            break;
+        }
+        // Git's own folder, or a repository without a work tree.
+        if may_be_bare(above) {
+            return true;
+        }
+    }
+    let Some(work_tree) = work_tree else {
         return false;
     };
     let dot_git = work_tree.join(".git");
@@ -314,6 +322,13 @@ mod tests {
             let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
             assert!(shown.contains("SECRET"), "{line}: {shown}");
             let judged = other.judge(&confined, &other.work, line);
+            assert_ne!(judged, Judgement::Allow, "{line}");
+        }
+        for line in [
+            "cd .git && git show HEAD",
+            "cd .git/objects && git grep x HEAD",
+        ] {
+            let judged = bench.judge(&confined, &bench.work, line);
             assert_ne!(judged, Judgement::Allow, "{line}");
         }
         // A linked work tree without an index.
