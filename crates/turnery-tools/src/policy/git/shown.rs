@@ -324,11 +324,16 @@ mod tests {
             let judged = other.judge(&confined, &other.work, line);
             assert_ne!(judged, Judgement::Allow, "{line}");
         }
-        for line in [
-            "cd .git && git show HEAD",
-            "cd .git/objects && git grep x HEAD",
-        ] {
-            let judged = bench.judge(&confined, &bench.work, line);
+        // One without a work tree.
+        let bare = other.work.join("b.git");
+        other.git_in(
+            &bench.work,
+            &format!("clone -q --bare . {}", bare.display()),
+        );
+        for line in ["cd b.git && git show HEAD", "cd b.git/refs; git log -p"] {
+            let shown = other.run(&other.work, line, &other.environment());
+            assert!(String::from_utf8_lossy(&shown.stdout).contains("SECRET"));
+            let judged = other.judge(&confined, &other.work, line);
             assert_ne!(judged, Judgement::Allow, "{line}");
         }
         // A linked work tree without an index.
