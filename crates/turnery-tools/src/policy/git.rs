@@ -89,7 +89,12 @@ pub(crate) fn runs_nothing(
     let has = |word| command.args.iter().any(|arg| arg.literal() == Some(word));
     // These work in other work trees, wherever their records lead.
     let works_elsewhere = ["move", "remove", "repair"].into_iter().any(has);
-    if run.has_hooks() && has("worktree") && works_elsewhere {
+    // What is in a folder that is named is not looked at.
+    let names_folder = || {
+        let mut words = command.args.iter().filter_map(|arg| arg.literal());
+        words.any(|word| word != "init" && !word.starts_with('-'))
+    };
+    if run.has_hooks() && (has("worktree") && works_elsewhere || has("init") && names_folder()) {
         return false;
     }
     let mut check = Check {

@@ -90,6 +90,7 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
     (
         "cargo fmt",
         &[
+            "cargo fmt --all",
             "cargo fmt --manifest-path ../x/Cargo.toml",
             "cargo fmt -- --config-path ../x",
             "cargo fmt -- --emit files /tmp/x.rs",
@@ -351,7 +352,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
     (
         "cargo fmt",
         "shell(cargo fmt:+)",
-        &["cargo fmt --all -- --check", "cargo fmt -p x"],
+        &["cargo fmt -- --check", "cargo fmt -p x"],
     ),
     (
         "git add -A",

@@ -80,6 +80,14 @@ const SEARCHED: &[&str] = &[
 /// With this, Python takes no module out of the folder that it runs in.
 const SAFE_PATH: &str = "PYTHONSAFEPATH";
 
+/// Variables with files and folders of settings that name programs. A relative one lies in the project.
+const SETTINGS: &[&str] = &[
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "XDG_CONFIG_DIRS",
+    "XDG_CONFIG_HOME",
+];
+
 /// Variables that may well name a folder of the session.
 const OF_SESSION: &[&str] = &["HOME", "TMPDIR", FOLDER];
 
@@ -87,6 +95,7 @@ const OF_SESSION: &[&str] = &["HOME", "TMPDIR", FOLDER];
 const LOADING: &[&str] = &[
     "BASH_ENV",
     "BASH_FUNC_*",
+    "CARGO_BUILD_*",
     "ENV",
     "GCONV_PATH",
     "LD_AUDIT",
@@ -94,13 +103,17 @@ const LOADING: &[&str] = &[
     "LESSOPEN",
     "MAGIC",
     "NODE_OPTIONS",
+    "NPM_CONFIG_*",
+    "OPENSSL_CONF",
     "PERL5OPT",
+    "PIP_CONFIG_FILE",
     "PYTHONHOME",
     "PYTHONSTARTUP",
     "PYTHONWARNINGS",
     "RIPGREP_CONFIG_PATH",
     "RUBYOPT",
     "RUSTC",
+    "RUSTC_WORKSPACE_WRAPPER",
     "RUSTC_WRAPPER",
     "TAR_OPTIONS",
     "UNZIP",
@@ -121,6 +134,10 @@ pub(super) fn keep_to_system(environment: &mut Environment, workspace: &Workspac
 /// Takes out the folders of the session that variables name, and relative ones, which may be: programs and their code
 /// are not looked for there. Python looks in none for what it is told to run.
 fn leave_out_project(environment: &mut Environment, workspace: &Workspace) {
+    environment.retain(|name, value| {
+        let is_settings = SETTINGS.iter().any(|it| name == *it);
+        !is_settings || std::env::split_paths(value).all(|path| path.is_absolute())
+    });
     leave_out(environment, &|path, is_searched| {
         (is_searched || path.is_absolute()) && workspace.may_be_of_project(path)
     });
@@ -294,6 +311,12 @@ mod tests {
             ("NODE_OPTIONS", "--require ./x.js"),
             ("BASH_FUNC_ls%%", "() { touch M; }"),
             ("TAR_OPTIONS", "--to-command=./x"),
+            ("NPM_CONFIG_PREFIX", "/usr"),
+            ("CARGO_BUILD_RUSTC", "./x"),
+            ("RUSTC_WORKSPACE_WRAPPER", "./x"),
+            ("GIT_CONFIG_GLOBAL", "gc"),
+            ("GIT_CONFIG_SYSTEM", "/etc/gitconfig"),
+            ("XDG_CONFIG_HOME", "xdg"),
             ("PYENV_ROOT", inner.as_str()),
             ("TMPDIR", inner.as_str()),
             ("HOME", "/home/ann"),
@@ -307,6 +330,7 @@ mod tests {
         let after = [
             ("PATH", "/usr/bin:/bin"),
             ("LD_LIBRARY_PATH", "/opt/x/lib"),
+            ("GIT_CONFIG_SYSTEM", "/etc/gitconfig"),
             ("TMPDIR", inner.as_str()),
             ("HOME", "/home/ann"),
             ("LANG", ""),

@@ -6,7 +6,7 @@ use super::layout_tests::Laid;
 use super::matrix_tests::{Bench, rules};
 use super::matrix_ways::config;
 use crate::Access;
-use std::{fs, os::unix::fs::symlink};
+use std::{ffi::OsStr, fs, os::unix::fs::symlink};
 
 fn policy() -> Policy {
     let rules = [
@@ -221,11 +221,53 @@ fn kept_submodule_whose_work_tree_lies_elsewhere_is_asked_about() {
     }
 }
 
+/// To git a name that is no remote of the repository is a folder, and the person's own settings may name one.
+#[test]
+fn the_persons_own_settings_name_no_repository_in_the_folder() {
+    let bench = Bench::new();
+    let rules = ["shell(git push)", "shell(git fetch:+)"];
+    let policy = Policy::new(
+        Mode::Ask,
+        rules.map(|rule| rule.parse().unwrap()).to_vec(),
+        vec![],
+    );
+    config(
+        &bench,
+        "[remote \"origin\"]\nurl = https://example.invalid/x\n",
+    );
+    let own = "[remote]\n\tpushDefault = fork\n[push]\n\tdefault = current\n[remote \"upstream\"]\n\tfetch = +refs/heads/*:refs/remotes/upstream/*\n";
+    fs::write(bench.root.join(".gitconfig"), own).unwrap();
+    bench.git("clone -q --bare . fork");
+    bench.git("clone -q --bare . upstream");
+    for line in ["git push", "git fetch upstream"] {
+        let access = Access::Run {
+            command: line.to_owned(),
+            cwd: bench.work.clone(),
+        };
+        let (_, limits) = policy.judge_with_limits("shell", &access, &bench.workspace());
+        let run = |settings| {
+            let mut environment = bench.environment();
+            environment.remove(OsStr::new("GIT_ALLOW_PROTOCOL"));
+            set(settings, &mut environment);
+            let output = bench.run(&bench.work, &format!("{line} --dry-run"), &environment);
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        };
+        let free = run(GitSettings::Own);
+        assert!(!free.contains("not allowed"), "{line}: {free}");
+        let careful = run(limits.git.max(GitSettings::Careful));
+        assert!(careful.contains("'file' not allowed"), "{line}: {careful}");
+    }
+}
+
 /// They write where records lead, and look for changes in work trees with settings of their own.
 #[test]
 fn commands_in_other_work_trees_are_asked_about() {
-    let rules = ["shell(git worktree:*)".parse().unwrap()].to_vec();
-    let policy = Policy::new(Mode::Ask, rules, vec![]);
+    let rules = ["shell(git worktree:*)", "shell(git init:*)"];
+    let policy = Policy::new(
+        Mode::Ask,
+        rules.map(|rule| rule.parse().unwrap()).to_vec(),
+        vec![],
+    );
     let bench = Bench::new();
     bench.git("worktree add -q ../linked");
     for line in [
@@ -233,6 +275,7 @@ fn commands_in_other_work_trees_are_asked_about() {
         "git worktree remove linked",
         "git worktree move linked ../other",
         "git -C . worktree remove --force ../linked",
+        "git init ../other",
     ] {
         let judged = bench.judge(&policy, &bench.work, line);
         assert!(
@@ -240,7 +283,11 @@ fn commands_in_other_work_trees_are_asked_about() {
             "{line}: {judged:?}"
         );
     }
-    for line in ["git worktree prune", "git worktree lock ../linked"] {
+    for line in [
+        "git worktree prune",
+        "git worktree lock ../linked",
+        "git init -q",
+    ] {
         let judged = bench.judge(&policy, &bench.work, line);
         assert_eq!(judged, Judgement::Allow, "{line}");
     }

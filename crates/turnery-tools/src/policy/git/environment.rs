@@ -13,7 +13,7 @@ pub enum GitSettings {
     Own,
     /// It shows the content of no files because of a setting alone. Where rules hide files.
     Discreet,
-    /// It fetches nothing that nobody asked for and enters no submodule because of a setting. For what a rule allows.
+    /// It fetches nothing that nobody asked for, talks to no repository on this machine, and enters no submodule because of a setting. For what a rule allows.
     Careful,
     /// It runs nothing that a repository names. For what only reads.
     Hardened,
@@ -43,6 +43,8 @@ const CONFIG: &[(&str, &str, GitSettings)] = &[
     // The person's own choices may lead git into submodules, those that are not checked out too.
     ("diff.submodule", "short", Discreet),
     ("log.showSignature", "false", Hardened),
+    // Names that are no remote of the repository are folders to git: the person's own settings may name some.
+    ("protocol.file.allow", "never", Careful),
     ("push.recurseSubmodules", "no", Careful),
     ("protocol.ext.allow", "never", Hardened),
     ("safe.bareRepository", "explicit", Hardened),
@@ -122,7 +124,7 @@ mod tests {
         assert_eq!(get("GIT_CONFIG_KEY_0"), Some("user.name"));
         assert_eq!(get("GIT_CONFIG_KEY_1"), Some("commit.verbose"));
         assert_eq!(get("GIT_CONFIG_VALUE_1"), Some("false"));
-        assert_eq!(get("GIT_CONFIG_COUNT"), Some("14"));
+        assert_eq!(get("GIT_CONFIG_COUNT"), Some("15"));
         assert_eq!(get("GIT_DIR"), None);
         assert_eq!(get("GIT_OPTIONAL_LOCKS"), Some("0"));
     }
@@ -130,7 +132,7 @@ mod tests {
     #[test]
     fn a_count_that_is_no_number_is_replaced() {
         let set = of(&[("GIT_CONFIG_COUNT", "many")]);
-        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "13");
+        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "14");
         assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "commit.verbose");
     }
 
@@ -153,13 +155,15 @@ mod tests {
                 ("GIT_CONFIG_VALUE_1", "false"),
                 ("GIT_CONFIG_KEY_2", "diff.submodule"),
                 ("GIT_CONFIG_VALUE_2", "short"),
-                ("GIT_CONFIG_KEY_3", "push.recurseSubmodules"),
-                ("GIT_CONFIG_VALUE_3", "no"),
-                ("GIT_CONFIG_KEY_4", "status.submoduleSummary"),
-                ("GIT_CONFIG_VALUE_4", "false"),
-                ("GIT_CONFIG_KEY_5", "submodule.recurse"),
+                ("GIT_CONFIG_KEY_3", "protocol.file.allow"),
+                ("GIT_CONFIG_VALUE_3", "never"),
+                ("GIT_CONFIG_KEY_4", "push.recurseSubmodules"),
+                ("GIT_CONFIG_VALUE_4", "no"),
+                ("GIT_CONFIG_KEY_5", "status.submoduleSummary"),
                 ("GIT_CONFIG_VALUE_5", "false"),
-                ("GIT_CONFIG_COUNT", "6"),
+                ("GIT_CONFIG_KEY_6", "submodule.recurse"),
+                ("GIT_CONFIG_VALUE_6", "false"),
+                ("GIT_CONFIG_COUNT", "7"),
             ]
         );
     }

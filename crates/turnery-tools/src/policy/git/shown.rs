@@ -18,7 +18,12 @@ pub(crate) fn shows_content(command: &Command) -> bool {
     match command.args.first().and_then(|arg| arg.literal()) {
         Some("log" | "reflog" | "shortlog") => has(|arg| arg.starts_with('-') && !is_of_log(arg)),
         // It hands its options on to `git log`.
-        Some("stash") if command.args.iter().any(|arg| arg.literal() == Some("list")) => {
+        Some("stash")
+            if command
+                .args
+                .get(1)
+                .is_some_and(|arg| arg.literal() == Some("list")) =>
+        {
             has(|arg| arg.starts_with('-') && !is_of_log(arg))
         }
         Some("add" | "checkout" | "commit" | "reset" | "restore" | "stash") => has(|arg| {
@@ -28,8 +33,6 @@ pub(crate) fn shows_content(command: &Command) -> bool {
                     .iter()
                     .any(|option| arg.starts_with(option))
         }),
-        // Of an object, whose name may be that of a file.
-        Some("config") => has(|arg| arg.starts_with("--b")),
         Some("status") => has(|arg| is_short_with(arg, &['v']) || arg.starts_with("--v")),
         // With `--exec` it runs other lines.
         Some("rebase") => has(|arg| {
@@ -135,20 +138,39 @@ pub(crate) fn may_track(
 }
 
 /// Whether git may take it for a repository; else it goes on to the folder above.
-fn is_taken(dot_git: &Path) -> bool {
+fn is_taken(dot_git: &Path) -> Taken {
     match kind(dot_git) {
-        EntryKind::Absent => false,
-        EntryKind::Folder => kind(&dot_git.join("HEAD")) != EntryKind::Absent,
-        EntryKind::File | EntryKind::Other => true,
+        EntryKind::Absent => Taken::No,
+        EntryKind::Folder => {
+            let parts = ["HEAD", "objects", "refs"];
+            let has = |part: &&str| kind(&dot_git.join(part)) != EntryKind::Absent;
+            match parts.iter().filter(|part| has(part)).count() {
+                0 => Taken::No,
+                3 => Taken::Yes,
+                _ => Taken::Perhaps,
+            }
+        }
+        EntryKind::File | EntryKind::Other => Taken::Yes,
     }
+}
+
+/// Whether git takes a folder for a repository.
+enum Taken {
+    Yes,
+    No,
+    Perhaps,
 }
 
 fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     let mut work_tree = None;
     for above in folder.ancestors() {
-        if is_taken(&above.join(".git")) {
-            work_tree = Some(above);
-            break;
+        match is_taken(&above.join(".git")) {
+            Taken::No => {}
+            Taken::Perhaps => return true,
+            Taken::Yes => {
+                work_tree = Some(above);
+                break;
+            }
         }
         // Git's own folder, or a repository without a work tree.
         if may_be_bare(above) {
@@ -287,10 +309,23 @@ mod tests {
         }
         // Git passes over a folder that is no repository.
         bench.git("add -f .env");
-        for line in ["git config --blob 1234 -l", "git commit --dry-run"] {
+        for line in [
+            "git config --blob 1234 -l",
+            "git config -l",
+            "git stash show list",
+            "git commit --dry-run",
+        ] {
             let judged = bench.judge(&policy, &bench.work, line);
             assert_ne!(judged, Judgement::Allow, "{line}");
         }
+        // Git passes over this one too, and shows what the repository above it tracks.
+        let passed_over = bench.work.join("passed/over");
+        fs::create_dir_all(passed_over.join(".git")).unwrap();
+        fs::write(passed_over.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        assert_ne!(
+            bench.judge(&policy, &passed_over, "git show"),
+            Judgement::Allow
+        );
         let inner = bench.work.join("inner");
         fs::create_dir_all(inner.join(".git")).unwrap();
         assert_ne!(bench.judge(&policy, &inner, "git show"), Judgement::Allow);

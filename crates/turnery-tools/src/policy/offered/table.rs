@@ -241,7 +241,8 @@ pub(super) const ALL: &[Offered] = &[
         words: &["cargo", "fmt"],
         flags: "qv",
         valued: "p",
-        long: &["--all", "--check", "--package=", "--quiet", "--verbose"],
+        // With `--all` it changes packages that the project depends on, wherever they lie.
+        long: &["--check", "--package=", "--quiet", "--verbose"],
         after: After::Program(&RUSTFMT),
         ..NOTHING
     },
