@@ -19,7 +19,9 @@ mod terminals;
 
 pub use local_files::LocalFiles;
 pub(crate) use promises::{Promise, Promises};
-pub(crate) use resolve::clean;
+#[cfg(test)]
+pub(crate) use resolve::beyond_lookup;
+pub(crate) use resolve::{clean, may_lead};
 pub use terminals::{TerminalFault, TerminalRun, Terminals};
 
 /// The files and folders of one session. The first root is the working directory.
@@ -95,11 +97,7 @@ impl Workspace {
     /// Whether a folder that a variable names lies in a root, or may: it is relative.
     pub(crate) fn may_be_of_project(&self, folder: &Path) -> bool {
         let is_in_root = |folder: &Path| self.roots.iter().any(|root| folder.starts_with(root));
-        !folder.is_absolute()
-            || is_in_root(folder)
-            || folder
-                .canonicalize()
-                .is_ok_and(|folder| is_in_root(&folder))
+        !folder.is_absolute() || is_in_root(folder) || may_lead(folder, &is_in_root)
     }
 
     /// Whether the project may bring a program of this name, looked for from `base`: the name then says nothing of
@@ -128,8 +126,9 @@ impl Workspace {
     /// Whether a program that a shell may find by this name is a link into a root.
     fn is_linked_program(&self, name: &str) -> bool {
         let places = std::env::split_paths(&self.search_path).map(|folder| folder.join(name));
-        let mut targets = places.filter_map(|place| place.canonicalize().ok());
-        targets.any(|target| self.roots.iter().any(|root| target.starts_with(root)))
+        let mut links = places.filter(|place| place.symlink_metadata().is_ok());
+        let is_in_root = |target: &Path| self.roots.iter().any(|root| target.starts_with(root));
+        links.any(|place| may_lead(&place, &is_in_root))
     }
 
     /// On the local disk alone.

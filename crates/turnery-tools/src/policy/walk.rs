@@ -1,6 +1,7 @@
 //! Walks the folders that a command may read, within a bound.
 
-use std::{collections::HashSet, path::Path};
+use rustix::io::Errno;
+use std::{collections::HashSet, io, path::Path};
 
 /// Most entries that are looked at for one command line.
 pub(crate) const MOST_ENTRIES: usize = 5_000;
@@ -38,9 +39,10 @@ pub(crate) fn may_contain_where(
                     open.push(path);
                 }
             } else if kind.is_symlink() {
-                // Links that lead nowhere show nothing.
-                let Ok(target) = path.canonicalize() else {
-                    continue;
+                let target = match path.canonicalize() {
+                    Ok(target) => target,
+                    Err(error) if leads_nowhere(&error) => continue,
+                    Err(_) => return true,
                 };
                 if is_met(&target) {
                     return true;
@@ -52,6 +54,12 @@ pub(crate) fn may_contain_where(
         }
     }
     false
+}
+
+/// Recognises links that show nothing to anybody. Others may be too long for the lookup, but not for programs.
+pub(crate) fn leads_nowhere(error: &io::Error) -> bool {
+    let is_loop = error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+    is_loop || error.kind() == io::ErrorKind::NotFound
 }
 
 #[cfg(test)]
@@ -72,5 +80,23 @@ mod tests {
         std::os::unix::fs::symlink("../../other", root.join("a/b/link")).unwrap();
         assert!(may_contain(&root.join("a"), &mut 100, &is_file));
         assert!(may_contain(&root.join("missing"), &mut 100, &is_file));
+    }
+
+    #[test]
+    fn links_that_only_programs_can_follow_are_uncertain() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("a")).unwrap();
+        let never = |_: &Path| false;
+        for target in ["absent", "turns"] {
+            std::os::unix::fs::symlink(target, root.join("a/turns")).unwrap();
+            assert!(!may_contain(&root.join("a"), &mut 100, &never), "{target}");
+            std::fs::remove_file(root.join("a/turns")).unwrap();
+        }
+        let deep = crate::workspace::beyond_lookup(&root);
+        std::fs::write(deep.join("file"), "").unwrap();
+        std::os::unix::fs::symlink(deep.join("file"), root.join("a/link")).unwrap();
+        assert!(root.join("a/link").exists());
+        assert!(may_contain(&root.join("a"), &mut 100, &never));
     }
 }

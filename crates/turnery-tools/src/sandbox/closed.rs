@@ -38,6 +38,11 @@ pub(super) fn check(path: &Path, error: &io::Error) -> io::Result<()> {
     let mut above = path.ancestors();
     let closed = above.find_map(|it| Some((it, fs::symlink_metadata(it).ok()?)));
     match closed {
+        Some((link, metadata)) if metadata.is_symlink() => match links::try_follow(link) {
+            // No link is on the way to that place.
+            Err((at, error)) => check(&at, &error),
+            Ok(_) => Ok(()),
+        },
         Some((folder, metadata)) if metadata.uid() == geteuid().as_raw() => {
             Err(io::Error::other(format!(
                 "{folder} is closed to its owner, so keys in it could not be kept from the command: run `chmod u+rx {folder}`",

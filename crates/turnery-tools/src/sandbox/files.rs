@@ -297,7 +297,10 @@ impl Links {
                 true => closed::target(path)?,
                 false => None,
             };
-            let resolved = target.or_else(|| self.resolved(path));
+            let resolved = match target {
+                Some(target) => Some(target),
+                None => self.resolved(path)?,
+            };
             all.extend(resolved.filter(|it| it != path));
             all.push(path.clone());
         }
@@ -305,16 +308,18 @@ impl Links {
     }
 
     /// A path in a folder without links, the part that does not exist left as it is.
-    fn resolved(&mut self, path: &Path) -> Option<PathBuf> {
-        let parent = path.parent()?;
+    fn resolved(&mut self, path: &Path) -> io::Result<Option<PathBuf>> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Ok(None);
+        };
         let folder = match self.folders.get(parent) {
             Some(folder) => folder.clone(),
             None => {
-                let folder = parent.canonicalize().ok();
+                let folder = closed::target(parent)?;
                 self.folders.insert(parent.to_owned(), folder.clone());
                 folder
             }
         };
-        Some(folder?.join(path.file_name()?))
+        Ok(folder.map(|folder| folder.join(name)))
     }
 }

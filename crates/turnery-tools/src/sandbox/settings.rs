@@ -100,7 +100,7 @@ impl SandboxSettings {
         let mut temporary = vec![env::temp_dir()];
         temporary.extend([places::TEMPORARY, "/var/tmp", "/dev/shm"].map(PathBuf::from));
         // New files can be allowed in a whole folder only. One that holds keys is read like any other folder.
-        let home = env::home_dir();
+        let home = env::home_dir().map(resolved);
         let keys = home.iter().chain(&self.private).chain(&self.key_files);
         let keys: Vec<PathBuf> = keys.map(resolved).collect();
         temporary.retain(|folder| {

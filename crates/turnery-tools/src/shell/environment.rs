@@ -1,6 +1,6 @@
 //! Environment: what a command finds in it: nothing that waits for a person, and no keys.
 
-use crate::{SandboxSettings, Workspace};
+use crate::{SandboxSettings, Workspace, workspace::may_lead};
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
@@ -156,8 +156,7 @@ pub fn leave_out_written(
     let written = confinement.map_or_else(|| roots.to_vec(), |it| it.writable_anywhere());
     leave_out(environment, &|path, is_searched| {
         let lies_in = |path: &Path| written.iter().any(|folder| path.starts_with(folder));
-        let leads_in = || path.canonicalize().is_ok_and(|path| lies_in(&path));
-        is_searched && (path.is_relative() || lies_in(path) || leads_in())
+        is_searched && (path.is_relative() || lies_in(path) || may_lead(path, &lies_in))
     });
     environment.insert(SAFE_PATH.into(), "1".into());
 }
@@ -364,10 +363,14 @@ mod tests {
         let roots = folders
             .each_ref()
             .map(|folder| folder.path().canonicalize().unwrap());
+        let elsewhere = tempfile::tempdir().unwrap();
+        let linked = elsewhere.path().join("linked");
+        std::os::unix::fs::symlink(crate::workspace::beyond_lookup(&roots[0]), &linked).unwrap();
         let path = format!(
-            "{}:{}/bin:/var/tmp/x:bin:/usr/bin",
+            "{}:{}/bin:{}:/var/tmp/x:bin:/usr/bin",
             roots[0].display(),
-            roots[1].display()
+            roots[1].display(),
+            linked.display()
         );
         for (mode, expected) in [
             (SandboxMode::Workspace, "/usr/bin"),

@@ -59,9 +59,14 @@ pub(super) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
             }
             Step::Down(name) => {
                 resolved.push(name);
-                // No link, nothing there, or not to be looked at: kept as it is written.
-                let Ok(target) = fs::read_link(&resolved) else {
-                    continue;
+                let target = match fs::read_link(&resolved) {
+                    Ok(target) => target,
+                    // By way of links the system may come here all the same.
+                    Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
+                        return Err(refused("is too long to be followed"));
+                    }
+                    // No link, nothing there, or not to be looked at: kept as it is written.
+                    Err(_) => continue,
                 };
                 if resolved.starts_with("/proc") {
                     return Err(refused("leads through /proc, elsewhere for each process"));
@@ -76,6 +81,20 @@ pub(super) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
         }
     }
     Ok(resolved)
+}
+
+/// Whether a path leads into a place that fulfils `is_in`. Also true when that is uncertain: nobody can look there now, or
+/// its links are more than turnery follows, but not the system.
+pub(crate) fn may_lead(path: &Path, is_in: &dyn Fn(&Path) -> bool) -> bool {
+    match path.canonicalize() {
+        Ok(target) => is_in(&target),
+        // It may be there when it is used.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let target = path.to_str().map(|path| follow(Path::new("/"), path));
+            target.is_none_or(|target| target.map_or(true, |target| is_in(&target)))
+        }
+        Err(_) => true,
+    }
 }
 
 /// `path` with the first link in it replaced by what it holds; `None` if there is none.
@@ -119,6 +138,52 @@ fn queue(ahead: &mut VecDeque<Step>, resolved: &mut PathBuf, path: &Path) {
             Component::CurDir => {}
             Component::ParentDir => ahead.push_front(Step::Up),
             Component::Normal(name) => ahead.push_front(Step::Down(name.to_owned())),
+        }
+    }
+}
+
+/// Makes a folder in `folder` that is reached through links, by a path without links that is too long to be looked up.
+#[cfg(test)]
+pub(crate) fn beyond_lookup(folder: &Path) -> PathBuf {
+    let deep: PathBuf = std::iter::repeat_n("d".repeat(200), 9).collect();
+    (0..3).fold(folder.to_owned(), |at, _| {
+        fs::create_dir_all(at.join(&deep)).unwrap();
+        std::os::unix::fs::symlink(&deep, at.join("l")).unwrap();
+        at.join("l")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn path_that_is_too_long_to_be_looked_up_may_lead_anywhere() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [root, outside] = folders
+            .each_ref()
+            .map(|folder| folder.path().canonicalize().unwrap());
+        fs::write(outside.join("secret"), "content").unwrap();
+        let deep = beyond_lookup(&root);
+        symlink(outside.join("secret"), deep.join("linked")).unwrap();
+        // The system reads it.
+        assert_eq!(fs::read_to_string(deep.join("linked")).unwrap(), "content");
+        assert!(follow(&root, "l/l/l/linked").is_err());
+        assert_eq!(
+            follow(&root, "l").unwrap().parent(),
+            root.join("l").canonicalize().unwrap().parent()
+        );
+        let is_in_root = |path: &Path| path.starts_with(&root);
+        symlink(&deep, outside.join("into")).unwrap();
+        symlink(root.join("absent"), outside.join("later")).unwrap();
+        for (name, may) in [
+            ("into", true),
+            ("later/x", true),
+            ("absent", false),
+            ("secret", false),
+        ] {
+            assert_eq!(may_lead(&outside.join(name), &is_in_root), may, "{name}");
         }
     }
 }

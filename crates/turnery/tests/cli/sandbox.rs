@@ -180,6 +180,37 @@ async fn keys_are_closed_where_the_environment_puts_them() {
     }
 }
 
+/// A repository around the project is read with it, but not if it is the home folder, by whatever name.
+#[tokio::test]
+async fn home_folder_that_is_a_repository_is_not_read() {
+    let is_confining = SandboxSupport::detect().is_usable();
+    let home = Home::new();
+    let folder = elsewhere();
+    let person = folder.path().join("real/ann");
+    let project = person.join("work/project");
+    std::fs::create_dir_all(&project).expect("a folder");
+    std::fs::write(person.join("other"), "content of other.").expect("a file");
+    let git = std::process::Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(&person)
+        .status();
+    assert!(git.expect("git").success());
+    std::os::unix::fs::symlink("real", folder.path().join("linked")).expect("a link");
+    for (sandbox, is_closed) in [("read-only", is_confining), ("off", false)] {
+        for name in ["real", "linked"] {
+            let args = shell(json!({ "command": "cat ~/other" }));
+            let model = home.scripted(json!([args, {"steps": [{"text": "done"}]}]));
+            let mut run = home.command(&["run", "--mode", "auto", "--sandbox", sandbox]);
+            run.args(["--format", "stream-json", "--model", &model, "hi"])
+                .env("HOME", folder.path().join(name).join("ann"))
+                .current_dir(&project);
+            let told = end(run.spawn().expect("started")).await;
+            let said = told.stdout.contains("content of other.");
+            assert_eq!(said, !is_closed, "{sandbox} {name}: {told:?}");
+        }
+    }
+}
+
 /// The agent is the parent of the supervisor, which is the parent of the shell.
 #[tokio::test]
 async fn command_cannot_read_the_agents_environment_or_signal_it() {

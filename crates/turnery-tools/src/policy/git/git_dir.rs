@@ -7,7 +7,7 @@ use std::{
     fs,
     io::{ErrorKind, Read as _},
     os::unix::fs::FileTypeExt as _,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 /// Files and folders of a repository that are looked at, those of single objects left out.
@@ -61,8 +61,8 @@ pub(super) fn is_led_elsewhere(work_tree: &Path, link: &Path) -> bool {
 /// Whether the folder of a linked work tree names the `.git` that led to it.
 pub(super) fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
     let named = read_pointer(&git_dir.join("gitdir")).map(|named| git_dir.join(named));
-    let same = |named: PathBuf| named.canonicalize().ok() == dot_git.canonicalize().ok();
-    named.is_some_and(same)
+    let named = named.and_then(|named| named.canonicalize().ok());
+    named.is_some() && named == dot_git.canonicalize().ok()
 }
 
 /// The one line of a file that names another; `None` if there is more in it.

@@ -322,6 +322,11 @@ mod tests {
         let passed_over = bench.work.join("passed/over");
         fs::create_dir_all(passed_over.join(".git")).unwrap();
         fs::write(passed_over.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::copy(
+            Bench::new().work.join(".git/index"),
+            passed_over.join(".git/index"),
+        )
+        .unwrap();
         assert_ne!(
             bench.judge(&policy, &passed_over, "git show"),
             Judgement::Allow

@@ -1,5 +1,6 @@
 //! Walks a work tree for repositories in it and for links that lead out of it.
 
+use super::super::walk::leads_nowhere;
 use super::git_dir::{EntryKind, kind};
 use rustix::fs::Access;
 use std::{
@@ -28,10 +29,13 @@ pub(super) fn links_lead_outside(work_tree: &Path, roots: &[PathBuf]) -> bool {
     let mut is_led = false;
     let walked = walk(work_tree, MOST_ENTRIES, |path, is_link| {
         is_led |= is_link
-            && work_tree.join(path).canonicalize().is_ok_and(|target| {
-                let mut inside = roots.iter().map(PathBuf::as_path).chain([work_tree]);
-                !inside.any(|folder| target.starts_with(folder))
-            });
+            && match work_tree.join(path).canonicalize() {
+                Ok(target) => {
+                    let mut inside = roots.iter().map(PathBuf::as_path).chain([work_tree]);
+                    !inside.any(|folder| target.starts_with(folder))
+                }
+                Err(error) => !leads_nowhere(&error),
+            };
     });
     is_led || walked.is_none()
 }

@@ -441,7 +441,12 @@ fn nothing_starts_while_a_folder_above_keys_is_closed() {
     fs::create_dir_all(world.home().join(".config/gh")).unwrap();
     fs::write(world.home().join("vault/inner/key"), "content\n").unwrap();
     symlink("../vault/inner/key", world.home().join(".ssh/linked")).unwrap();
-    let confinement = world.workspace();
+    // Not looked at before: a key that is not there yet, by a link.
+    fs::create_dir_all(world.home().join("aside/inner")).unwrap();
+    symlink("aside/inner", world.home().join(".kaggle-linked")).unwrap();
+    let mut confinement = world.workspace();
+    let later = world.home().join(".kaggle-linked/later");
+    confinement.private.push(later);
     let start = || {
         // Root may look into every folder.
         let limited = thread::scope(|scope| {
@@ -465,6 +470,7 @@ fn nothing_starts_while_a_folder_above_keys_is_closed() {
         (".config", 0o000),
         ("vault", 0o000),
         ("vault/inner", 0o000),
+        ("aside", 0o000),
         ("", 0o000),
     ] {
         let folder = world.home().join(name);
