@@ -194,6 +194,37 @@ fn words_out_of_a_file_are_asked_about() {
 }
 
 #[test]
+fn file_behind_short_options_is_found() {
+    let bench = bench();
+    let deny = vec!["read(.env)".parse().unwrap()];
+    let policy = Policy::new(Mode::Auto, Vec::new(), deny).confined(true);
+    for line in ["date -f.env", "date -uf.env", "tar -cT.env", "x -abc.env"] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    assert!(is_allowed(&bench, &policy, "x -abc.en"));
+}
+
+/// Sed and others would take a name behind letters for a script.
+#[test]
+fn names_from_a_pattern_are_no_part_of_an_option() {
+    let bench = bench();
+    std::fs::write(bench.workspace.cwd().join("s1"), "e echo x\n").unwrap();
+    let policy = Policy::default().confined(true);
+    for line in [
+        "for f in s?; do sed p -f$f README.md; done",
+        "for f in s?; do sed -n p -f\"$f\"; done",
+        "for f in s*1; do sed -n p README.md \"-f$f\"; done",
+        "for f in R*.md; do sed -n p -i$f README.md; done",
+        "for f in s?; do grep -f$f README.md; done",
+        "for f in s?; do awk --file=$f README.md; done",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    let line = "for f in s?; do sed -n p $f; done";
+    assert!(is_allowed(&bench, &policy, line));
+}
+
+#[test]
 fn rules_hold_with_options_between_their_words() {
     let bench = bench();
     let deny = vec!["shell(git remote add:*)".parse().unwrap()];

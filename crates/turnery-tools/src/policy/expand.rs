@@ -114,6 +114,8 @@ impl<'a> Scope<'a> {
             (true, Some(_), _) => Ok(vec![Word::Dynamic]),
             (false, Some(Word::Number), _) if !whole.is_empty() => Ok(vec![Word::Shown]),
             (false, Some(shown), _) => Ok(vec![shown]),
+            // The name would be an option, or the value of one.
+            (false, None, true) if whole.starts_with(['-', '+']) => Ok(vec![Word::Dynamic]),
             (false, None, true) => Ok(vec![Word::Name(whole)]),
             (false, None, false) => Ok(vec![Word::Literal(whole)]),
         }
@@ -128,6 +130,9 @@ impl<'a> Scope<'a> {
             if expand(base)? != found {
                 return Err(Unclear);
             }
+        }
+        if found.iter().any(|name| name.starts_with(['-', '+'])) {
+            return Err(Unclear);
         }
         match found.as_slice() {
             // An option such as `--include=*.rs`, which bash leaves as it is.

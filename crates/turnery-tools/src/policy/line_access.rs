@@ -161,9 +161,12 @@ pub(super) fn named_paths(
     for word in command.args.iter().filter_map(|arg| arg.literal()) {
         let tails = word.match_indices(['=', ':', '@']);
         let tails = tails.filter_map(|(at, _)| word.get(at + 1..));
-        // The value in the same word as a short option: `-Csecrets`.
-        let value = word.strip_prefix('-').and_then(|rest| rest.get(1..));
-        let parts = std::iter::once(word).chain(tails).chain(value);
+        // The value in the same word as short options: `-Csecrets`, `-xfsecrets`.
+        let short = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        let short = short.unwrap_or_default();
+        let values = short.char_indices().skip(1);
+        let values = values.filter_map(|(at, _)| short.get(at..));
+        let parts = std::iter::once(word).chain(tails).chain(values);
         for part in parts.filter(|part| !part.is_empty()) {
             for base in bases {
                 let path = base.join(part);

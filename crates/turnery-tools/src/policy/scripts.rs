@@ -10,7 +10,9 @@ pub(crate) fn sed_files(command: &Command) -> Option<Vec<&str>> {
     let mut args = command.args.iter();
     while let Some(arg) = args.next() {
         match arg {
-            Word::Literal(option) if option.starts_with('-') && option != "-" => {
+            Word::Literal(option) | Word::Name(option) | Word::Among(option)
+                if option.starts_with('-') && option != "-" =>
+            {
                 match option.as_str() {
                     "--posix" | "--quiet" | "--regexp-extended" | "--sandbox" | "--silent" => {}
                     "-n" | "-E" | "-r" | "-u" | "-nE" | "-En" | "-nr" | "-rn" => {}

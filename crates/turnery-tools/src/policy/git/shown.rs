@@ -1,11 +1,14 @@
 //! Which git commands show what files hold, and which files those may be.
 
 use super::{
-    Command, carriers,
+    Command, carriers, config,
     git_dir::{EntryKind, kind, may_be_bare, read_pointer},
     index,
 };
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// Whether the command may show the content of files that its words do not name.
 pub(crate) fn shows_content(command: &Command) -> bool {
@@ -154,6 +157,25 @@ fn is_taken(dot_git: &Path) -> Taken {
     }
 }
 
+/// Whether the files of a repository may lie elsewhere than in `work_tree`, because a setting says so.
+fn may_lie_elsewhere(git_dir: &Path, work_tree: &Path) -> bool {
+    let common_dir = read_pointer(&git_dir.join("commondir")).map(|named| git_dir.join(named));
+    let folders = [Some(git_dir.to_owned()), common_dir];
+    let files = folders.iter().flatten();
+    let mut files = files.flat_map(|it| ["config", "config.worktree"].map(|name| it.join(name)));
+    files.any(|file| match config::read_plain(&file) {
+        Some(config) => config.worktree.is_some_and(|named| {
+            let named = git_dir.join(named).canonicalize().ok();
+            named.is_none() || named != work_tree.canonicalize().ok()
+        }),
+        // It names programs, which is allowed where this is asked.
+        None => fs::read_to_string(&file).map_or(true, |text| {
+            let text = text.to_lowercase();
+            text.contains("worktree") || text.contains("include")
+        }),
+    })
+}
+
 /// Whether git takes a folder for a repository.
 enum Taken {
     Yes,
@@ -188,6 +210,9 @@ fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
         EntryKind::Absent | EntryKind::Other => None,
     };
     let tracked: Option<Vec<PathBuf>> = git_dir.and_then(|git_dir| {
+        if may_lie_elsewhere(&git_dir, work_tree) {
+            return None;
+        }
         let index = git_dir.join("index");
         // Without one, in a linked work tree for example, any commit may be shown all the same.
         if kind(&index) == EntryKind::Absent {
@@ -364,6 +389,21 @@ mod tests {
             let judged = other.judge(&confined, &other.work, line);
             assert_ne!(judged, Judgement::Allow, "{line}");
         }
+        // One whose files lie elsewhere.
+        let deny = vec!["read(./priv)".parse().unwrap()];
+        let folder_rule = Policy::new(Mode::Auto, vec![], deny);
+        let moved = Bench::new();
+        let shows = |line| moved.judge(&folder_rule, &moved.work, line);
+        assert_eq!(shows("git show HEAD"), Judgement::Allow);
+        moved.git("config filter.x.clean cat");
+        assert_eq!(shows("git show HEAD"), Judgement::Allow);
+        for worktree in ["..", "/elsewhere"] {
+            moved.git(&format!("config core.worktree {worktree}"));
+            assert_ne!(shows("git show HEAD"), Judgement::Allow);
+        }
+        moved.git("config --unset core.worktree");
+        moved.git("config include.path x");
+        assert_ne!(shows("git show HEAD"), Judgement::Allow);
         // One without a work tree.
         let bare = other.work.join("b.git");
         other.git_in(
