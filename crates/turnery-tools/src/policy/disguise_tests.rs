@@ -204,6 +204,34 @@ fn file_behind_short_options_is_found() {
     assert!(is_allowed(&bench, &policy, "x -abc.en"));
 }
 
+/// A bracket in quotes closes no set.
+#[test]
+fn quoted_brackets_within_a_set_are_asked_about() {
+    let bench = bench();
+    let root = bench.workspace.cwd();
+    std::fs::create_dir(root.join("w")).unwrap();
+    std::fs::write(root.join("w/passwd"), "").unwrap();
+    std::fs::write(root.join("w/key"), "").unwrap();
+    std::os::unix::fs::symlink("/etc", root.join("[w]")).unwrap();
+    let deny = vec!["read(w/key)".parse().unwrap()];
+    let policy = Policy::new(Mode::Ask, Vec::new(), deny).confined(true);
+    for line in [
+        "cat [w\"]\"/passwd",
+        "cat [w']'/passwd",
+        "cat [w\\]/passwd",
+        "cat '[w]/passwd'",
+        "cat [a\"-\"z]/passwd",
+        "cat [\"!\"w]/passwd",
+        "for f in ']'; do cat [w$f/passwd; done",
+        "for f in ']'; do cat [w\"$f\"/passwd; done",
+    ] {
+        assert!(!is_allowed(&bench, &policy, line), "{line}");
+    }
+    let policy = Policy::default().confined(true);
+    assert!(is_allowed(&bench, &policy, "cat [w]/passwd"));
+    assert!(is_allowed(&bench, &policy, "ls \"s\"*/main.rs"));
+}
+
 /// Sed and others would take a name behind letters for a script.
 #[test]
 fn names_from_a_pattern_are_no_part_of_an_option() {

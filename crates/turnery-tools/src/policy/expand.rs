@@ -91,10 +91,17 @@ impl<'a> Scope<'a> {
     ) -> Result<Vec<Word>, Unclear> {
         let parts = self.parts(node, source)?;
         let is_pattern = parts.iter().any(|part| matches!(part, Part::Pattern(_)));
+        let opens_set = |part: &Part| matches!(part, Part::Pattern(text) if text.contains('['));
+        let has_set = parts.iter().any(opens_set);
+        // Between brackets these mean something else with quotes or a backslash than without.
+        let may_close_set =
+            |text: &str| has_set && text.contains(['[', ']', '!', '^', '-', ':', '.', '=']);
         let (mut whole, mut named, mut shown) = (String::new(), false, None);
         for part in parts {
             match part {
-                Part::Text { text, .. } if is_pattern && glob::is_pattern(&text) => {
+                Part::Text { text, .. }
+                    if is_pattern && (glob::is_pattern(&text) || may_close_set(&text)) =>
+                {
                     return Err(Unclear);
                 }
                 Part::Text { text, is_name } => {
@@ -130,9 +137,6 @@ impl<'a> Scope<'a> {
             if expand(base)? != found {
                 return Err(Unclear);
             }
-        }
-        if found.iter().any(|name| name.starts_with(['-', '+'])) {
-            return Err(Unclear);
         }
         match found.as_slice() {
             // An option such as `--include=*.rs`, which bash leaves as it is.

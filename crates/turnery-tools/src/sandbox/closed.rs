@@ -30,27 +30,55 @@ pub(super) fn exists(path: &Path) -> io::Result<bool> {
 ///
 /// # Errors
 ///
-/// The folder that its owner, who runs this, may not look into, and how to open it.
+/// The folder that its owner, who runs this, may not look into, and how to open it; or that the path was closed a moment
+/// ago, by a command that runs at the same time.
 pub(super) fn check(path: &Path, error: &io::Error) -> io::Result<()> {
     if error.kind() != ErrorKind::PermissionDenied {
         return Ok(());
     }
     let mut above = path.ancestors();
-    let closed = above.find_map(|it| Some((it, fs::symlink_metadata(it).ok()?)));
-    match closed {
+    let seen = above.find_map(|it| Some((it, fs::symlink_metadata(it).ok()?)));
+    let opened = |place: &Path| {
+        let place = place.display();
+        Err(io::Error::other(format!(
+            "{place} was closed to its owner a moment ago, so keys in it could not be kept from the command: try again"
+        )))
+    };
+    match seen {
+        Some((place, _)) if place == path => opened(place),
         Some((link, metadata)) if metadata.is_symlink() => match links::try_follow(link) {
             // No link is on the way to that place.
             Err((at, error)) => check(&at, &error),
-            Ok(_) => Ok(()),
+            Ok(_) => opened(link),
         },
-        Some((folder, metadata)) if metadata.uid() == geteuid().as_raw() => {
-            Err(io::Error::other(format!(
-                "{folder} is closed to its owner, so keys in it could not be kept from the command: run `chmod u+rx {folder}`",
-                folder = folder.display()
-            )))
-        }
-        Some(_) | None => Ok(()),
+        Some((folder, metadata)) => check_owner(folder, &metadata),
+        None => Ok(()),
     }
+}
+
+/// Looks at what kept a folder from being listed.
+///
+/// # Errors
+///
+/// Those of [`check`].
+pub(super) fn check_listed(folder: &Path, error: &io::Error) -> io::Result<()> {
+    match fs::symlink_metadata(folder) {
+        Ok(metadata) if error.kind() == ErrorKind::PermissionDenied => {
+            check_owner(folder, &metadata)
+        }
+        Ok(_) => Ok(()),
+        Err(error) => check(folder, &error),
+    }
+}
+
+fn check_owner(folder: &Path, metadata: &fs::Metadata) -> io::Result<()> {
+    if metadata.uid() != geteuid().as_raw() {
+        return Ok(());
+    }
+    let folder = folder.display();
+    Err(io::Error::other(format!(
+        "{folder} is closed to its owner, so keys in it could not be kept from the command: run `chmod u+rx {folder}`"
+    )))
 }
 
 /// Where a link leads, if it leads anywhere.
@@ -62,5 +90,30 @@ pub(super) fn target(link: &Path) -> io::Result<Option<PathBuf>> {
     match links::try_follow(link) {
         Ok(target) => Ok(Some(target)),
         Err((at, error)) => check(&at, &error).map(|()| None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// Another command may open a folder between the two looks.
+    #[test]
+    fn what_is_there_at_the_second_look_is_no_reason_to_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let link = folder.path().join("link");
+        symlink(folder.path(), &link).unwrap();
+        let denied = io::Error::from(ErrorKind::PermissionDenied);
+        for path in [file.clone(), link.clone(), link.join("absent")] {
+            let error = check(&path, &denied).unwrap_err().to_string();
+            assert!(error.contains("a moment ago"), "{error}");
+        }
+        let error = check(&folder.path().join("absent"), &denied).unwrap_err();
+        assert!(error.to_string().contains("chmod u+rx"), "{error}");
+        let absent = io::Error::from(ErrorKind::NotFound);
+        assert!(check(&file, &absent).is_ok());
     }
 }

@@ -58,7 +58,7 @@ impl<'a> LinkedKeys<'a> {
             let entries = match fs::read_dir(&folder) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    closed::check(&folder, &error)?;
+                    closed::check_listed(&folder, &error)?;
                     continue;
                 }
             };

@@ -111,8 +111,8 @@ async fn git_that_only_reads_gets_a_hardened_environment() {
         assert!(environment.contains(&variable("PWD", &folder)), "{command}");
         assert_eq!(environment.len() > 1, is_hardened, "{command}");
         for expected in [
-            variable("GIT_CONFIG_KEY_1", "core.fsmonitor"),
-            variable("GIT_CONFIG_VALUE_1", "false"),
+            variable("GIT_CONFIG_KEY_2", "core.fsmonitor"),
+            variable("GIT_CONFIG_VALUE_2", "false"),
             variable("GIT_NO_LAZY_FETCH", "1"),
         ] {
             assert_eq!(environment.contains(&expected), is_hardened, "{command}");

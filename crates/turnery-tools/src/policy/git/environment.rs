@@ -32,6 +32,8 @@ const SET: &[(&str, &str, GitSettings)] = &[
 
 /// Configuration that wins over that of every file, from which settings on.
 const CONFIG: &[(&str, &str, GitSettings)] = &[
+    // A relative one lies in the work tree, and may be a link.
+    ("commit.template", "/dev/null", Careful),
     ("commit.verbose", "false", Discreet),
     ("core.fsmonitor", "false", Hardened),
     ("core.hooksPath", "/dev/null", Hardened),
@@ -122,9 +124,9 @@ mod tests {
         ]);
         let get = |name: &str| set.get(OsStr::new(name)).and_then(|value| value.to_str());
         assert_eq!(get("GIT_CONFIG_KEY_0"), Some("user.name"));
-        assert_eq!(get("GIT_CONFIG_KEY_1"), Some("commit.verbose"));
-        assert_eq!(get("GIT_CONFIG_VALUE_1"), Some("false"));
-        assert_eq!(get("GIT_CONFIG_COUNT"), Some("15"));
+        assert_eq!(get("GIT_CONFIG_KEY_1"), Some("commit.template"));
+        assert_eq!(get("GIT_CONFIG_VALUE_1"), Some("/dev/null"));
+        assert_eq!(get("GIT_CONFIG_COUNT"), Some("16"));
         assert_eq!(get("GIT_DIR"), None);
         assert_eq!(get("GIT_OPTIONAL_LOCKS"), Some("0"));
     }
@@ -132,8 +134,8 @@ mod tests {
     #[test]
     fn a_count_that_is_no_number_is_replaced() {
         let set = of(&[("GIT_CONFIG_COUNT", "many")]);
-        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "14");
-        assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "commit.verbose");
+        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "15");
+        assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "commit.template");
     }
 
     #[test]
@@ -149,21 +151,23 @@ mod tests {
             pairs,
             [
                 ("GIT_NO_LAZY_FETCH", "1"),
-                ("GIT_CONFIG_KEY_0", "commit.verbose"),
-                ("GIT_CONFIG_VALUE_0", "false"),
-                ("GIT_CONFIG_KEY_1", "core.multiPackIndex"),
+                ("GIT_CONFIG_KEY_0", "commit.template"),
+                ("GIT_CONFIG_VALUE_0", "/dev/null"),
+                ("GIT_CONFIG_KEY_1", "commit.verbose"),
                 ("GIT_CONFIG_VALUE_1", "false"),
-                ("GIT_CONFIG_KEY_2", "diff.submodule"),
-                ("GIT_CONFIG_VALUE_2", "short"),
-                ("GIT_CONFIG_KEY_3", "protocol.file.allow"),
-                ("GIT_CONFIG_VALUE_3", "never"),
-                ("GIT_CONFIG_KEY_4", "push.recurseSubmodules"),
-                ("GIT_CONFIG_VALUE_4", "no"),
-                ("GIT_CONFIG_KEY_5", "status.submoduleSummary"),
-                ("GIT_CONFIG_VALUE_5", "false"),
-                ("GIT_CONFIG_KEY_6", "submodule.recurse"),
+                ("GIT_CONFIG_KEY_2", "core.multiPackIndex"),
+                ("GIT_CONFIG_VALUE_2", "false"),
+                ("GIT_CONFIG_KEY_3", "diff.submodule"),
+                ("GIT_CONFIG_VALUE_3", "short"),
+                ("GIT_CONFIG_KEY_4", "protocol.file.allow"),
+                ("GIT_CONFIG_VALUE_4", "never"),
+                ("GIT_CONFIG_KEY_5", "push.recurseSubmodules"),
+                ("GIT_CONFIG_VALUE_5", "no"),
+                ("GIT_CONFIG_KEY_6", "status.submoduleSummary"),
                 ("GIT_CONFIG_VALUE_6", "false"),
-                ("GIT_CONFIG_COUNT", "7"),
+                ("GIT_CONFIG_KEY_7", "submodule.recurse"),
+                ("GIT_CONFIG_VALUE_7", "false"),
+                ("GIT_CONFIG_COUNT", "8"),
             ]
         );
     }
