@@ -32,7 +32,7 @@ const SET: &[(&str, &str, GitSettings)] = &[
 
 /// Configuration that wins over that of every file, from which settings on.
 const CONFIG: &[(&str, &str, GitSettings)] = &[
-    // A relative one lies in the work tree, and may be a link.
+    // Relative files of the person's own settings lie in the work tree, and may be links.
     ("commit.template", "/dev/null", Careful),
     ("commit.verbose", "false", Discreet),
     ("core.fsmonitor", "false", Hardened),
@@ -45,6 +45,7 @@ const CONFIG: &[(&str, &str, GitSettings)] = &[
     // The person's own choices may lead git into submodules, those that are not checked out too.
     ("diff.submodule", "short", Discreet),
     ("log.showSignature", "false", Hardened),
+    ("mailmap.file", "/dev/null", Hardened),
     // Names that are no remote of the repository are folders to git: the person's own settings may name some.
     ("protocol.file.allow", "never", Careful),
     ("push.recurseSubmodules", "no", Careful),
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(get("GIT_CONFIG_KEY_0"), Some("user.name"));
         assert_eq!(get("GIT_CONFIG_KEY_1"), Some("commit.template"));
         assert_eq!(get("GIT_CONFIG_VALUE_1"), Some("/dev/null"));
-        assert_eq!(get("GIT_CONFIG_COUNT"), Some("16"));
+        assert_eq!(get("GIT_CONFIG_COUNT"), Some("17"));
         assert_eq!(get("GIT_DIR"), None);
         assert_eq!(get("GIT_OPTIONAL_LOCKS"), Some("0"));
     }
@@ -134,7 +135,7 @@ mod tests {
     #[test]
     fn a_count_that_is_no_number_is_replaced() {
         let set = of(&[("GIT_CONFIG_COUNT", "many")]);
-        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "15");
+        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "16");
         assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "commit.template");
     }
 

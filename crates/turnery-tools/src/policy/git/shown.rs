@@ -231,7 +231,7 @@ fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::{Judgement, Mode, Policy};
-    use super::super::matrix_tests::Bench;
+    use super::super::{GitSettings, environment::set, matrix_tests::Bench};
     use std::fs;
 
     /// A repository in which a file with `SECRET` is tracked, changed and staged, stashed, and in two commits.
@@ -450,6 +450,27 @@ mod tests {
         let output = bench.run(&bench.work, line, &bench.environment());
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(text.contains("hidden words"), "{text}");
+    }
+
+    #[test]
+    fn names_of_people_come_from_no_file_outside() {
+        let policy = Policy::new(Mode::Ask, vec![], vec![]);
+        let bench = Bench::new();
+        let own = "[mailmap]\n\tfile = .names\n";
+        fs::write(bench.root.join(".gitconfig"), own).unwrap();
+        fs::write(bench.root.join("names"), "hidden words <a@example.org>\n").unwrap();
+        std::os::unix::fs::symlink("../names", bench.work.join(".names")).unwrap();
+        let line = "git log --format=%aN";
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert_eq!(judged, Judgement::Allow);
+        // It works where nobody defends.
+        for (settings, is_shown) in [(GitSettings::Own, true), (GitSettings::Hardened, false)] {
+            let mut environment = bench.environment();
+            set(settings, &mut environment);
+            let output = bench.run(&bench.work, line, &environment);
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(text.contains("hidden words"), is_shown, "{text}");
+        }
     }
 
     #[test]
