@@ -79,6 +79,8 @@ fn bench(is_hostile: bool) -> Bench {
         true => work.clone(),
         false => work.join("odd"),
     };
+    // A script to those who take it for one.
+    fs::write(work.join("b.md"), "1e x\n").unwrap();
     for name in HOSTILE {
         fs::write(odd.join(name), "x\n").unwrap();
     }
@@ -315,6 +317,14 @@ fn finds() -> impl Strategy<Value = String> {
     concat(pieces, 4).prop_map(|actions| format!("find a.md b.md README.md{actions}"))
 }
 
+/// Names from a pattern as parts of options.
+fn glued() -> impl Strategy<Value = String> {
+    let names = vec!["sed p", "sed -n p", "awk 1", "grep x", "sort", "xxd"];
+    let parts = concat(&["-f", "-i", "-e p ", "--file=", " a.md ", "$f", "-E"], 4);
+    (prop::sample::select(names), parts)
+        .prop_map(|(name, parts)| format!("for f in *.md; do {name} {parts}$f; done"))
+}
+
 fn command() -> impl Strategy<Value = String> {
     let simple = prop::sample::select(vec![
         "cat",
@@ -478,7 +488,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn an_allowed_command_does_no_harm(line in prop_oneof![condition(), quoted(), finds()]) {
+    fn an_allowed_command_does_no_harm(line in prop_oneof![condition(), quoted(), finds(), glued()]) {
         for bench in [&*BENCH, &*PLAIN] {
             if bench.is_allowed(&line) {
                 prop_assert!(!bench.does_harm(&line), "{:?}", line);

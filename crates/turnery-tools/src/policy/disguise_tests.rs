@@ -262,6 +262,7 @@ fn rules_hold_with_options_between_their_words() {
         "git -P remote add e /x",
         "git remote -v add e /x",
         "git remote --verbose add e /x",
+        "/usr/lib/git-core/git-remote add e /x",
     ] {
         assert!(!is_allowed(&bench, &policy, line), "{line}");
     }

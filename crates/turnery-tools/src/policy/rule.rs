@@ -293,6 +293,15 @@ impl Rule {
         };
         let name = words.first().map_or("", String::as_str);
         let program = super::carriers::base_name(&command.name);
+        // Git's own programs, which lie in a folder of their own: `git-push`.
+        if let Some(subcommand) = program.strip_prefix("git-") {
+            let mut git = command.clone();
+            git.name = "git".to_owned();
+            git.args.insert(0, Word::Literal(subcommand.to_owned()));
+            if self.denies(&git) != Fit::No {
+                return Fit::Perhaps;
+            }
+        }
         // With its folder, it may be the same program by another name.
         let is_same_file = command.name == name || !name.contains('/');
         if command.name != name && !program.eq_ignore_ascii_case(super::carriers::base_name(name)) {

@@ -61,7 +61,8 @@ pub(crate) fn looks_further(command: &Command) -> bool {
     words.any(|word| {
         word.is_none_or(|word| {
             let options = ["--no-i", "--subm", "--unt"];
-            word == "submodule" || options.iter().any(|option| word.starts_with(option))
+            matches!(word, "for-each-repo" | "submodule")
+                || options.iter().any(|option| word.starts_with(option))
         })
     })
 }
@@ -316,6 +317,7 @@ mod tests {
             "git stash -u -q && git show stash^3",
             "git show --submodule=diff",
             "git submodule foreach git show",
+            "git for-each-repo --config=maintenance.repo show HEAD",
             "npx git submodule foreach git show",
             "npx sh -c 'git show'",
             "npx -y git show",
