@@ -78,10 +78,23 @@ impl Configured {
         self
     }
 
-    /// Paths of `own` and `key_files`, with links resolved when the first session opens.
-    fn guarded_paths(&self) -> GuardedPaths {
-        let paths = || GuardedPaths::new([&*self.own, &*self.key_files].concat());
-        self.guarded.get_or_init(paths).clone()
+    /// Paths of `own` and `key_files`, with links resolved when the first session opens; also the files in `roots` that
+    /// the user's hooks and servers run.
+    fn guarded_paths(&self, roots: &[PathBuf]) -> GuardedPaths {
+        let programs = self
+            .user
+            .as_ref()
+            .map_or_else(|_| Vec::new(), Choice::programs);
+        let lies_here = |path: &PathBuf| {
+            let path = path.canonicalize();
+            path.is_ok_and(|path| roots.iter().any(|root| path.starts_with(root)))
+        };
+        let here: Vec<PathBuf> = programs.into_iter().filter(lies_here).collect();
+        if !here.is_empty() {
+            return GuardedPaths::new([&*self.own, &*self.key_files, &*here].concat());
+        }
+        let usual = || GuardedPaths::new([&*self.own, &*self.key_files].concat());
+        self.guarded.get_or_init(usual).clone()
     }
 
     /// How commands are confined under this choice. Where they are to be and cannot, that is said once.
@@ -149,7 +162,7 @@ impl Projects for Configured {
             mode: choice.mode.unwrap_or_default(),
             allow: choice.allow,
             deny: choice.deny,
-            guarded: self.guarded_paths(),
+            guarded: self.guarded_paths(roots),
             thinking: choice.thinking.unwrap_or_default(),
             forced_reply: choice.forced_reply.unwrap_or(usual.forced_reply),
             compact_at: choice.compact_at.unwrap_or(usual.compact_at),

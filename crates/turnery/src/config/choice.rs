@@ -1,7 +1,7 @@
 //! Choice: the settings that every source may name, be it a file, the environment or a flag.
 
 use super::{HookEntry, McpEntry};
-use std::{num::NonZeroUsize, str::FromStr, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
 use turnery_engine::{AnswerLimits, CompactionSettings, Limits};
 use turnery_models::{CallLimits, ModelName, Thinking};
 use turnery_tools::{Mode, Rule, SandboxMode};
@@ -56,6 +56,16 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
+    /// Files that hooks and servers run: words of their command lines that are whole paths. Folders hold more than that.
+    pub(crate) fn programs(&self) -> Vec<PathBuf> {
+        let hooks = self.hooks.iter().flatten().flat_map(|hook| &hook.command);
+        let servers = self.mcp.iter().flatten().flat_map(McpEntry::words);
+        let paths = hooks.chain(servers).map(PathBuf::from);
+        paths
+            .filter(|path| path.is_absolute() && !path.is_dir())
+            .collect()
+    }
+
     /// This choice, and `below` where it says nothing. Rules of both count.
     #[must_use]
     pub(crate) fn over(self, below: &Self) -> Self {

@@ -31,6 +31,17 @@ enum Reached {
     },
 }
 
+impl McpEntry {
+    /// Words of the command line, of servers that are started.
+    pub(super) fn words(&self) -> impl Iterator<Item = &String> {
+        let (command, args) = match &self.reached {
+            Reached::Command { command, args, .. } => (Some(command), &args[..]),
+            Reached::Url { .. } => (None, &[][..]),
+        };
+        command.into_iter().chain(args)
+    }
+}
+
 /// A value: as it stands there, or out of a variable of the environment, after a prefix.
 #[derive(Clone, Debug, PartialEq)]
 enum Given {

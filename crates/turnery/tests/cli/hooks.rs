@@ -42,6 +42,28 @@ fn write_file(path: &str) -> Value {
     json!({"steps": [{"tool_call": {"name": "write_file", "args": args}}]})
 }
 
+/// In mode auto, where nobody is there to ask.
+#[tokio::test]
+async fn program_of_a_hook_in_the_project_is_not_changed_unasked() {
+    let home = Home::new();
+    for name in ["guard.sh", "other.sh"] {
+        home.write(format!("project/{name}"), "#!/bin/sh\nexit 0\n");
+        let path = home.project().join(name);
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
+    }
+    let guard = home.project().join("guard.sh");
+    let hooks = format!(
+        "[[hooks]]\non = \"before_loop\"\ncommand = [\"{}\"]\n",
+        guard.display()
+    );
+    for (name, is_changed) in [("guard.sh", false), ("other.sh", true)] {
+        let answers = json!([write_file(name), {"steps": [{"text": "done"}]}]);
+        prompt(&home, &hooks, answers, &[]).await;
+        let text = fs::read_to_string(home.project().join(name)).expect("a file");
+        assert_eq!(text == "x", is_changed, "{name}: {text}");
+    }
+}
+
 /// Hooks run in a project's folder, but nothing that lies there runs instead of them.
 #[tokio::test]
 async fn hook_is_not_brought_by_the_project() {
