@@ -90,11 +90,11 @@ impl Configured {
             path.is_ok_and(|path| roots.iter().any(|root| path.starts_with(root)))
         };
         let here: Vec<PathBuf> = programs.into_iter().filter(lies_here).collect();
-        if !here.is_empty() {
-            return GuardedPaths::new([&*self.own, &*self.key_files, &*here].concat());
+        let with = |programs| GuardedPaths::new([&*self.own, &*self.key_files, programs].concat());
+        match here.is_empty() {
+            true => self.guarded.get_or_init(|| with(&[])).clone(),
+            false => with(&here),
         }
-        let usual = || GuardedPaths::new([&*self.own, &*self.key_files].concat());
-        self.guarded.get_or_init(usual).clone()
     }
 
     /// How commands are confined under this choice. Where they are to be and cannot, that is said once.

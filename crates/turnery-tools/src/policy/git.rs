@@ -35,13 +35,12 @@ use remotes::{Talk, may_fetch};
 pub(crate) use shown::{looks_further, may_track, shows_content, tracks_more};
 use std::{
     collections::{BTreeSet, HashSet},
-    ffi::OsStr,
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
 };
 
-/// Folders in a repository that hold no others.
+/// Folders of git's own in a repository, where submodules are not kept.
 const GITS_FOLDERS: &[&str] = &[
     "branches", "hooks", "info", "lfs", "logs", "objects", "refs", "rr-cache",
 ];
@@ -86,21 +85,13 @@ pub(crate) fn runs_nothing(
     let Some(folders) = folders(command, bases) else {
         return false;
     };
-    let has = |word| command.args.iter().any(|arg| arg.literal() == Some(word));
-    // These work in other work trees, wherever their records lead.
-    let works_elsewhere = ["move", "remove", "repair"].into_iter().any(has);
-    // What is in a folder that is named is not looked at.
-    let names_folder = || {
-        let mut words = command.args.iter().filter_map(|arg| arg.literal());
-        words.any(|word| word != "init" && !word.starts_with('-'))
-    };
-    if run.has_hooks() && (has("worktree") && works_elsewhere || has("init") && names_folder()) {
+    if run.has_hooks() && works_elsewhere(command) {
         return false;
     }
     let mut check = Check {
         roots: workspace.roots(),
         run,
-        blames: has("blame"),
+        blames: has_word(command, "blame"),
         enters_new: leaves(command) != Leaves::AsItWas,
         fetches: run.has_hooks() && may_fetch(command),
         talk: match run.has_hooks() {
@@ -115,6 +106,19 @@ pub(crate) fn runs_nothing(
             .canonicalize()
             .is_ok_and(|folder| !seen.insert(folder.clone()) || check.is_plain_from(&folder))
     })
+}
+
+fn has_word(command: &Command, word: &str) -> bool {
+    command.args.iter().any(|arg| arg.literal() == Some(word))
+}
+
+/// Recognises commands that work where records of work trees or their own words lead, which is not looked at.
+fn works_elsewhere(command: &Command) -> bool {
+    let has = |word| has_word(command, word);
+    let is_folder = |word: &str| word != "init" && !word.starts_with('-');
+    let mut words = command.args.iter().filter_map(|arg| arg.literal());
+    has("worktree") && ["move", "remove", "repair"].into_iter().any(has)
+        || has("init") && words.any(is_folder)
 }
 
 /// What a git command leaves for the git commands after it in the same line.
@@ -408,9 +412,7 @@ impl Check<'_> {
         self.run = run;
         are_plain.then_some(config)
     }
-}
 
-impl Check<'_> {
     /// Checks that all repositories of submodules that are kept in a folder, at any depth, are plain, with work trees
     /// that fulfil `is_inside`. In one of a submodule lies that of another whose name goes on, between git's own folders.
     fn are_kept_plain(
@@ -427,15 +429,13 @@ impl Check<'_> {
             let Ok(entry) = entry else {
                 return false;
             };
-            let name = entry.file_name();
-            let is_gits = |name: &OsStr| GITS_FOLDERS.iter().any(|it| name == *it);
-            let is_file = entry.file_type().is_ok_and(|found| found.is_file());
             let place = entry.path();
+            let is_file = entry.file_type().is_ok_and(|found| found.is_file());
             if is_repository && is_file {
                 continue;
             }
-            // The name of a submodule may begin as that of git's own folder does: `lib/info`.
-            if is_repository && is_gits(&name) {
+            if is_repository && GITS_FOLDERS.iter().any(|name| place.ends_with(name)) {
+                // The name of a submodule may begin as that of git's own folder does: `lib/info`.
                 if may_hold_repository(&place) {
                     return false;
                 }

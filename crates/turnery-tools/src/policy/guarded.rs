@@ -41,7 +41,6 @@ const FOLDERS: &[&str] = &[
     ".kiro",
     ".kube",
     ".mise",
-    "mise",
     ".mvn",
     ".opencode",
     ".qwen",
@@ -54,6 +53,7 @@ const FOLDERS: &[&str] = &[
     ".windsurf",
     ".woodpecker",
     ".zed",
+    "mise",
 ];
 
 /// Folders and files by several parts of their path.
@@ -66,8 +66,6 @@ const PATHS: &[&[&str]] = &[
     &[".config", "lefthook.toml"],
     &[".config", "lefthook.yaml"],
     &[".config", "lefthook.yml"],
-    &[".config", "mise"],
-    &[".config", "mise.toml"],
     &[".config", "nvim"],
     &[".config", "systemd"],
     &[".config", "turnery"],

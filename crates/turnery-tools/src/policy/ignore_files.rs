@@ -23,13 +23,13 @@ pub(super) fn may_lie_elsewhere(folders: &[PathBuf]) -> bool {
 
 /// Checks for an ignore file that is a link, or a `.git` that leads to other ignore files.
 fn leads_elsewhere(path: &Path) -> bool {
-    let is_link = |path: &Path| path.is_symlink();
     match path.file_name().and_then(|name| name.to_str()) {
         Some(".git") => {
             let info = path.join("info");
-            is_link(path) || path.is_file() || is_link(&info) || is_link(&info.join("exclude"))
+            let links = [path, &info, &info.join("exclude")];
+            path.is_file() || links.into_iter().any(Path::is_symlink)
         }
-        Some(name) => NAMES.contains(&name) && is_link(path),
+        Some(name) => NAMES.contains(&name) && path.is_symlink(),
         None => false,
     }
 }

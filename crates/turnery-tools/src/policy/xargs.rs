@@ -115,14 +115,16 @@ pub(crate) fn started(command: &Command) -> Started {
 /// Compares the first arguments with these words. An option before them may have a value, so that it is not certain
 /// which word is the first.
 fn begins_with(args: &[Word], words: &[&str]) -> Fit {
-    let known = words.iter().filter(|word| **word != "_");
-    let known: Vec<&str> = known.copied().collect();
+    let known = || -> Vec<&str> {
+        let known = words.iter().filter(|word| **word != "_");
+        known.copied().collect()
+    };
     let mut given = args.iter().map(Word::literal);
     for word in words {
         match given.next() {
             Some(Some(arg)) if *word == "_" || arg == *word => {}
             Some(None) => return Fit::Perhaps,
-            Some(Some(_)) | None if follow_options(&known, args) => return Fit::Perhaps,
+            Some(Some(_)) | None if follow_options(&known(), args) => return Fit::Perhaps,
             Some(Some(_)) | None => return Fit::No,
         }
     }

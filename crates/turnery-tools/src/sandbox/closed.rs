@@ -1,6 +1,6 @@
 //! Finds folders that are closed to their owner, on the way to keys or as folders of keys.
 //!
-//! What lies in them cannot be found, so it would not be left out, and a command could open them for the next one.
+//! Keys in them cannot be found, so they would not be left out, and a command could open the folders for the next one.
 
 use super::links;
 use rustix::process::geteuid;
@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Whether something is at the path, a link that leads nowhere included.
+/// Checks that something is at the path, be it a link that leads nowhere.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub(super) fn check(path: &Path, error: &io::Error) -> io::Result<()> {
     };
     match seen {
         Some((place, _)) if place == path => opened(place),
-        Some((link, metadata)) if metadata.is_symlink() => match links::try_follow(link) {
+        Some((link, metadata)) if metadata.is_symlink() => match links::try_follow(link, &[]) {
             // No link is on the way to that place.
             Err((at, error)) => check(&at, &error),
             Ok(_) => opened(link),
@@ -81,13 +81,13 @@ fn check_owner(folder: &Path, metadata: &fs::Metadata) -> io::Result<()> {
     )))
 }
 
-/// Where a link leads, if it leads anywhere.
+/// Target of a link, if it leads anywhere.
 ///
 /// # Errors
 ///
 /// Those of [`check`], for folders on the way.
 pub(super) fn target(link: &Path) -> io::Result<Option<PathBuf>> {
-    match links::try_follow(link) {
+    match links::try_follow(link, &[]) {
         Ok(target) => Ok(Some(target)),
         Err((at, error)) => check(&at, &error).map(|()| None),
     }

@@ -12,19 +12,18 @@ const MOST_LINKS: usize = 40;
 /// An absolute path without links. `None` if nothing is there, or if a link on the way lies in one of
 /// `writable` or below: a command could lead turnery anywhere with it. `writable` holds paths without links.
 pub(super) fn follow(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
-    follow_within(path, writable).ok()
+    try_follow(path, writable).ok()
 }
 
-/// An absolute path without links.
+/// Follows links like [`follow`].
 ///
 /// # Errors
 ///
-/// The place on the way that cannot be looked at, and the reason.
-pub(super) fn try_follow(path: &Path) -> Result<PathBuf, (PathBuf, io::Error)> {
-    follow_within(path, &[])
-}
-
-fn follow_within(path: &Path, writable: &[PathBuf]) -> Result<PathBuf, (PathBuf, io::Error)> {
+/// The place on the way that cannot be looked at or is such a link, and the reason.
+pub(super) fn try_follow(
+    path: &Path,
+    writable: &[PathBuf],
+) -> Result<PathBuf, (PathBuf, io::Error)> {
     let mut resolved = PathBuf::from("/");
     let mut rest = names(path);
     let mut links = 0;

@@ -121,22 +121,15 @@ const LOADING: &[&str] = &[
     "npm_config_*",
 ];
 
-/// Takes out what would make programs that only read load code out of the session's folders. A script that is found
-/// outside of them (a shim of pyenv) finds none of its helpers there either.
+/// Takes out what would make programs that only read load code out of the session's folders, also by relative folders,
+/// which may lie there. A script that is found outside of them (a shim of pyenv) finds none of its helpers there either.
+/// Python looks in none for what it is told to run.
 pub(super) fn keep_to_system(environment: &mut Environment, workspace: &Workspace) {
-    environment.retain(|name, _| {
-        let name = name.to_string_lossy();
-        !LOADING.iter().any(|pattern| matches(pattern, &name))
-    });
-    leave_out_project(environment, workspace);
-}
-
-/// Takes out the folders of the session that variables name, and relative ones, which may be: programs and their code
-/// are not looked for there. Python looks in none for what it is told to run.
-fn leave_out_project(environment: &mut Environment, workspace: &Workspace) {
     environment.retain(|name, value| {
         let is_settings = SETTINGS.iter().any(|it| name == *it);
-        !is_settings || std::env::split_paths(value).all(|path| path.is_absolute())
+        let name = name.to_string_lossy();
+        let loads = LOADING.iter().any(|pattern| matches(pattern, &name));
+        !loads && (!is_settings || std::env::split_paths(value).all(|path| path.is_absolute()))
     });
     leave_out(environment, &|path, is_searched| {
         (is_searched || path.is_absolute()) && workspace.may_be_of_project(path)
@@ -356,7 +349,6 @@ mod tests {
         assert_eq!(environment, BTreeMap::from(expected));
     }
 
-    /// What runs outside the sandbox finds no program that a command left.
     #[test]
     fn hooks_find_no_code_where_commands_write() {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];

@@ -403,7 +403,7 @@ fn unfinished_merge_is_asked_about() {
     assert_eq!(copied, "hidden words\n");
 }
 
-/// What starts git says nothing of the repository that git finds.
+/// Rules for a program that starts git say nothing of the repository that git finds.
 #[test]
 fn git_behind_another_program_is_asked_about() {
     let lines = ["npx git status", "uv run git commit -m x"];

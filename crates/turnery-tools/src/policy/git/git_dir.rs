@@ -131,8 +131,8 @@ pub(super) fn is_at_rest(git_dir: &Path) -> bool {
         }
 }
 
-/// Whether a file of packed refs is absent or holds nothing else: git also takes the stash that the next commit applies
-/// out of it.
+/// Checks that a file of packed refs is absent or holds nothing but refs: git also takes the stash that the next commit
+/// applies out of it.
 fn packs_only_refs(path: &Path) -> bool {
     let is_ref = |line: &[u8]| match line.first() {
         None | Some(b'#' | b'^') => true,

@@ -55,7 +55,7 @@ pub(crate) fn shows_content(command: &Command) -> bool {
     }
 }
 
-/// Whether the command may show files that the repository does not track itself: those of a submodule, or others.
+/// Recognises commands that may show files that the repository does not track itself: those of a submodule, or others.
 pub(crate) fn looks_further(command: &Command) -> bool {
     let mut words = command.args.iter().map(|arg| arg.literal());
     words.any(|word| {
@@ -67,7 +67,7 @@ pub(crate) fn looks_further(command: &Command) -> bool {
     })
 }
 
-/// Whether git tracks more files after the command.
+/// Recognises commands after which git may track more files.
 pub(crate) fn tracks_more(command: &Command) -> bool {
     let mut words = command.args.iter().map(|arg| arg.literal());
     let adds = |word: Option<&str>| {
@@ -141,8 +141,14 @@ pub(crate) fn may_track(
     })
 }
 
-/// Whether git may take it for a repository; else it goes on to the folder above.
-fn is_taken(dot_git: &Path) -> Taken {
+/// Reading of a `.git` as git may take it: for a repository, or else going on to the folder above.
+enum Taken {
+    Yes,
+    No,
+    Perhaps,
+}
+
+fn taken(dot_git: &Path) -> Taken {
     match kind(dot_git) {
         EntryKind::Absent => Taken::No,
         EntryKind::Folder => {
@@ -158,7 +164,44 @@ fn is_taken(dot_git: &Path) -> Taken {
     }
 }
 
-/// Whether the files of a repository may lie elsewhere than in `work_tree`, because a setting says so.
+fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
+    for above in folder.ancestors() {
+        match taken(&above.join(".git")) {
+            Taken::Yes => {
+                return tracked(above)
+                    .is_none_or(|paths| paths.iter().any(|path| is_met(&above.join(path))));
+            }
+            Taken::Perhaps => return true,
+            // Git's own folder, or a repository without a work tree.
+            Taken::No if may_be_bare(above) => return true,
+            Taken::No => {}
+        }
+    }
+    false
+}
+
+/// Paths that the repository of a work tree tracks now, from its top; `None` if that is uncertain.
+fn tracked(work_tree: &Path) -> Option<Vec<PathBuf>> {
+    let dot_git = work_tree.join(".git");
+    let git_dir = match kind(&dot_git) {
+        EntryKind::Folder => dot_git,
+        EntryKind::File => work_tree.join(read_pointer(&dot_git)?.strip_prefix("gitdir: ")?),
+        EntryKind::Absent | EntryKind::Other => return None,
+    };
+    let index = git_dir.join("index");
+    // Without an index, in a linked work tree for example, any commit may be shown all the same.
+    if may_lie_elsewhere(&git_dir, work_tree) || kind(&index) == EntryKind::Absent {
+        return None;
+    }
+    // The length of a hash is in a configuration that need not be read for this: the other one does not fit.
+    match (index::tracked(&index, false), index::tracked(&index, true)) {
+        (Some(paths), None) | (None, Some(paths)) => Some(paths),
+        (Some(one), Some(other)) if one.is_empty() && other.is_empty() => Some(one),
+        (Some(_), Some(_)) | (None, None) => None,
+    }
+}
+
+/// Checks for settings by which the files of a repository may lie elsewhere than in `work_tree`.
 fn may_lie_elsewhere(git_dir: &Path, work_tree: &Path) -> bool {
     let common_dir = read_pointer(&git_dir.join("commondir")).map(|named| git_dir.join(named));
     let folders = [Some(git_dir.to_owned()), common_dir];
@@ -175,58 +218,6 @@ fn may_lie_elsewhere(git_dir: &Path, work_tree: &Path) -> bool {
             text.contains("worktree") || text.contains("include")
         }),
     })
-}
-
-/// Whether git takes a folder for a repository.
-enum Taken {
-    Yes,
-    No,
-    Perhaps,
-}
-
-fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
-    let mut work_tree = None;
-    for above in folder.ancestors() {
-        match is_taken(&above.join(".git")) {
-            Taken::No => {}
-            Taken::Perhaps => return true,
-            Taken::Yes => {
-                work_tree = Some(above);
-                break;
-            }
-        }
-        // Git's own folder, or a repository without a work tree.
-        if may_be_bare(above) {
-            return true;
-        }
-    }
-    let Some(work_tree) = work_tree else {
-        return false;
-    };
-    let dot_git = work_tree.join(".git");
-    let git_dir = match kind(&dot_git) {
-        EntryKind::Folder => Some(dot_git),
-        EntryKind::File => read_pointer(&dot_git)
-            .and_then(|text| Some(work_tree.join(text.strip_prefix("gitdir: ")?))),
-        EntryKind::Absent | EntryKind::Other => None,
-    };
-    let tracked: Option<Vec<PathBuf>> = git_dir.and_then(|git_dir| {
-        if may_lie_elsewhere(&git_dir, work_tree) {
-            return None;
-        }
-        let index = git_dir.join("index");
-        // Without one, in a linked work tree for example, any commit may be shown all the same.
-        if kind(&index) == EntryKind::Absent {
-            return None;
-        }
-        // The length of a hash is in a configuration that need not be read for this: the other one does not fit.
-        match (index::tracked(&index, false), index::tracked(&index, true)) {
-            (Some(paths), None) | (None, Some(paths)) => Some(paths),
-            (Some(one), Some(other)) if one.is_empty() && other.is_empty() => Some(one),
-            (Some(_), Some(_)) | (None, None) => None,
-        }
-    });
-    tracked.is_none_or(|paths| paths.iter().any(|path| is_met(&work_tree.join(path))))
 }
 
 #[cfg(test)]
