@@ -43,7 +43,7 @@ pub use policy::{
     Rule, RuleError,
 };
 pub use read_file::ReadFile;
-pub use sandbox::{Confinement, SandboxMode, SandboxSettings, SandboxSupport};
+pub use sandbox::{Confinement, SandboxMode, SandboxSettings, SandboxSupport, Surroundings};
 pub use search::Search;
 pub use shell::{Shell, leave_out_written};
 pub use similar::ChangeTag;

@@ -28,7 +28,7 @@ mod tests;
 
 #[cfg(target_os = "macos")]
 pub(crate) use seatbelt::profile;
-pub use settings::{SandboxMode, SandboxSettings};
+pub use settings::{SandboxMode, SandboxSettings, Surroundings};
 
 /// What confines programs on macOS.
 #[cfg(not(target_os = "linux"))]
@@ -50,6 +50,9 @@ pub struct Confinement {
     pub network: bool,
     /// The session's roots. Absolute, links resolved.
     pub roots: Vec<PathBuf>,
+    /// Work trees of the repositories that held the roots when the session began. Git's folders of no others are opened,
+    /// whatever commands move away since.
+    pub work_trees: Vec<PathBuf>,
     /// The person's home folder.
     pub home: Option<PathBuf>,
     /// Folders for temporary files.

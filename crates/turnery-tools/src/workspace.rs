@@ -1,6 +1,6 @@
 //! Workspace: the roots that a session may touch, and how files and terminals are reached.
 
-use crate::SandboxSettings;
+use crate::{SandboxSettings, Surroundings};
 use futures_util::future::BoxFuture;
 use std::{
     ffi::OsString,
@@ -33,6 +33,7 @@ pub struct Workspace {
     terminals: Option<Arc<dyn Terminals>>,
     promises: Arc<Promises>,
     sandbox: SandboxSettings,
+    surroundings: Surroundings,
     /// As `PATH` names them.
     search_path: OsString,
     /// Folders of `PATH` whose programs are the project's: relative ones, and those in a root. Looked up when a
@@ -73,6 +74,7 @@ impl Workspace {
             terminals,
             promises: Arc::default(),
             sandbox: SandboxSettings::default(),
+            surroundings: Surroundings::default(),
             search_path: std::env::var_os("PATH").unwrap_or_default(),
             program_folders: Arc::default(),
         })
@@ -136,10 +138,19 @@ impl Workspace {
         Self::new(cwd, Vec::new(), Arc::new(LocalFiles), None)
     }
 
-    /// The same workspace, whose commands are confined like this.
+    /// The same workspace, whose commands are confined like this. What lies around the roots is looked up now.
     #[must_use]
     pub fn confined(self, sandbox: SandboxSettings) -> Self {
-        Self { sandbox, ..self }
+        Self {
+            surroundings: Surroundings::new(&self.roots, &sandbox),
+            sandbox,
+            ..self
+        }
+    }
+
+    /// What was found around the roots when the session began.
+    pub(crate) fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
     }
 
     /// How commands are confined.
@@ -186,6 +197,16 @@ impl Workspace {
                 roots.join(", ")
             ),
         })
+    }
+
+    /// All names of a path, inside the roots or not: as it is written, and those of [`names`](Self::names) where it can be said
+    /// where it leads.
+    pub(crate) fn all_names(&self, path: &Path) -> Vec<PathBuf> {
+        let text = path.to_str();
+        match text.and_then(|text| resolve::follow(&self.cwd, text).ok()) {
+            Some(resolved) => self.names(resolved, path),
+            None => vec![path.to_owned()],
+        }
     }
 
     /// A file by its name without links, and if it was called by another, by that and by each between the two: rules may

@@ -21,6 +21,8 @@ const CARRIERS: &[&str] = &[
     "chroot",
     "chrt",
     "command",
+    "compgen",
+    "complete",
     "coproc",
     "cpulimit",
     "crontab",
@@ -52,6 +54,7 @@ const CARRIERS: &[&str] = &[
     "hash",
     "ifne",
     "ionice",
+    "jobs",
     "let",
     "linux32",
     "linux64",
@@ -192,6 +195,15 @@ pub(crate) fn is_opaque(name: &str, args: &[Word]) -> bool {
         };
     }
     match program {
+        // The shell evaluates what stands in brackets behind the name of a variable.
+        "[" | "printf" | "test" | "wait" => {
+            let mut words = args.iter().map(|arg| arg.literal());
+            let is_index = |word: Option<&str>| word.is_none_or(|word| word.contains('['));
+            let named = words.by_ref().find(|word| {
+                word.is_none_or(|word| matches!(word.get(..2), Some("-R" | "-p" | "-v")))
+            });
+            named.is_some_and(|option| is_index(option) || words.next().is_some_and(is_index))
+        }
         "find" => args.iter().any(|arg| match arg.literal() {
             Some(word) => {
                 word.starts_with("-exec")

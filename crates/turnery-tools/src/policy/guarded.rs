@@ -16,7 +16,9 @@ const FOLDERS: &[&str] = &[
     ".aider",
     ".amazonq",
     ".aws",
+    ".azure-pipelines",
     ".buildkite",
+    ".builds",
     ".bundle",
     ".cargo",
     ".circleci",
@@ -45,7 +47,10 @@ const FOLDERS: &[&str] = &[
     ".opencode",
     ".qwen",
     ".roo",
+    ".semaphore",
     ".ssh",
+    ".teamcity",
+    ".tekton",
     ".theia",
     ".turnery",
     ".vim",
@@ -59,6 +64,7 @@ const FOLDERS: &[&str] = &[
 /// Folders and files by several parts of their path.
 const PATHS: &[&[&str]] = &[
     &[".config", "autostart"],
+    &[".config", "emacs"],
     &[".config", "environment.d"],
     &[".config", "fish"],
     &[".config", "git"],
@@ -68,6 +74,7 @@ const PATHS: &[&[&str]] = &[
     &[".config", "lefthook.yml"],
     &[".config", "nvim"],
     &[".config", "systemd"],
+    &[".config", "tmux"],
     &[".config", "turnery"],
     &[".config", "zsh"],
     &[".forgejo", "workflows"],
@@ -99,10 +106,14 @@ const FILES: &[&str] = &[
     ".devcontainer.json",
     ".dir-locals-2.el",
     ".dir-locals.el",
+    ".drone.jsonnet",
+    ".drone.star",
+    ".drone.yaml",
     ".drone.yml",
     ".emacs",
     ".envrc",
     ".exrc",
+    ".gdbearlyinit",
     ".gdbinit",
     ".ghci",
     ".gitconfig",
@@ -166,10 +177,12 @@ const FILES: &[&str] = &[
     "appveyor.yml",
     "azure-pipelines.yml",
     "bitbucket-pipelines.yml",
-    // With these a folder is a git repository of its own.
+    "bitrise.yml",
     "buildspec.yml",
     "cloudbuild.yaml",
     "cloudbuild.yml",
+    "codemagic.yaml",
+    // With these a folder is a git repository of its own.
     "commondir",
     "config.worktree",
     "head",
@@ -184,6 +197,7 @@ const FILES: &[&str] = &[
     "rust-toolchain.toml",
     "sitecustomize.py",
     "usercustomize.py",
+    "wercker.yml",
 ];
 
 /// Ends of file names.
@@ -234,23 +248,63 @@ pub(super) fn mentions_own(line: &str, own: &[PathBuf]) -> bool {
     line.contains(".turnery") || own.any(|path| line.contains(&path.to_lowercase()))
 }
 
-/// Whether a pattern somewhere in a command line may stand for such a file, or for a folder that holds one, when it runs
-/// in one of `bases`. A word that begins with `~` or a variable may be anywhere.
+/// Recognises a command line in which a pattern or a variable may stand for such a file, or for a folder that holds one,
+/// when it runs in one of `bases`. A word that begins with `~` or a variable may be anywhere, and so may a hidden file
+/// after a change to the home folder or to one that a variable names.
 pub(super) fn may_match_own(line: &str, bases: &[PathBuf], own: &[PathBuf]) -> bool {
     let ends_word = |c: char| c.is_whitespace() || "'\"`;|&()<>=:".contains(c);
-    let is_pattern = |word: &&str| word.contains(['*', '?', '[', '{']);
-    line.split(ends_word).filter(is_pattern).any(|word| {
-        let word = word.trim_end_matches('/');
-        let parts: Vec<&str> = word.split('/').filter(|part| *part != ".").collect();
-        let is_turnery = |part: &&str| {
-            // A pattern stands for a hidden file only if it says so.
-            !part.starts_with(['*', '?', '[']) && part_matches(part, ".turnery")
-        };
-        parts.iter().any(is_turnery)
-            || own
-                .iter()
-                .any(|own| bases.iter().any(|base| path_matches(&parts, base, own)))
+    let is_pattern = |word: &str| word.starts_with('~') || word.contains(['*', '?', '[', '{', '$']);
+    let joined = without_values(line);
+    [line, &joined].into_iter().any(|line| {
+        let mut is_moved = false;
+        let mut is_folder = false;
+        line.split(ends_word).any(|word| {
+            is_moved |= is_folder && (word.is_empty() || word.starts_with(['~', '$', '-']));
+            is_folder = matches!(word, "cd" | "pushd");
+            let word = word.trim_end_matches('/');
+            let parts = word.split('/').filter(|part| *part != ".");
+            let parts: Vec<&str> = match is_moved && word.starts_with('.') {
+                true => std::iter::once("~").chain(parts).collect(),
+                false if is_pattern(word) => parts.collect(),
+                false => return false,
+            };
+            parts.iter().any(|part| may_be_turnery(part))
+                || own
+                    .iter()
+                    .any(|own| bases.iter().any(|base| path_matches(&parts, base, own)))
+        })
     })
+}
+
+/// The line as one text: quotes and backslashes left out, and `$` in place of each substitution and each variable in braces.
+fn without_values(line: &str) -> String {
+    let mut text = String::new();
+    // What ends the substitutions that are open.
+    let mut open = Vec::new();
+    let mut last = ' ';
+    for c in line.chars() {
+        match c {
+            '(' | '{' if last == '$' || !open.is_empty() => open.push(c),
+            ')' | '}' if !open.is_empty() => drop(open.pop()),
+            '`' if open.last() == Some(&c) => drop(open.pop()),
+            '`' => {
+                if open.is_empty() {
+                    text.push('$');
+                }
+                open.push(c);
+            }
+            '"' | '\'' | '\\' => {}
+            _ if open.is_empty() => text.push(c),
+            _ => {}
+        }
+        last = c;
+    }
+    text
+}
+
+fn may_be_turnery(part: &str) -> bool {
+    // A pattern stands for a hidden file only if it says so, and a variable alone for anything.
+    !part.starts_with(['*', '?', '[']) && with_stars(part) != "*" && part_matches(part, ".turnery")
 }
 
 /// Whether the parts of a word, read in `base`, may be `own`, a folder above it, or a file below it.
@@ -266,12 +320,19 @@ fn path_matches(parts: &[&str], base: &Path, own: &Path) -> bool {
         let mut pairs = parts.iter().zip(own);
         pairs.all(|(part, name)| part_matches(part, name))
     };
+    // A folder somewhere above is meant only where a pattern may be, or a hidden folder.
+    let is_meant = |parts: &[&str], own: &[String]| {
+        let mut names = own.iter().take(parts.len());
+        parts.len() >= own.len()
+            || names.any(|name| name.starts_with('.'))
+            || parts.iter().any(|part| part.contains(['*', '?', '[', '{']))
+    };
     match parts.split_first() {
         Some((&"", parts)) => fits(parts, &own),
         // A variable alone is a pattern no more with braces than without: `${x}`, `$?`.
         Some((first, parts)) if first.starts_with('~') || first.contains('$') => {
-            !parts.is_empty()
-                && (0..own.len()).any(|at| own.get(at..).is_some_and(|own| fits(parts, own)))
+            let mut below = (0..own.len()).filter_map(|at| own.get(at..));
+            !parts.is_empty() && below.any(|own| is_meant(parts, own) && fits(parts, own))
         }
         _ => {
             let base = names(base);
@@ -287,8 +348,11 @@ fn path_matches(parts: &[&str], base: &Path, own: &Path) -> bool {
     }
 }
 
-/// Whether a pattern of the shell may stand for the name. A brace that quotes tore apart stands for each of its parts.
+/// Whether a pattern of the shell may stand for the name. A brace that quotes tore apart stands for each of its parts, and
+/// a variable for anything.
 fn part_matches(part: &str, name: &str) -> bool {
+    let part = with_stars(part);
+    let part = part.as_str();
     let matches = |part: &str| {
         let pattern = GlobBuilder::new(part).case_insensitive(true).build();
         pattern.is_ok_and(|pattern| pattern.compile_matcher().is_match(name))
@@ -297,6 +361,25 @@ fn part_matches(part: &str, name: &str) -> bool {
         true => matches(part),
         false => part.split(['{', ',', '}']).any(matches),
     }
+}
+
+/// The part with `*` in place of each variable.
+fn with_stars(part: &str) -> String {
+    let mut pieces = part.split('$');
+    let mut pattern = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let piece = piece.strip_prefix('{').unwrap_or(piece);
+        let rest = match piece.strip_prefix(['@', '*', '#', '?', '!', '-', '$']) {
+            Some(rest) => rest,
+            None => piece.trim_start_matches(is_of_name),
+        };
+        if !pattern.ends_with('*') {
+            pattern.push('*');
+        }
+        pattern.push_str(rest.strip_prefix('}').unwrap_or(rest));
+    }
+    pattern
 }
 
 /// Files and folders that no mode changes without a question: the host's own configuration, keys and sessions.

@@ -142,7 +142,10 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
     fs::create_dir(&home).unwrap();
     fs::create_dir_all(bench.folder.path().join("sub/.turnery")).unwrap();
     symlink("home", bench.folder.path().join("linked")).unwrap();
-    let own: Vec<PathBuf> = vec![bench.folder.path().join("linked/config.toml")];
+    let own: Vec<PathBuf> = vec![
+        bench.folder.path().join("linked/config.toml"),
+        bench.folder.path().join("a/.hidden"),
+    ];
     for mode in [Mode::Ask, Mode::Edit, Mode::Auto] {
         let policy = policy(mode).guarding(GuardedPaths::new(own.clone()));
         for path in [
@@ -186,6 +189,24 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
         "cp x ~/*/config.toml",
         "tee $HOME/ho*/config.t* < x",
         "tee ${x}/config.t* < x",
+        "echo x > .turn$@ery/config.toml",
+        "echo x > .turn$1ery/config.toml",
+        "echo x > .turn\"$x\"ery/config.toml",
+        "echo x > $(echo .turn)ery/config.toml",
+        "echo x > .turn`echo ery`/config.toml",
+        "cp a.txt .turn${x}ery/config.toml",
+        "cd .turn$(echo ery) && echo x > config.toml",
+        "echo x > ho$x/config.toml",
+        "cp a.txt ho$(echo me)/config.toml",
+        "echo x > ~/home/config.toml",
+        "echo x >> $HOME/home/config.toml",
+        "echo x >> \"$HOME\"/home/config.toml",
+        "cd ~/home/config.toml; echo x",
+        "cd && echo x > .hidden/config.toml",
+        "cd ~; echo x > .hidden/config.toml",
+        "cd \"$HOME\"; rm -rf .hidden",
+        "pushd $HOME; mv .hidden x",
+        "cd - && mv .hidden x",
     ] {
         assert_eq!(bench.shell(&auto, write), ASK, "{write}");
     }
@@ -207,6 +228,14 @@ fn turnerys_own_files_are_asked_about_in_auto_too() {
         "for f in a b; do touch ${f}.rs; done",
         "touch \"${a[@]}\" ${b[0]} $*",
         "touch ${x:-y} ${x%.c} src/${x##*/}",
+        "cp a.txt ~/home",
+        "echo $$ > pid; echo $$$x >> $1",
+        "cp a.txt $a$b ${a}${b} $(pwd)$1",
+        "cp a.txt $OUT/home/a.txt",
+        "cp a.txt $OUT/b/$x \"$(pwd)\"/b.txt",
+        "cd src && echo x > .hidden/config.toml",
+        "cd $OUT && make && cp a.txt build/home",
+        "cd $OUT && rm -rf .cache/x",
     ] {
         assert_eq!(bench.shell(&auto, read), Judgement::Allow, "{read}");
     }
@@ -234,10 +263,14 @@ fn a_work_tree_that_an_agent_keeps_is_a_project_like_any_other() {
 
 /// Files that a program runs something from, or keeps keys in: one of each.
 const ONE_OF_EACH: &[&str] = &[
+    "bitrise.yml",
+    "codemagic.yaml",
+    "wercker.yml",
     ".aider/x",
     ".amazonq/x",
     ".appveyor.yml",
     ".aws/x",
+    ".azure-pipelines/x",
     ".bash_aliases",
     ".bash_login",
     ".bash_logout",
@@ -245,12 +278,14 @@ const ONE_OF_EACH: &[&str] = &[
     ".bazelrc",
     ".build.yml",
     ".buildkite/x",
+    ".builds/x",
     ".bundle/x",
     ".circleci/x",
     ".cirrus.star",
     ".cirrus.yml",
     ".codex/x",
     ".config/autostart/x",
+    ".config/emacs/x",
     ".config/environment.d/x",
     ".config/lefthook.json",
     ".config/lefthook.toml",
@@ -260,6 +295,7 @@ const ONE_OF_EACH: &[&str] = &[
     ".config/mise/x",
     ".config/nvim/x",
     ".config/systemd/x",
+    ".config/tmux/x",
     ".config/turnery/x",
     ".config/zsh/x",
     ".continue/x",
@@ -268,10 +304,14 @@ const ONE_OF_EACH: &[&str] = &[
     ".dir-locals-2.el",
     ".dir-locals.el",
     ".docker/x",
+    ".drone.jsonnet",
+    ".drone.star",
+    ".drone.yaml",
     ".drone.yml",
     ".emacs",
     ".exrc",
     ".fleet/x",
+    ".gdbearlyinit",
     ".gdbinit",
     ".gitconfig",
     ".gitea/workflows/x",
@@ -329,8 +369,11 @@ const ONE_OF_EACH: &[&str] = &[
     ".rtx.toml",
     ".sbclrc",
     ".screenrc",
+    ".semaphore/x",
     ".sqliterc",
     ".tcshrc",
+    ".teamcity/x",
+    ".tekton/x",
     ".theia/x",
     ".tmux.conf",
     ".travis.yml",

@@ -177,7 +177,12 @@ pub(crate) fn reads(
         // Also as the value of an option such a word stands for the words in a file.
         Operands::Strings if args.iter().any(|word| word.contains('@')) => return None,
         Operands::Strings => &operands,
-        Operands::OnePath if operands.len() > 1 => return None,
+        // What follows it may be a second one, which is written, whatever it looks like.
+        Operands::OnePath
+            if operands.len() > 1 || operands.first().is_some_and(|it| args.last() != Some(it)) =>
+        {
+            return None;
+        }
         Operands::OnePath | Operands::Paths | Operands::Revisions | Operands::FindTests => {
             &operands
         }

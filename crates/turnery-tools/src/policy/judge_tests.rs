@@ -287,6 +287,44 @@ fn diff_of_folders_with_links_outside_is_a_question() {
 }
 
 #[test]
+fn rules_hold_outside_the_folders_of_a_session() {
+    let bench = Bench::new();
+    let root = bench.workspace.cwd();
+    std::fs::create_dir(root.join("src")).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let outside = outside.path().canonicalize().unwrap();
+    std::fs::write(outside.join("n.txt"), "private").unwrap();
+    std::os::unix::fs::symlink(outside.join("n.txt"), root.join("to_file")).unwrap();
+    std::os::unix::fs::symlink(&outside, root.join("to_folder")).unwrap();
+    let up = "../".repeat(root.components().count() - 1);
+    let by_folders_above = format!("{up}{}/n.txt", &outside.display().to_string()[1..]);
+    let [read, edit] = ["read", "edit"].map(|tool| format!("{tool}({}/**)", outside.display()));
+    for mode in Mode::ALL {
+        let policy = policy(mode, &["shell"], &[&read, &edit]);
+        for command in [
+            "cat to_file".to_owned(),
+            "cat to_folder/n.txt".to_owned(),
+            "cat src/../to_file".to_owned(),
+            "cp to_file x".to_owned(),
+            "tar c to_folder".to_owned(),
+            "wc < to_file".to_owned(),
+            "echo x > to_folder/new".to_owned(),
+            "touch to_folder/new".to_owned(),
+            format!("cat {by_folders_above}"),
+            format!("cat < {by_folders_above}"),
+            format!("cat /{}/n.txt", outside.display()),
+            format!("cat /tmp/../{}/n.txt", outside.display()),
+        ] {
+            assert_ne!(
+                bench.shell(&policy, &command),
+                Judgement::Allow,
+                "{mode} {command}"
+            );
+        }
+    }
+}
+
+#[test]
 fn words_that_may_mean_denied_files_are_never_allowed() {
     let bench = Bench::new();
     let root = bench.workspace.cwd();

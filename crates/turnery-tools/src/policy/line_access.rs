@@ -39,32 +39,28 @@ impl LineAccess {
             true => vec![cwd.to_owned()],
             false => bases(line, cwd, workspace),
         };
-        let texts = |texts: &[String]| -> Option<Vec<PathBuf>> {
-            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let mut paths = Vec::new();
-            for base in &bases {
-                for text in &texts {
-                    let path = base.join(text);
-                    let resolved = workspace.resolve(path.to_str()?).ok()?;
-                    paths.extend(workspace.names(resolved, path));
-                }
-            }
-            Some(paths)
+        let names = |texts: &[String]| -> Vec<PathBuf> {
+            let paths = |base: &PathBuf| -> Vec<PathBuf> {
+                texts.iter().map(|text| base.join(text)).collect()
+            };
+            let paths = bases.iter().flat_map(paths);
+            paths.flat_map(|path| workspace.all_names(&path)).collect()
         };
         let reads: Vec<Option<harmless::Reads>> = line
             .commands
             .iter()
             .map(|command| harmless::reads(command, &bases, workspace, table))
             .collect();
-        let (writes, inputs, folders) = (
-            texts(&line.writes),
-            texts(&line.reads),
-            texts(&line.folders),
-        );
-        let has_left = bases.iter().any(|base| !is_inside(base, workspace));
-        let outside = has_left || writes.is_none() || inputs.is_none() || folders.is_none();
-        let writes = writes.unwrap_or_default();
-        let mut named_to_read = inputs.unwrap_or_default();
+        let leaves = |text: &String| {
+            let mut paths = bases.iter().map(|base| base.join(text));
+            paths.any(|path| !is_inside(&path, workspace))
+        };
+        let mut texts = [&line.writes, &line.reads, &line.folders]
+            .into_iter()
+            .flatten();
+        let outside = bases.iter().any(|base| !is_inside(base, workspace)) || texts.any(leaves);
+        let writes = names(&line.writes);
+        let mut named_to_read = names(&line.reads);
         let mut named_to_edit = writes.clone();
         for (command, reads) in line.commands.iter().zip(&reads).filter(|_| with_names) {
             let named = named_paths(command, &bases, workspace);
@@ -145,10 +141,9 @@ pub(super) fn lookups(line: &Line) -> usize {
     (0..line.folders.len()).fold(words + files, |lookups, _| lookups.saturating_mul(3))
 }
 
-fn is_inside(folder: &Path, workspace: &Workspace) -> bool {
-    folder
-        .to_str()
-        .is_some_and(|folder| workspace.resolve(folder).is_ok())
+fn is_inside(path: &Path, workspace: &Workspace) -> bool {
+    path.to_str()
+        .is_some_and(|path| workspace.resolve(path).is_ok())
 }
 
 /// Every path that a certain word of the command may name: as a whole, and after each `=`, `:` or `@`.
@@ -168,14 +163,8 @@ pub(super) fn named_paths(
         let values = values.filter_map(|(at, _)| short.get(at..));
         let parts = std::iter::once(word).chain(tails).chain(values);
         for part in parts.filter(|part| !part.is_empty()) {
-            for base in bases {
-                let path = base.join(part);
-                let resolved = path.to_str().and_then(|path| workspace.resolve(path).ok());
-                found.extend(match resolved {
-                    Some(resolved) => workspace.names(resolved, path),
-                    None => vec![path],
-                });
-            }
+            let paths = bases.iter().map(|base| base.join(part));
+            found.extend(paths.flat_map(|path| workspace.all_names(&path)));
         }
     }
     found

@@ -5,8 +5,8 @@
 
 mod table;
 
-use crate::Workspace;
-use std::path::PathBuf;
+use crate::{Workspace, workspace::clean};
+use std::path::{Path, PathBuf};
 use table::ALL;
 
 /// A program with the subcommand that it was called with.
@@ -17,6 +17,8 @@ pub(super) struct Offered {
     flags: &'static str,
     /// Short options with a value.
     valued: &'static str,
+    /// The short option that changes to a folder first, of which there may be one.
+    folder: Option<char>,
     /// Short options whose value is text and no file.
     texts: &'static str,
     /// Short options whose value is an expression of names.
@@ -117,6 +119,7 @@ impl Offered {
             Operands::Names => is_ref_name(text) && bases.iter().all(|base| !exists(base, text)),
         };
         let mut args = args.iter().peekable();
+        let mut is_elsewhere = false;
         while let Some(&arg) = args.next() {
             if arg == "--" {
                 let rest: Vec<&str> = args.copied().collect();
@@ -142,6 +145,10 @@ impl Offered {
                         Value::Text => true,
                         Value::Names => is_expression(value),
                         Value::Inside => inside(value),
+                        // A second one starts from the first.
+                        Value::Folder => {
+                            !std::mem::replace(&mut is_elsewhere, true) && inside(value)
+                        }
                     })
                 }
             };
@@ -215,6 +222,10 @@ impl Offered {
             let kind = kinds.iter().find(|(letters, _)| letters.contains(letter));
             return match kind {
                 Some((_, kind)) => Match::Value { value, kind: *kind },
+                None if self.folder == Some(letter) => Match::Value {
+                    value,
+                    kind: Value::Folder,
+                },
                 None => Match::Unknown,
             };
         }
@@ -242,6 +253,7 @@ enum Value {
     Text,
     Names,
     Inside,
+    Folder,
 }
 
 /// Names and the words between them, such as `slow and not net`: some programs evaluate more than that.
@@ -251,13 +263,18 @@ fn is_expression(text: &str) -> bool {
 }
 
 /// Whether every path that the word may name lies inside the roots, and it stands for nothing else: `@file` is a
-/// file of options, `:(top)` the whole repository.
+/// file of options, `:(top)` the whole repository. Where the system follows links before `..`, some programs go by the text
+/// of the path, from the folder as the shell calls it or as the system does.
 fn stays_inside(word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
+    let resolve = |path: &Path| workspace.resolve(path.to_str()?).ok();
     let resolves = |part: &str| {
         bases.iter().all(|base| {
-            let path = base.join(part);
-            path.to_str()
-                .is_some_and(|path| workspace.resolve(path).is_ok())
+            let by_name = base.join(part);
+            resolve(base).is_some_and(|real| {
+                [by_name.clone(), clean(&by_name), clean(&real.join(part))]
+                    .iter()
+                    .all(|path| resolve(path).is_some())
+            })
         })
     };
     !word.starts_with(['@', ':', '~'])
@@ -281,7 +298,7 @@ fn is_ref_name(text: &str) -> bool {
 }
 
 /// Whether git may take the name for a repository in this folder: `x` stands for `x.git` too.
-fn exists(base: &std::path::Path, name: &str) -> bool {
+fn exists(base: &Path, name: &str) -> bool {
     let bare = format!("{name}.git");
     [name, bare.as_str()]
         .iter()

@@ -16,6 +16,7 @@ impl Bench {
             std::fs::create_dir_all(root.join(part)).unwrap();
         }
         std::os::unix::fs::symlink("/etc", root.join("outside")).unwrap();
+        std::os::unix::fs::symlink("crates/x", root.join("deep")).unwrap();
         Self {
             workspace: Workspace::local(root).unwrap(),
             _folder: folder,
@@ -50,6 +51,11 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "cargo test --manifest-path ../x/Cargo.toml",
             "cargo test --manifest-path=/tmp/x/Cargo.toml",
             "cargo test --manifest-path outside/Cargo.toml",
+            // Inside by the links, which is what the system goes by, and outside by the text.
+            "cargo test --manifest-path deep/../../x/Cargo.toml",
+            "cargo test --manifest-path=src/../deep/../../x/Cargo.toml",
+            "cd deep && cargo test --manifest-path ../../x/Cargo.toml",
+            "cd crates && cargo test --manifest-path ../deep/../../x/Cargo.toml",
             "cargo test --target-dir /tmp/x",
             "cargo test --target evil.json",
             "cargo test -C ../x",
@@ -203,6 +209,8 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "make test --file=evil",
             "make test --makefile=evil",
             "make test -C ../x",
+            "make test -C crates -C x",
+            "make test -Ccrates -C deep/../../..",
             "make test -I evil",
             "make test SHELL=./evil.sh",
             "make test CC=./evil.sh",
@@ -333,6 +341,8 @@ const COVERED: &[(&str, &str, &[&str])] = &[
             "cargo test --lib module::tests::name -- --exact --test-threads=1",
             "cargo test --workspace --all-features --no-fail-fast -q",
             "cargo test --manifest-path crates/x/Cargo.toml --features a,b",
+            "cargo test --manifest-path deep/Cargo.toml",
+            "cargo test --manifest-path src/../crates/x/Cargo.toml",
             "cd crates/x && cargo test | tail -n 20",
         ],
     ),
@@ -392,6 +402,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
             "make test -j 4 -k",
             "make test -s",
             "make test -C crates/x",
+            "make test -C deep -k",
         ],
     ),
     (

@@ -94,6 +94,7 @@ mod tests {
         Confinement {
             writes: true,
             roots: vec![folder.path().canonicalize().unwrap()],
+            work_trees: Vec::new(),
             ..Confinement::default()
         }
     }

@@ -2,13 +2,13 @@
 //!
 //! Keys in them cannot be found, so they would not be left out, and a command could open the folders for the next one.
 
-use super::links;
+use super::links::{self, Followed};
 use rustix::process::geteuid;
 use std::{
     fs,
     io::{self, ErrorKind},
     os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 /// Checks that something is at the path, be it a link that leads nowhere.
@@ -17,8 +17,21 @@ use std::{
 ///
 /// Those of [`check`].
 pub(super) fn exists(path: &Path) -> io::Result<bool> {
+    look_at(path, |_| true)
+}
+
+/// Checks that the path is a link. One that lies in another user's closed folder is taken for one.
+///
+/// # Errors
+///
+/// Those of [`check`].
+pub(super) fn is_link(path: &Path) -> io::Result<bool> {
+    look_at(path, fs::Metadata::is_symlink)
+}
+
+fn look_at(path: &Path, is_met: impl FnOnce(&fs::Metadata) -> bool) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
-        Ok(_) => Ok(true),
+        Ok(metadata) => Ok(is_met(&metadata)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(false)
         }
@@ -81,14 +94,14 @@ fn check_owner(folder: &Path, metadata: &fs::Metadata) -> io::Result<()> {
     )))
 }
 
-/// Target of a link, if it leads anywhere.
+/// Follows a link, if it leads anywhere.
 ///
 /// # Errors
 ///
 /// Those of [`check`], for folders on the way.
-pub(super) fn target(link: &Path) -> io::Result<Option<PathBuf>> {
+pub(super) fn followed(link: &Path) -> io::Result<Option<Followed>> {
     match links::try_follow(link, &[]) {
-        Ok(target) => Ok(Some(target)),
+        Ok(followed) => Ok(Some(followed)),
         Err((at, error)) => check(&at, &error).map(|()| None),
     }
 }

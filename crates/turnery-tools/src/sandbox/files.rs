@@ -138,7 +138,8 @@ impl Rules {
         let mut links = Links::default();
         let existing = existing.iter().chain(&existing_profiles);
         self.left_out = links.with_targets(existing.chain(&linked))?;
-        let repositories = Repositories::around(&confinement.roots, home, &self.writable);
+        let (roots, work_trees) = (&confinement.roots, &confinement.work_trees);
+        let repositories = Repositories::of(work_trees, roots, home, &self.writable);
         let mut readable = toolchains;
         if confinement.writes {
             // Names are no secrets, and a program may look for itself or for its settings anywhere.
@@ -281,7 +282,7 @@ struct Links {
 }
 
 impl Links {
-    /// These paths, and where their links lead.
+    /// These paths, where their links lead, and the links on the way.
     ///
     /// # Errors
     ///
@@ -292,13 +293,15 @@ impl Links {
     ) -> io::Result<Vec<PathBuf>> {
         let mut all = Vec::new();
         for path in paths {
-            let is_link = fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink());
-            let target = match is_link {
-                true => closed::target(path)?,
+            let followed = match closed::is_link(path)? {
+                true => closed::followed(path)?,
                 false => None,
             };
-            let resolved = match target {
-                Some(target) => Some(target),
+            let resolved = match followed {
+                Some(followed) => {
+                    all.extend(followed.links);
+                    Some(followed.target)
+                }
                 None => self.resolved(path)?,
             };
             all.extend(resolved.filter(|it| it != path));
@@ -315,11 +318,35 @@ impl Links {
         let folder = match self.folders.get(parent) {
             Some(folder) => folder.clone(),
             None => {
-                let folder = closed::target(parent)?;
+                let folder = closed::followed(parent)?.map(|it| it.target);
                 self.folders.insert(parent.to_owned(), folder.clone());
                 folder
             }
         };
         Ok(folder.map(|folder| folder.join(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::tests::as_anybody;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// A command may close the folder after its links were looked for.
+    #[test]
+    fn link_in_a_closed_folder_is_not_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let closed = folder.path().canonicalize().unwrap().join("closed");
+        fs::create_dir(&closed).unwrap();
+        let set = |mode| fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).unwrap();
+        let key = closed.join("key");
+        let found = || as_anybody(|| Links::default().with_targets([&key].into_iter()));
+        assert_eq!(found().unwrap().as_slice(), std::slice::from_ref(&key));
+        set(0o000);
+        let refused = found();
+        set(0o755);
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains("chmod u+rx"), "{error}");
     }
 }

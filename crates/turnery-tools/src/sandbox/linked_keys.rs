@@ -69,7 +69,7 @@ impl<'a> LinkedKeys<'a> {
                     continue;
                 };
                 if kind.is_symlink() {
-                    let target = closed::target(&path)?;
+                    let target = closed::followed(&path)?.map(|it| it.target);
                     let Some(target) = target.filter(|it| self.may_be_key(it)) else {
                         continue;
                     };

@@ -12,7 +12,14 @@ const MOST_LINKS: usize = 40;
 /// An absolute path without links. `None` if nothing is there, or if a link on the way lies in one of
 /// `writable` or below: a command could lead turnery anywhere with it. `writable` holds paths without links.
 pub(super) fn follow(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
-    try_follow(path, writable).ok()
+    try_follow(path, writable).ok().map(|it| it.target)
+}
+
+/// A path without links, and the links on the way to it.
+pub(super) struct Followed {
+    pub(super) target: PathBuf,
+    /// Each by its name in a folder without links.
+    pub(super) links: Vec<PathBuf>,
 }
 
 /// Follows links like [`follow`].
@@ -23,10 +30,10 @@ pub(super) fn follow(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
 pub(super) fn try_follow(
     path: &Path,
     writable: &[PathBuf],
-) -> Result<PathBuf, (PathBuf, io::Error)> {
+) -> Result<Followed, (PathBuf, io::Error)> {
     let mut resolved = PathBuf::from("/");
     let mut rest = names(path);
-    let mut links = 0;
+    let mut links = Vec::new();
     while let Some(name) = rest.pop() {
         if name == ".." {
             resolved.pop();
@@ -42,17 +49,23 @@ pub(super) fn try_follow(
             Ok(true) => fs::read_link(&next),
             Err(error) => Err(error),
         };
-        links += 1;
-        if links > MOST_LINKS || writable.iter().any(|it| resolved.starts_with(it)) {
+        if links.len() == MOST_LINKS || writable.iter().any(|it| resolved.starts_with(it)) {
             return Err((next, io::ErrorKind::InvalidInput.into()));
         }
-        let target = target.map_err(|error| (next, error))?;
+        let target = match target {
+            Ok(target) => target,
+            Err(error) => return Err((next, error)),
+        };
+        links.push(next);
         if target.is_absolute() {
             resolved = PathBuf::from("/");
         }
         rest.extend(names(&target));
     }
-    Ok(resolved)
+    Ok(Followed {
+        target: resolved,
+        links,
+    })
 }
 
 /// The names in a path, the last one first.

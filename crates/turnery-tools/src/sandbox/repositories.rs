@@ -7,7 +7,6 @@
 use super::links::follow;
 use crate::workspace::disk;
 use std::{
-    fs,
     io::Read as _,
     path::{Path, PathBuf},
 };
@@ -23,19 +22,20 @@ pub(super) struct Repositories {
 }
 
 impl Repositories {
-    /// Those that hold `roots`. No link in `writable`, where commands write, is followed.
-    pub(super) fn around(roots: &[PathBuf], home: Option<&Path>, writable: &[PathBuf]) -> Self {
+    /// Those of `work_trees`, which hold `roots`. No link in `writable`, where commands write, is followed.
+    pub(super) fn of(
+        work_trees: &[PathBuf],
+        roots: &[PathBuf],
+        home: Option<&Path>,
+        writable: &[PathBuf],
+    ) -> Self {
         let mut found = Self::default();
-        for root in roots {
-            let has_git = |it: &&Path| fs::symlink_metadata(it.join(".git")).is_ok();
-            let Some(top) = root.ancestors().find(has_git) else {
-                continue;
-            };
+        for top in work_trees {
             // In a folder for everybody's temporary files, `.git` may be anybody's.
             let is_shared =
                 writable.iter().any(|it| it == top) && !roots.iter().any(|it| it == top);
             if !is_shared && !home.is_some_and(|home| home.starts_with(top)) {
-                found.work_trees.push(top.to_owned());
+                found.work_trees.push(top.clone());
             }
             let folder = follow(&top.join(".git"), writable).and_then(|it| match it.is_dir() {
                 true => Some(it),

@@ -71,6 +71,7 @@ mod tests {
         Confinement {
             writes,
             roots: vec!["/srv/a\"b".into()],
+            work_trees: Vec::new(),
             home: Some("/Users/me".into()),
             private: vec!["/Users/me/.turnery".into(), "/dev/null".into()],
             scratch: Some("/scratch".into()),

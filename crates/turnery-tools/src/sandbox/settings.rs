@@ -89,10 +89,15 @@ impl SandboxSettings {
         }
     }
 
-    /// The confinement of one command; `None` if it is not confined. `only_reads`: the command is known
-    /// to only read, so it gets no more than that.
+    /// The confinement of one command; `None` if it is not confined. `only_reads`: the command is known to only read, so it
+    /// gets no more than that.
     #[must_use]
-    pub fn confinement(&self, roots: &[PathBuf], only_reads: bool) -> Option<Confinement> {
+    pub fn confinement(
+        &self,
+        roots: &[PathBuf],
+        surroundings: &Surroundings,
+        only_reads: bool,
+    ) -> Option<Confinement> {
         if !self.is_active() {
             return None;
         }
@@ -111,11 +116,12 @@ impl SandboxSettings {
             writes: self.mode == SandboxMode::Workspace && !only_reads,
             network: self.network && !only_reads,
             roots: roots.to_vec(),
+            work_trees: surroundings.work_trees.clone(),
             home,
             temporary,
             scratch: None,
             toolchains: toolchains.flat_map(folders_of).collect(),
-            caches: named(places::CACHE_VARIABLES),
+            caches: named(places::CACHE_VARIABLES, folders_of),
             private: self.private.clone(),
         };
         // A key among files that commands write is one of theirs; to leave it out would refuse all new files beside it.
@@ -126,16 +132,55 @@ impl SandboxSettings {
             keys.filter_map(|key| key.strip_prefix(usual)).collect()
         };
         let further = [
-            self.key_files.clone(),
-            named(places::KEY_VARIABLES),
-            named(&[("XDG_CONFIG_HOME", &below(".config/"))]),
-            named(&[("XDG_DATA_HOME", &below(".local/share/"))]),
+            surroundings.keys.clone(),
+            self.named_keys(roots),
+            named(&[("XDG_CONFIG_HOME", &below(".config/"))], folders_of),
+            named(&[("XDG_DATA_HOME", &below(".local/share/"))], folders_of),
         ];
         // Without links: one that lies among those files may lead elsewhere.
         let further = further.into_iter().flatten().map(resolved);
         (confinement.private).extend(further.filter(is_apart));
         Some(confinement)
     }
+
+    /// Files and folders of keys that settings and variables name.
+    fn named_keys(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
+        let home = env::home_dir();
+        let found = |variable: &str| key_paths(variable, roots, home.as_deref());
+        [self.key_files.clone(), named(places::KEY_VARIABLES, found)].concat()
+    }
+}
+
+/// What was found around the roots when a session began. What commands change there since opens nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// For each root the nearest folder with a `.git`.
+    work_trees: Vec<PathBuf>,
+    /// Files and folders of keys that settings and variables name, with links resolved.
+    keys: Vec<PathBuf>,
+}
+
+impl Surroundings {
+    /// Looks around `roots` for commands that are confined like this. Reads the disk.
+    #[must_use]
+    pub fn new(roots: &[PathBuf], settings: &SandboxSettings) -> Self {
+        if !settings.is_active() {
+            return Self::default();
+        }
+        let keys = settings.named_keys(roots);
+        Self {
+            work_trees: work_trees(roots),
+            keys: keys.into_iter().map(resolved).collect(),
+        }
+    }
+}
+
+pub(super) fn work_trees(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let has_git = |it: &&Path| it.join(".git").symlink_metadata().is_ok();
+    let tops = roots
+        .iter()
+        .filter_map(|root| root.ancestors().find(has_git));
+    tops.map(Path::to_owned).collect()
 }
 
 /// The absolute paths in a variable, which may hold several.
@@ -145,11 +190,35 @@ fn folders_of(variable: &str) -> Vec<PathBuf> {
     paths.collect()
 }
 
-/// What lies at these names below the paths in these variables.
-fn named(table: &[(&str, &[&str])]) -> Vec<PathBuf> {
+/// Paths in a variable that names keys, one of them or several: relative ones as a program in turnery's folder or in one of
+/// the roots reads them, and those below `~`, which some programs know.
+fn key_paths(variable: &str, roots: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+    let value = env::var_os(variable).unwrap_or_default();
+    let own = env::current_dir().ok();
+    let bases: Vec<&Path> = roots.iter().chain(&own).map(PathBuf::as_path).collect();
+    let whole = PathBuf::from(&value);
+    let several = env::split_paths(&value).filter(|path| *path != whole);
+    let paths = several
+        .chain([whole.clone()])
+        .filter(|path| !path.as_os_str().is_empty());
+    let absolute = |path: PathBuf| -> Vec<PathBuf> {
+        let in_home = path.strip_prefix("~").ok().zip(home);
+        let in_home = in_home.map(|(below, home)| home.join(below));
+        in_home
+            .into_iter()
+            .chain(bases.iter().map(|base| base.join(&path)))
+            .collect()
+    };
+    let mut paths: Vec<PathBuf> = paths.flat_map(absolute).collect();
+    paths.dedup();
+    paths
+}
+
+/// What lies at these names below the paths that are found in these variables.
+fn named(table: &[(&str, &[&str])], found: impl Fn(&str) -> Vec<PathBuf>) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for (variable, names) in table {
-        for folder in folders_of(variable) {
+        for folder in found(variable) {
             match names {
                 [] => all.push(folder),
                 names => all.extend(names.iter().map(|name| folder.join(name))),
@@ -184,7 +253,8 @@ mod tests {
             (&[], &place, false),
             (&[], &[], true),
         ] {
-            let confinement = settings(private, key_files).confinement(&roots, false);
+            let confinement =
+                settings(private, key_files).confinement(&roots, &Surroundings::default(), false);
             assert_eq!(confinement.is_some(), SandboxSupport::detect().is_usable());
             if let Some(it) = confinement {
                 assert_eq!(it.temporary.contains(&env::temp_dir()), is_writable);
@@ -211,9 +281,17 @@ mod tests {
             key_files: vec![root.join("key"), root.join("link")],
             ..SandboxSettings::default()
         };
-        let private = settings.confinement(&[root], false).unwrap().private;
-        let closed = private.iter().filter(|it| it.starts_with(&top));
-        assert_eq!(closed.collect::<Vec<_>>(), [&top.join("key")]);
+        let roots = [root];
+        let surroundings = Surroundings::new(&roots, &settings);
+        let closed = || -> Vec<PathBuf> {
+            let confinement = settings.confinement(&roots, &surroundings, false).unwrap();
+            let private = confinement.private.into_iter();
+            private.filter(|it| it.starts_with(&top)).collect()
+        };
+        assert_eq!(closed()[0], top.join("key"));
+        // A command may remove the link that leads there.
+        fs::remove_file(roots[0].join("link")).unwrap();
+        assert_eq!(closed(), [top.join("key")]);
     }
 
     #[test]

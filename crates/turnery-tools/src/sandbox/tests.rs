@@ -4,17 +4,36 @@
 
 mod links;
 
-use super::{Confinement, SandboxSupport, folder_beside_tests, start_confined};
+use super::{
+    Confinement, SandboxSupport, folder_beside_tests, settings::work_trees, start_confined,
+};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::{
     fs,
     net::TcpListener,
     path::PathBuf,
     process::{Command, Output},
+    thread,
 };
 
 /// A home folder with a project in it and a key beside it.
 struct World {
     folder: tempfile::TempDir,
+}
+
+/// Runs it as somebody who may not look into folders that are closed to their owner, as root may.
+pub(super) fn as_anybody<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let run = || {
+            let mut sets = capabilities(None).expect("capabilities");
+            let beyond = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+            sets.effective -= beyond;
+            sets.permitted -= beyond;
+            set_capabilities(None, sets).expect("fewer capabilities");
+            run()
+        };
+        scope.spawn(run).join().expect("an end")
+    })
 }
 
 impl World {
@@ -55,6 +74,7 @@ impl World {
             writes,
             network: false,
             roots: vec![self.home().join("project")],
+            work_trees: work_trees(&[self.home().join("project")]),
             home: Some(self.home()),
             temporary: vec![self.home().join("tmp")],
             scratch: None,

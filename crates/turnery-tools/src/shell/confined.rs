@@ -67,7 +67,7 @@ pub(super) fn plan(
     }
     let only_reads = limits.only_reads || only_reads(line, cwd, workspace);
     RunPlan {
-        confinement: sandbox.confinement(workspace.roots(), only_reads),
+        confinement: sandbox.confinement(workspace.roots(), workspace.surroundings(), only_reads),
         may_use_terminals: !only_reads && !sandbox.replaces_terminals,
         runs_readers: only_reads || limits.runs_readers,
         git,

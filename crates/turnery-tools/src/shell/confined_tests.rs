@@ -254,3 +254,35 @@ async fn approved_command_outside_runs_unconfined() {
     let (envelope, _) = trial(SandboxMode::Workspace).run(args).await;
     assert!(file.exists(), "{envelope:?}");
 }
+
+/// A command that moves the repository of its session away does not get at the one around it.
+#[tokio::test]
+async fn repository_around_another_stays_closed() {
+    if !SandboxSupport::detect().is_usable() {
+        return;
+    }
+    for has_own in [true, false] {
+        let folder = crate::sandbox::folder_beside_tests();
+        let outer = folder.path().canonicalize().unwrap();
+        let root = outer.join("project");
+        for (top, is_made) in [(&outer, true), (&root, has_own)] {
+            let dot_git = top.join(if is_made { ".git" } else { "other" });
+            std::fs::create_dir_all(&dot_git).unwrap();
+            std::fs::write(dot_git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        }
+        let workspace = Workspace::local(root.clone()).unwrap();
+        let workspace = Arc::new(workspace.confined(settings(SandboxMode::Workspace)));
+        for command in [
+            "echo x > ../.git/first",
+            "mv .git moved; echo x > ../.git/second",
+        ] {
+            let mut trial = Trial::new();
+            trial.cx.workspace = Arc::clone(&workspace);
+            trial.run(json!({ "command": command })).await;
+        }
+        for name in ["first", "second"] {
+            let is_written = outer.join(".git").join(name).exists();
+            assert_eq!(is_written, !has_own, "{name}");
+        }
+    }
+}

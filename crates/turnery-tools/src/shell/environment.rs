@@ -1,6 +1,6 @@
 //! Environment: what a command finds in it: nothing that waits for a person, and no keys.
 
-use crate::{SandboxSettings, Workspace, workspace::may_lead};
+use crate::{SandboxSettings, Surroundings, Workspace, workspace::may_lead};
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
@@ -145,7 +145,7 @@ pub fn leave_out_written(
     roots: &[PathBuf],
     sandbox: &SandboxSettings,
 ) {
-    let confinement = sandbox.confinement(roots, false);
+    let confinement = sandbox.confinement(roots, &Surroundings::default(), false);
     let written = confinement.map_or_else(|| roots.to_vec(), |it| it.writable_anywhere());
     leave_out(environment, &|path, is_searched| {
         let lies_in = |path: &Path| written.iter().any(|folder| path.starts_with(folder));

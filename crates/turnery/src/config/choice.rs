@@ -56,12 +56,19 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Files that hooks and servers run: words of their command lines that are whole paths. Folders hold more than that.
+    /// Files that hooks and servers run: whole paths in their command lines, those within a line for a shell or behind the
+    /// `=` of an option included. Folders hold more than that.
     pub(crate) fn programs(&self) -> Vec<PathBuf> {
         let hooks = self.hooks.iter().flatten().flat_map(|hook| &hook.command);
         let servers = self.mcp.iter().flatten().flat_map(McpEntry::words);
-        let paths = hooks.chain(servers).map(PathBuf::from);
-        paths
+        let ends_path = |c: char| c.is_whitespace() || "'\"`$;&|()<>=:,".contains(c);
+        let parts = |word: &str| -> Vec<PathBuf> {
+            let parts = word.split(ends_path).chain([word]);
+            parts.map(PathBuf::from).collect()
+        };
+        let words = hooks.chain(servers);
+        words
+            .flat_map(|word| parts(word))
             .filter(|path| path.is_absolute() && !path.is_dir())
             .collect()
     }

@@ -52,15 +52,26 @@ async fn program_of_a_hook_in_the_project_is_not_changed_unasked() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
     }
     let guard = home.project().join("guard.sh");
-    let hooks = format!(
-        "[[hooks]]\non = \"before_loop\"\ncommand = [\"{}\"]\n",
-        guard.display()
-    );
-    for (name, is_changed) in [("guard.sh", false), ("other.sh", true)] {
+    let guard = guard.display();
+    for (command, name, is_changed) in [
+        (json!([guard.to_string()]), "guard.sh", false),
+        (
+            json!(["sh", "-c", format!("{guard}; true")]),
+            "guard.sh",
+            false,
+        ),
+        (
+            json!(["env", format!("X={guard}"), "true"]),
+            "guard.sh",
+            false,
+        ),
+        (json!([guard.to_string()]), "other.sh", true),
+    ] {
+        let hooks = format!("[[hooks]]\non = \"before_loop\"\ncommand = {command}\n");
         let answers = json!([write_file(name), {"steps": [{"text": "done"}]}]);
         prompt(&home, &hooks, answers, &[]).await;
         let text = fs::read_to_string(home.project().join(name)).expect("a file");
-        assert_eq!(text == "x", is_changed, "{name}: {text}");
+        assert_eq!(text == "x", is_changed, "{command} {name}: {text}");
     }
 }
 

@@ -8,6 +8,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::{Value, json};
 use std::{
     os::{fd::AsRawFd as _, unix::fs::PermissionsExt as _},
+    path::{Path, PathBuf},
     process::Stdio,
 };
 use tokio::process::Command;
@@ -71,7 +72,9 @@ async fn keys_and_the_agent_are_out_of_reach_of_commands() {
         let home = Home::new();
         home.write("turnery/notes", "s3cret");
         home.write(".ssh/id_rsa", "s3cret");
-        for command in ["cat ../turnery/notes", "cat ../.ssh/id_rsa"] {
+        // By its name it would be a question.
+        home.write("project/notes.sh", "cat ../turnery/notes");
+        for command in ["sh notes.sh", "cat ../.ssh/id_rsa"] {
             let told = told(
                 &home,
                 &["--sandbox", sandbox],
@@ -116,9 +119,9 @@ async fn key_file_of_a_provider_is_closed_to_commands() {
         std::fs::set_permissions(&key, mode).expect("a file");
         let config = format!("[providers.openai]\nkey_file = \"{}\"\n", key.display());
         home.write("turnery/config.toml", &config);
-        let command = format!("folder={}; cat $folder/key", folder.path().display());
+        home.write("project/key.sh", &format!("cat {}", key.display()));
         let flags = ["--sandbox", sandbox];
-        let read = told(&home, &flags, json!({ "command": command })).await;
+        let read = told(&home, &flags, json!({ "command": "sh key.sh" })).await;
         assert_eq!(read.contains("s3cret"), !is_closed, "{read}");
         // Like turnery's own files it is not changed unasked, in no mode.
         let write = json!({ "command": format!("echo x > {}", key.display()) });
@@ -147,6 +150,10 @@ async fn keys_are_closed_where_the_environment_puts_them() {
         ("XDG_DATA_HOME", "data", "data/atuin/key"),
         ("XDG_RUNTIME_DIR", "run", "run/containers/auth.json"),
         ("ZDOTDIR", "zsh", "zsh/.zsh_history"),
+        ("NETRC", "with:colon", "with:colon"),
+        // Named from the project and by way of the home folder, below.
+        ("AWS_CONFIG_FILE", "relative", "relative"),
+        ("BOTO_CONFIG", "of_home", "of_home"),
     ];
     let names = keys.map(|(_, _, key)| key);
     let command = format!(
@@ -160,13 +167,25 @@ async fn keys_are_closed_where_the_environment_puts_them() {
         std::fs::write(path, format!("content of {name}.")).expect("a file");
     }
     home.write("project/pgpass", "content of pgpass.");
+    let from = |place: &Path, name: &str| {
+        let place = place.canonicalize().expect("a folder");
+        let up: PathBuf = place.components().skip(1).map(|_| "..").collect();
+        let folder = folder.path().canonicalize().expect("a folder");
+        up.join(folder.strip_prefix("/").expect("an absolute path"))
+            .join(name)
+    };
     for (sandbox, is_closed) in [("workspace", is_confining), ("off", false)] {
         let args = shell(json!({ "command": command }));
         let model = home.scripted(json!([args, {"steps": [{"text": "done"}]}]));
         let mut run = home.command(&["run", "--mode", "auto", "--sandbox", sandbox]);
         run.args(["--format", "stream-json", "--model", &model, "hi"])
             .envs(keys.map(|(variable, place, _)| (variable, folder.path().join(place))))
-            .env("PGPASSFILE", home.project().join("pgpass"));
+            .env("PGPASSFILE", home.project().join("pgpass"))
+            .env("AWS_CONFIG_FILE", from(&home.project(), "relative"))
+            .env(
+                "BOTO_CONFIG",
+                Path::new("~").join(from(&home.project().join(".."), "of_home")),
+            );
         let told = end(run.spawn().expect("started")).await;
         for key in names {
             let said = told.stdout.contains(&format!("content of {key}."));
@@ -489,7 +508,7 @@ async fn readers_load_no_code_of_the_project() {
         std::fs::set_permissions(top.join(script), mode).expect("executable");
     }
     let folders = [home.project().join("bin"), top.join("tools")];
-    let system = ["/usr/bin", "/bin"].map(std::path::PathBuf::from);
+    let system = ["/usr/bin", "/bin"].map(PathBuf::from);
     let path = std::env::join_paths(folders.iter().chain(&system)).expect("a path");
     let file = home.project().join("env.sh");
     let variables = [("PATH", path.as_os_str()), ("BASH_ENV", file.as_os_str())];

@@ -44,15 +44,16 @@ const CONFIG: &[(&str, &str, GitSettings)] = &[
     ("diff.autoRefreshIndex", "false", Hardened),
     // The person's own choices may lead git into submodules, those that are not checked out too.
     ("diff.submodule", "short", Discreet),
+    ("grep.fallbackToNoIndex", "false", Discreet),
     ("log.showSignature", "false", Hardened),
-    ("mailmap.file", "/dev/null", Hardened),
+    ("mailmap.file", "/dev/null", Careful),
     // Names that are no remote of the repository are folders to git: the person's own settings may name some.
     ("protocol.file.allow", "never", Careful),
     ("push.recurseSubmodules", "no", Careful),
     ("protocol.ext.allow", "never", Hardened),
     ("safe.bareRepository", "explicit", Hardened),
     ("status.submoduleSummary", "false", Discreet),
-    ("submodule.recurse", "false", Careful),
+    ("submodule.recurse", "false", Discreet),
 ];
 
 /// Variables that would lead git to another repository than the one that was looked at, or to a program.
@@ -127,7 +128,7 @@ mod tests {
         assert_eq!(get("GIT_CONFIG_KEY_0"), Some("user.name"));
         assert_eq!(get("GIT_CONFIG_KEY_1"), Some("commit.template"));
         assert_eq!(get("GIT_CONFIG_VALUE_1"), Some("/dev/null"));
-        assert_eq!(get("GIT_CONFIG_COUNT"), Some("17"));
+        assert_eq!(get("GIT_CONFIG_COUNT"), Some("18"));
         assert_eq!(get("GIT_DIR"), None);
         assert_eq!(get("GIT_OPTIONAL_LOCKS"), Some("0"));
     }
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn a_count_that_is_no_number_is_replaced() {
         let set = of(&[("GIT_CONFIG_COUNT", "many")]);
-        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "16");
+        assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "17");
         assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "commit.template");
     }
 
@@ -160,15 +161,19 @@ mod tests {
                 ("GIT_CONFIG_VALUE_2", "false"),
                 ("GIT_CONFIG_KEY_3", "diff.submodule"),
                 ("GIT_CONFIG_VALUE_3", "short"),
-                ("GIT_CONFIG_KEY_4", "protocol.file.allow"),
-                ("GIT_CONFIG_VALUE_4", "never"),
-                ("GIT_CONFIG_KEY_5", "push.recurseSubmodules"),
-                ("GIT_CONFIG_VALUE_5", "no"),
-                ("GIT_CONFIG_KEY_6", "status.submoduleSummary"),
-                ("GIT_CONFIG_VALUE_6", "false"),
-                ("GIT_CONFIG_KEY_7", "submodule.recurse"),
-                ("GIT_CONFIG_VALUE_7", "false"),
-                ("GIT_CONFIG_COUNT", "8"),
+                ("GIT_CONFIG_KEY_4", "grep.fallbackToNoIndex"),
+                ("GIT_CONFIG_VALUE_4", "false"),
+                ("GIT_CONFIG_KEY_5", "mailmap.file"),
+                ("GIT_CONFIG_VALUE_5", "/dev/null"),
+                ("GIT_CONFIG_KEY_6", "protocol.file.allow"),
+                ("GIT_CONFIG_VALUE_6", "never"),
+                ("GIT_CONFIG_KEY_7", "push.recurseSubmodules"),
+                ("GIT_CONFIG_VALUE_7", "no"),
+                ("GIT_CONFIG_KEY_8", "status.submoduleSummary"),
+                ("GIT_CONFIG_VALUE_8", "false"),
+                ("GIT_CONFIG_KEY_9", "submodule.recurse"),
+                ("GIT_CONFIG_VALUE_9", "false"),
+                ("GIT_CONFIG_COUNT", "10"),
             ]
         );
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Command, carriers, config,
-    git_dir::{EntryKind, kind, may_be_bare, read_pointer},
+    git_dir::{EntryKind, git_takes_it, is_head, kind, may_be_bare, read_pointer},
     index,
 };
 use std::{
@@ -60,7 +60,7 @@ pub(crate) fn looks_further(command: &Command) -> bool {
     let mut words = command.args.iter().map(|arg| arg.literal());
     words.any(|word| {
         word.is_none_or(|word| {
-            let options = ["--no-i", "--subm", "--unt"];
+            let options = ["--no-i", "--recurse", "--subm", "--unt"];
             matches!(word, "for-each-repo" | "submodule")
                 || options.iter().any(|option| word.starts_with(option))
         })
@@ -154,10 +154,12 @@ fn taken(dot_git: &Path) -> Taken {
         EntryKind::Folder => {
             let parts = ["HEAD", "objects", "refs"];
             let has = |part: &&str| kind(&dot_git.join(part)) != EntryKind::Absent;
-            match parts.iter().filter(|part| has(part)).count() {
-                0 => Taken::No,
-                3 => Taken::Yes,
-                _ => Taken::Perhaps,
+            match parts.iter().any(has) {
+                false => Taken::No,
+                true if is_head(&dot_git.join("HEAD")) && git_takes_it(dot_git, dot_git) => {
+                    Taken::Yes
+                }
+                true => Taken::Perhaps,
             }
         }
         EntryKind::File | EntryKind::Other => Taken::Yes,
@@ -303,6 +305,8 @@ mod tests {
         for line in [
             "git grep --untracked SECRET",
             "git grep --no-index SECRET",
+            "git grep --recurse-submodules SECRET",
+            "git grep --recurse-s SECRET",
             "git add -A && git diff --cached",
             "git add -A && git commit -qm x && git show",
             "git stash -u -q && git show stash^3",

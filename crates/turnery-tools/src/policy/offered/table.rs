@@ -7,6 +7,7 @@ const NOTHING: Offered = Offered {
     words: &[],
     flags: "",
     valued: "",
+    folder: None,
     texts: "",
     names: "",
     counts: "",
@@ -332,7 +333,7 @@ pub(super) const ALL: &[Offered] = &[
     Offered {
         words: &["make", "_"],
         flags: "Bksw",
-        valued: "C",
+        folder: Some('C'),
         counts: "j",
         long: &["--keep-going", "--no-print-directory", "--silent"],
         ..NOTHING

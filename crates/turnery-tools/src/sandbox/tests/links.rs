@@ -1,11 +1,10 @@
 //! What one command leaves on the disk opens nothing to the next one.
 
-use super::{DENIED, World, is_confining};
-use crate::sandbox::{Confinement, repositories::Repositories, start_confined};
-use rustix::{
-    fs::{CWD, FileType, Mode, mknodat},
-    thread::{CapabilitySet, capabilities, set_capabilities},
+use super::{DENIED, World, as_anybody, is_confining};
+use crate::sandbox::{
+    Confinement, repositories::Repositories, settings::work_trees, start_confined,
 };
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::{
     fs,
     os::unix::fs::{PermissionsExt as _, symlink},
@@ -278,7 +277,7 @@ fn git_file_that_is_a_pipe_or_too_long_is_passed_over() {
     let around = || {
         let root = root.clone();
         let (answer, answers) = mpsc::channel();
-        thread::spawn(move || answer.send(Repositories::around(&[root], None, &[])));
+        thread::spawn(move || answer.send(Repositories::of(&[root], &[], None, &[])));
         answers.recv_timeout(Duration::from_secs(20)).unwrap()
     };
     let folder = root.join("own");
@@ -316,6 +315,7 @@ fn git_works_where_its_folder_lies_elsewhere() {
     for folder in ["main/module", "linked", "relative", "main/sub/deep"] {
         let mut confinement = world.workspace();
         confinement.roots = vec![world.path(folder)];
+        confinement.work_trees = work_trees(&confinement.roots);
         let line = format!("cd $HOME/{folder} && echo y > y && git add y && {commit}");
         world.allows(&confinement, &line);
         confinement.writes = false;
@@ -430,6 +430,32 @@ fn scratch_folder_swapped_for_a_link_is_not_followed() {
     }
 }
 
+/// Whoever replaces a link on the way to a file that is closed has another file taken for it.
+#[test]
+fn links_on_the_way_to_what_is_closed_are_not_replaced() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    for (name, target) in [
+        ("project/a/config", "../b/config"),
+        (".turnery/linked", "../project/a/config"),
+    ] {
+        fs::create_dir_all(world.path(name).parent().unwrap()).unwrap();
+        symlink(target, world.path(name)).unwrap();
+    }
+    fs::create_dir(world.path("project/b")).unwrap();
+    fs::write(world.path("project/b/config"), "content\n").unwrap();
+    let mut confinement = world.workspace();
+    confinement.private.push(world.path(".turnery/linked"));
+    world.refuses(
+        &confinement,
+        "ln -sfn x a/config && ln -sfn ../b/config a/config",
+        DENIED,
+    );
+    world.refuses(&confinement, "cat b/config", DENIED);
+}
+
 /// A command may close a folder of its user for the next one, which opens it again.
 #[test]
 fn nothing_starts_while_a_folder_above_keys_is_closed() {
@@ -447,21 +473,7 @@ fn nothing_starts_while_a_folder_above_keys_is_closed() {
     let mut confinement = world.workspace();
     let later = world.home().join(".kaggle-linked/later");
     confinement.private.push(later);
-    let start = || {
-        // Root may look into every folder.
-        let limited = thread::scope(|scope| {
-            let start = || {
-                let mut sets = capabilities(None)?;
-                let beyond = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
-                sets.effective -= beyond;
-                sets.permitted -= beyond;
-                set_capabilities(None, sets)?;
-                start_confined(&confinement, || Command::new("true").status())
-            };
-            scope.spawn(start).join()
-        });
-        limited.unwrap()
-    };
+    let start = || as_anybody(|| start_confined(&confinement, || Command::new("true").status()));
     assert!(start().is_ok_and(|status| status.success()));
     for (name, mode) in [
         (".ssh", 0o000),
