@@ -141,7 +141,8 @@ pub(super) fn lookups(line: &Line) -> usize {
     (0..line.folders.len()).fold(words + files, |lookups, _| lookups.saturating_mul(3))
 }
 
-fn is_inside(path: &Path, workspace: &Workspace) -> bool {
+/// Checks that a path leads into the roots.
+pub(super) fn is_inside(path: &Path, workspace: &Workspace) -> bool {
     path.to_str()
         .is_some_and(|path| workspace.resolve(path).is_ok())
 }

@@ -5,6 +5,7 @@
 
 mod table;
 
+use super::line_access::is_inside;
 use crate::{Workspace, workspace::clean};
 use std::path::{Path, PathBuf};
 use table::ALL;
@@ -264,18 +265,11 @@ fn is_expression(text: &str) -> bool {
 
 /// Whether every path that the word may name lies inside the roots, and it stands for nothing else: `@file` is a
 /// file of options, `:(top)` the whole repository. Where the system follows links before `..`, some programs go by the text
-/// of the path, from the folder as the shell calls it or as the system does.
+/// of the path.
 fn stays_inside(word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
-    let resolve = |path: &Path| workspace.resolve(path.to_str()?).ok();
     let resolves = |part: &str| {
-        bases.iter().all(|base| {
-            let by_name = base.join(part);
-            resolve(base).is_some_and(|real| {
-                [by_name.clone(), clean(&by_name), clean(&real.join(part))]
-                    .iter()
-                    .all(|path| resolve(path).is_some())
-            })
-        })
+        let mut paths = bases.iter().map(|base| base.join(part));
+        paths.all(|path| is_inside(&path, workspace) && is_inside(&clean(&path), workspace))
     };
     !word.starts_with(['@', ':', '~'])
         && resolves(word)

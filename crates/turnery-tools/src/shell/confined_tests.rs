@@ -274,7 +274,8 @@ async fn repository_around_another_stays_closed() {
         let workspace = Arc::new(workspace.confined(settings(SandboxMode::Workspace)));
         for command in [
             "echo x > ../.git/first",
-            "mv .git moved; echo x > ../.git/second",
+            "mv .git moved",
+            "echo x > ../.git/second",
         ] {
             let mut trial = Trial::new();
             trial.cx.workspace = Arc::clone(&workspace);

@@ -349,10 +349,20 @@ mod tests {
             passed_over.join(".git/index"),
         )
         .unwrap();
-        assert_ne!(
-            bench.judge(&policy, &passed_over, "git show"),
-            Judgement::Allow
-        );
+        let judged = bench.judge(&policy, &passed_over, "git show");
+        assert_ne!(judged, Judgement::Allow);
+        for folder in ["objects", "refs"] {
+            fs::create_dir(passed_over.join(".git").join(folder)).unwrap();
+        }
+        let judged = bench.judge(&policy, &passed_over, "git show");
+        assert_eq!(judged, Judgement::Allow);
+        fs::write(
+            passed_over.join(".git/HEAD"),
+            "neither a branch nor a commit\n",
+        )
+        .unwrap();
+        let judged = bench.judge(&policy, &passed_over, "git show");
+        assert_ne!(judged, Judgement::Allow);
         let inner = bench.work.join("inner");
         fs::create_dir_all(inner.join(".git")).unwrap();
         assert_ne!(bench.judge(&policy, &inner, "git show"), Judgement::Allow);
