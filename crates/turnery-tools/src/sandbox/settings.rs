@@ -127,19 +127,12 @@ impl SandboxSettings {
         // A key among files that commands write is one of theirs; to leave it out would refuse all new files beside it.
         let writable = confinement.writable();
         let is_apart = |key: &PathBuf| !writable.iter().any(|it| key.starts_with(it));
-        let below = |usual: &str| -> Vec<&str> {
-            let keys = places::KEYS.iter().chain(places::PROFILES);
-            keys.filter_map(|key| key.strip_prefix(usual)).collect()
-        };
-        let further = [
-            surroundings.keys.clone(),
-            self.named_keys(roots),
-            named(&[("XDG_CONFIG_HOME", &below(".config/"))], folders_of),
-            named(&[("XDG_DATA_HOME", &below(".local/share/"))], folders_of),
-        ];
+        let further = [surroundings.keys.clone(), self.named_keys(roots)].concat();
         // Without links: one that lies among those files may lead elsewhere.
-        let further = further.into_iter().flatten().map(resolved);
-        (confinement.private).extend(further.filter(is_apart));
+        let further = further.into_iter().map(resolved);
+        confinement.private.extend(further.filter(is_apart));
+        confinement.private.sort();
+        confinement.private.dedup();
         Some(confinement)
     }
 
@@ -147,7 +140,17 @@ impl SandboxSettings {
     fn named_keys(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
         let home = env::home_dir();
         let found = |variable: &str| key_paths(variable, roots, home.as_deref());
-        [self.key_files.clone(), named(places::KEY_VARIABLES, found)].concat()
+        let below = |usual: &str| -> Vec<&str> {
+            let keys = places::KEYS.iter().chain(places::PROFILES);
+            keys.filter_map(|key| key.strip_prefix(usual)).collect()
+        };
+        [
+            self.key_files.clone(),
+            named(places::KEY_VARIABLES, found),
+            named(&[("XDG_CONFIG_HOME", &below(".config/"))], folders_of),
+            named(&[("XDG_DATA_HOME", &below(".local/share/"))], folders_of),
+        ]
+        .concat()
     }
 }
 
@@ -288,7 +291,7 @@ mod tests {
             let private = confinement.private.into_iter();
             private.filter(|it| it.starts_with(&top)).collect()
         };
-        assert_eq!(closed()[0], top.join("key"));
+        assert_eq!(closed(), [top.join("key")]);
         // A command may remove the link that leads there.
         fs::remove_file(roots[0].join("link")).unwrap();
         assert_eq!(closed(), [top.join("key")]);
