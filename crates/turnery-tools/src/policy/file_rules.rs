@@ -99,7 +99,16 @@ fn may_show(rule: &Rule, command: &Command, bases: &[PathBuf], workspace: &Works
 fn is_unresolved(command: &Command) -> bool {
     let takes_no_file = matches!(command.name.as_str(), "echo" | "exit" | "printf" | "return");
     let is_condition = matches!(command.name.as_str(), "[" | "[[" | "test");
-    let is_known = |word: &Word| word.literal().is_some() || is_condition && *word == Word::Number;
+    // What git makes of these may be any file.
+    let has_magic = |word: &str| {
+        [":(", ":/", ":!", ":^"]
+            .iter()
+            .any(|it| word.starts_with(it))
+    };
+    let is_known = |word: &Word| match word.literal() {
+        Some(word) => !has_magic(word),
+        None => is_condition && *word == Word::Number,
+    };
     !takes_no_file && (command.opaque || !command.args.iter().all(is_known))
 }
 

@@ -198,9 +198,9 @@ pub(crate) fn reads(
     if program.words.starts_with(&["git", "config"]) && !operands.iter().all(|key| is_public(key)) {
         return None;
     }
-    // Reaches the whole repository.
+    // It reaches the whole repository, and where git compares with a file, any file.
     let is_git = command.name == "git";
-    if is_confined && is_git && operands.iter().any(|word| word.starts_with(':')) {
+    if is_git && operands.iter().any(|word| word.starts_with(':')) {
         return None;
     }
     let widely = match program.operands {

@@ -5,7 +5,11 @@
 //! out, its siblings are allowed one by one, along the way down to it.
 
 use super::{
-    Confinement, closed, linked_keys::LinkedKeys, links, places, repositories::Repositories,
+    Confinement, closed,
+    linked_keys::LinkedKeys,
+    links::{self, Followed, links_within},
+    places,
+    repositories::Repositories,
 };
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, Ruleset,
@@ -135,7 +139,7 @@ impl Rules {
         let linked = LinkedKeys::new(&self.writable, &toolchains, home);
         let linked = linked.find(&existing, &existing_profiles)?;
         let keys = [keys, profiles].concat();
-        let mut links = Links::default();
+        let mut links = Links::new(self.writable.clone());
         let existing = existing.iter().chain(&existing_profiles);
         self.left_out = links.with_targets(existing.chain(&linked))?;
         let (roots, work_trees) = (&confinement.roots, &confinement.work_trees);
@@ -276,13 +280,20 @@ impl Rules {
 }
 
 /// Follows links, and each folder's only once: many of the paths lie in the home folder.
-#[derive(Default)]
 struct Links {
-    folders: HashMap<PathBuf, Option<PathBuf>>,
+    writable: Vec<PathBuf>,
+    folders: HashMap<PathBuf, Option<Followed>>,
 }
 
 impl Links {
-    /// These paths, where their links lead, and the links on the way.
+    fn new(writable: Vec<PathBuf>) -> Self {
+        Self {
+            writable,
+            folders: HashMap::new(),
+        }
+    }
+
+    /// These paths, where their links lead, and the links on the way that commands could replace.
     ///
     /// # Errors
     ///
@@ -297,33 +308,36 @@ impl Links {
                 true => closed::followed(path)?,
                 false => None,
             };
-            let resolved = match followed {
-                Some(followed) => {
-                    all.extend(followed.links);
-                    Some(followed.target)
-                }
-                None => self.resolved(path)?,
+            let followed = match followed {
+                Some(followed) => Some(followed),
+                None => self.in_folder(path)?,
             };
-            all.extend(resolved.filter(|it| it != path));
+            if let Some(Followed { target, links }) = followed {
+                all.extend(links_within(links, &self.writable));
+                all.extend(Some(target).filter(|it| it != path));
+            }
             all.push(path.clone());
         }
         Ok(all)
     }
 
-    /// A path in a folder without links, the part that does not exist left as it is.
-    fn resolved(&mut self, path: &Path) -> io::Result<Option<PathBuf>> {
+    /// Follows the links of the folder that a path lies in, and leaves its name as it is.
+    fn in_folder(&mut self, path: &Path) -> io::Result<Option<Followed>> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(None);
         };
         let folder = match self.folders.get(parent) {
             Some(folder) => folder.clone(),
             None => {
-                let folder = closed::followed(parent)?.map(|it| it.target);
+                let folder = closed::followed(parent)?;
                 self.folders.insert(parent.to_owned(), folder.clone());
                 folder
             }
         };
-        Ok(folder.map(|folder| folder.join(name)))
+        Ok(folder.map(|folder| Followed {
+            target: folder.target.join(name),
+            links: folder.links,
+        }))
     }
 }
 
@@ -341,7 +355,7 @@ mod tests {
         fs::create_dir(&closed).unwrap();
         let set = |mode| fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).unwrap();
         let key = closed.join("key");
-        let found = || as_anybody(|| Links::default().with_targets([&key].into_iter()));
+        let found = || as_anybody(|| Links::new(Vec::new()).with_targets([&key].into_iter()));
         assert_eq!(found().unwrap().as_slice(), std::slice::from_ref(&key));
         set(0o000);
         let refused = found();

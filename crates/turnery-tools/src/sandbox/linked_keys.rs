@@ -1,6 +1,10 @@
 //! Finds the keys that links in folders of keys lead to: people may keep the files themselves elsewhere.
 
-use super::{closed, places};
+use super::{
+    closed,
+    links::{Followed, links_within},
+    places,
+};
 use std::{
     cell::OnceCell,
     collections::{HashSet, VecDeque},
@@ -69,10 +73,14 @@ impl<'a> LinkedKeys<'a> {
                     continue;
                 };
                 if kind.is_symlink() {
-                    let target = closed::followed(&path)?.map(|it| it.target);
-                    let Some(target) = target.filter(|it| self.may_be_key(it)) else {
+                    let followed = closed::followed(&path)?;
+                    let Some(Followed { target, links }) =
+                        followed.filter(|it| self.may_be_key(&it.target))
+                    else {
                         continue;
                     };
+                    // A command could remove the way that leads here.
+                    found.extend(links_within(links, self.writable));
                     found.push(target.clone());
                     path = target;
                 } else if !kind.is_dir() {

@@ -16,10 +16,20 @@ pub(super) fn follow(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
 }
 
 /// A path without links, and the links on the way to it.
+#[derive(Clone)]
 pub(super) struct Followed {
     pub(super) target: PathBuf,
     /// Each by its name in a folder without links.
     pub(super) links: Vec<PathBuf>,
+}
+
+/// Those of these links that lie in one of `folders` or below.
+pub(super) fn links_within(
+    links: Vec<PathBuf>,
+    folders: &[PathBuf],
+) -> impl Iterator<Item = PathBuf> {
+    let is_within = move |link: &PathBuf| folders.iter().any(|it| link.starts_with(it));
+    links.into_iter().filter(is_within)
 }
 
 /// Follows links like [`follow`].

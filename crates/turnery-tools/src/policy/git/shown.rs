@@ -57,12 +57,13 @@ pub(crate) fn shows_content(command: &Command) -> bool {
 
 /// Recognises commands that may show files that the repository does not track itself: those of a submodule, or others.
 pub(crate) fn looks_further(command: &Command) -> bool {
-    let mut words = command.args.iter().map(|arg| arg.literal());
-    words.any(|word| {
+    let program = carriers::base_name(&command.name).strip_prefix("git-");
+    let words = command.args.iter().map(|arg| arg.literal());
+    program.map(Some).into_iter().chain(words).any(|word| {
         word.is_none_or(|word| {
-            let options = ["--no-i", "--recurse", "--subm", "--unt"];
-            matches!(word, "for-each-repo" | "submodule")
-                || options.iter().any(|option| word.starts_with(option))
+            let starts = ["--no-i", "--recurse", "--subm", "--unt", "submodule"];
+            matches!(word, "--u" | "--un" | "for-each-repo")
+                || starts.iter().any(|start| word.starts_with(start))
         })
     })
 }
@@ -307,6 +308,14 @@ mod tests {
             "git grep --no-index SECRET",
             "git grep --recurse-submodules SECRET",
             "git grep --recurse-s SECRET",
+            "git grep --un SECRET",
+            "git grep --u SECRET",
+            "git diff HEAD:a ':(top).env'",
+            "git diff HEAD:a -- ':(literal).env'",
+            "git diff HEAD:a ':!.env'",
+            "git submodule--helper foreach 'git show'",
+            "/usr/lib/git-core/git-submodule--helper foreach 'git show'",
+            "/usr/lib/git-core/git-for-each-repo --config=x.repo grep SECRET",
             "git add -A && git diff --cached",
             "git add -A && git commit -qm x && git show",
             "git stash -u -q && git show stash^3",

@@ -454,6 +454,30 @@ fn links_on_the_way_to_what_is_closed_are_not_replaced() {
         DENIED,
     );
     world.refuses(&confinement, "cat b/config", DENIED);
+    // By way of a folder, and of a key that nobody named.
+    for (name, target) in [
+        ("project/c/current", "../../vault"),
+        (".config", "project/c/current"),
+        ("project/d/key", "../../vault/key"),
+        (".ssh/linked", "../project/d/key"),
+    ] {
+        fs::create_dir_all(world.path(name).parent().unwrap()).unwrap();
+        symlink(target, world.path(name)).unwrap();
+    }
+    fs::create_dir_all(world.path("vault/gh")).unwrap();
+    fs::write(world.path("vault/key"), "content\n").unwrap();
+    let confinement = world.workspace();
+    world.refuses(
+        &confinement,
+        "rm c/current && ln -s ../../vault c/current",
+        DENIED,
+    );
+    world.refuses(
+        &confinement,
+        "rm d/key && ln -s ../../vault/key d/key",
+        DENIED,
+    );
+    world.refuses(&confinement, "cat $HOME/vault/key", DENIED);
 }
 
 /// A command may close a folder of its user for the next one, which opens it again.
