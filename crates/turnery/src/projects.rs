@@ -85,9 +85,13 @@ impl Configured {
             .user
             .as_ref()
             .map_or_else(|_| Vec::new(), Choice::programs);
+        // A program may come later.
         let lies_here = |path: &PathBuf| {
-            let path = path.canonicalize();
-            path.is_ok_and(|path| roots.iter().any(|root| path.starts_with(root)))
+            let place = path.canonicalize().or_else(|_| {
+                let folder = path.parent().unwrap_or(path);
+                folder.canonicalize()
+            });
+            place.is_ok_and(|place| roots.iter().any(|root| place.starts_with(root)))
         };
         let here: Vec<PathBuf> = programs.into_iter().filter(lies_here).collect();
         let with = |programs| GuardedPaths::new([&*self.own, &*self.key_files, programs].concat());

@@ -24,6 +24,8 @@ fn dangerous_lines_are_never_allowed() {
     for link in ["outside", "src/passwords"] {
         std::os::unix::fs::symlink("/etc", root.join(link)).unwrap();
     }
+    std::fs::create_dir_all(root.join("src/one/two")).unwrap();
+    std::os::unix::fs::symlink("src/one/two", root.join("deep")).unwrap();
     let workspace = Workspace::local(root).unwrap();
     let lines: Vec<(&str, String)> = include_str!("dangerous.txt")
         .lines()

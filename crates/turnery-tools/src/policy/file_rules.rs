@@ -2,7 +2,9 @@
 //! folder above them.
 
 use super::{
-    Policy, Rule, git,
+    Policy, Rule,
+    carriers::base_name,
+    git,
     line::{Command, Line},
     line_access::{LineAccess, named_paths},
     rule::{EDIT, Pattern, READ},
@@ -74,7 +76,7 @@ impl Policy {
                 Some(reads) => [named(command), reads.paths.clone()].concat(),
                 None => named(command),
             };
-            if searches_its_folder(command) {
+            if searches_its_folder(command) || started.command().is_some_and(searches_its_folder) {
                 folders.extend_from_slice(bases);
             }
             folders.sort();
@@ -114,21 +116,17 @@ fn is_unresolved(command: &Command) -> bool {
 
 /// Whether it searches the folder that it runs in when its words name none.
 fn searches_its_folder(command: &Command) -> bool {
-    match command.name.as_str() {
-        "ack" | "ag" | "rg" => true,
-        "egrep" | "fgrep" | "grep" => {
-            command
-                .args
-                .iter()
-                .filter_map(|arg| arg.literal())
-                .any(|arg| {
-                    matches!(
-                        arg,
-                        "--recursive" | "--dereference-recursive" | "--directories=recurse"
-                    ) || (arg.starts_with('-')
-                        && !arg.starts_with("--")
-                        && arg.contains(['d', 'r', 'R']))
-                })
+    match base_name(&command.name) {
+        "ack" | "ag" | "rg" | "rgrep" => true,
+        "egrep" | "fgrep" | "grep" | "zgrep" => {
+            let mut args = command.args.iter().filter_map(|arg| arg.literal());
+            // `--recursive`, `--dereference-recursive` and `--directories` may be shortened.
+            args.any(|arg| match arg.strip_prefix("--") {
+                Some(long) => ["r", "de", "di"]
+                    .iter()
+                    .any(|start| long.starts_with(start)),
+                None => arg.starts_with('-') && arg.contains(['d', 'r', 'R']),
+            })
         }
         _ => false,
     }
@@ -148,8 +146,5 @@ fn may_hold_denied_files(
     if rule.tool == EDIT && starts.iter().any(is_part) {
         return true;
     }
-    let is_near = |start: &PathBuf| start.starts_with(folder) || folder.starts_with(start);
-    starts.iter().any(is_near)
-        && folder.is_dir()
-        && walk::may_contain(folder, left, &|path| rule.denies_file(path, roots))
+    folder.is_dir() && walk::may_contain(folder, left, &|path| rule.denies_file(path, roots))
 }

@@ -20,6 +20,8 @@ mod matrix_tests;
 mod matrix_ways;
 mod remotes;
 mod shown;
+#[cfg(test)]
+mod shown_tests;
 mod work_tree;
 
 use super::{carriers, line::Command};
@@ -470,20 +472,21 @@ impl Check<'_> {
     }
 }
 
+/// Checks for a folder on the way to something tracked that has become a link.
+fn lie_behind_links(work_tree: &Path, tracked: &[PathBuf]) -> bool {
+    let mut folders = HashSet::new();
+    tracked.iter().any(|path| {
+        let above = path.ancestors().skip(1);
+        let mut new = above.take_while(|it| !it.as_os_str().is_empty() && folders.insert(*it));
+        new.any(|folder| kind(&work_tree.join(folder)) == EntryKind::Other)
+    })
+}
+
 /// Of what is tracked, the paths that have become folders with a repository in them: submodules to those who look for
 /// changes. `None` if a folder on the way has become a link: git may show files behind it.
 fn changed_to_links(work_tree: &Path, mut tracked: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
-    let mut folders = HashSet::new();
-    for path in &tracked {
-        let above = path.ancestors().skip(1);
-        for folder in above.take_while(|folder| !folder.as_os_str().is_empty()) {
-            if !folders.insert(folder) {
-                break;
-            }
-            if kind(&work_tree.join(folder)) == EntryKind::Other {
-                return None;
-            }
-        }
+    if lie_behind_links(work_tree, &tracked) {
+        return None;
     }
     tracked.retain(|path| {
         let place = work_tree.join(path);

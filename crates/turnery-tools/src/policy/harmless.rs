@@ -3,12 +3,13 @@
 use super::{
     conditions, git, ignore_files,
     line::Command,
+    line_access::is_inside,
     programs::{FIND_ALONE, FIND_CONFINED, FIND_VALUED, Operands, Options, PROGRAMS, Program},
     scripts, versions, walk,
     word::Word,
     xargs,
 };
-use crate::Workspace;
+use crate::{Workspace, workspace::clean};
 use std::path::{Path, PathBuf};
 
 /// What a harmless command reads.
@@ -370,6 +371,10 @@ pub(crate) fn resolved(
     for base in bases {
         for path in paths {
             let from_base = base.join(path);
+            // Git goes by the text of a path.
+            if path.contains("..") && !is_inside(&clean(&from_base), workspace) {
+                return None;
+            }
             found.push(workspace.resolve(from_base.to_str()?).ok()?);
         }
     }

@@ -296,6 +296,8 @@ fn rules_hold_outside_the_folders_of_a_session() {
     std::fs::write(outside.join("n.txt"), "private").unwrap();
     std::os::unix::fs::symlink(outside.join("n.txt"), root.join("to_file")).unwrap();
     std::os::unix::fs::symlink(&outside, root.join("to_folder")).unwrap();
+    std::fs::create_dir(root.join("with_link")).unwrap();
+    std::os::unix::fs::symlink(&outside, root.join("with_link/n")).unwrap();
     let up = "../".repeat(root.components().count() - 1);
     let by_folders_above = format!("{up}{}/n.txt", &outside.display().to_string()[1..]);
     let [read, edit] = ["read", "edit"].map(|tool| format!("{tool}({}/**)", outside.display()));
@@ -310,6 +312,9 @@ fn rules_hold_outside_the_folders_of_a_session() {
             "wc < to_file".to_owned(),
             "echo x > to_folder/new".to_owned(),
             "touch to_folder/new".to_owned(),
+            "grep -R x with_link".to_owned(),
+            "tar chf - with_link".to_owned(),
+            "cp x with_link".to_owned(),
             format!("cat {by_folders_above}"),
             format!("cat < {by_folders_above}"),
             format!("cat /{}/n.txt", outside.display()),
@@ -345,6 +350,12 @@ fn words_that_may_mean_denied_files_are_never_allowed() {
             "tar c .",
             "tar cCsrc .",
             "grep -R KEY",
+            "grep --rec KEY",
+            "grep --deref KEY",
+            "grep --directories recurse KEY",
+            "/usr/bin/grep -r KEY",
+            "rgrep KEY",
+            "npx grep -r KEY",
             "grep -rh KEY src",
             "rg --hidden KEY",
             "cat src/deep/* > docs/x",

@@ -1,6 +1,7 @@
 //! Commands that are given the names of files: by `xargs`, or by `-exec` of find.
 
 use super::{
+    carriers::{base_name, is_opaque},
     harmless::{self, Reads, Table},
     line::Command,
     programs::{NAMING, Operands},
@@ -71,12 +72,13 @@ pub(crate) fn started(command: &Command) -> Started {
         word.is_some_and(|it| matches!(it, "-exec" | "-execdir" | "-ok" | "-okdir"))
     };
     let starters = STARTERS.iter().filter_map(|words| words.split_first());
-    let starters = starters.filter(|(name, _)| **name == command.name);
+    let program = base_name(&command.name);
+    let starters = starters.filter(|(name, _)| **name == program);
     let owned = |words: Vec<&str>| -> Vec<Word> {
         let words = words.into_iter();
         words.map(|word| Word::Literal(word.to_owned())).collect()
     };
-    let inner: Option<Vec<Word>> = match command.name.as_str() {
+    let inner: Option<Vec<Word>> = match program {
         "xargs" => exact(&command.args).and_then(|words| Some(owned(taken_apart(&words)?.1))),
         "find" => match command.args.iter().position(is_exec) {
             None => return Started::Nothing,
@@ -103,7 +105,7 @@ pub(crate) fn started(command: &Command) -> Started {
             Started::Command(Command {
                 name: name.clone(),
                 args: args.to_vec(),
-                opaque: super::carriers::is_opaque(name, args),
+                opaque: is_opaque(name, args),
                 is_fed: true,
                 input: Vec::new(),
             })
@@ -207,7 +209,7 @@ pub(crate) fn reads_of_named(
     // Two of them: some programs write to the second file that they are given.
     args.extend([STAND_IN, "./other"].map(|name| Word::Name(name.to_owned())));
     let command = Command {
-        opaque: super::carriers::is_opaque(name, &args) && name != "awk",
+        opaque: is_opaque(name, &args) && name != "awk",
         name: name.to_owned(),
         args,
         is_fed: true,

@@ -63,7 +63,8 @@ impl Choice {
         let servers = self.mcp.iter().flatten().flat_map(McpEntry::words);
         let ends_path = |c: char| c.is_whitespace() || "'\"`$;&|()<>=:,".contains(c);
         let parts = |word: &str| -> Vec<PathBuf> {
-            let parts = word.split(ends_path).chain([word]);
+            let quoted = word.split(['\'', '"']);
+            let parts = word.split(ends_path).chain(quoted).chain([word]);
             parts.map(PathBuf::from).collect()
         };
         let words = hooks.chain(servers);

@@ -46,32 +46,35 @@ fn write_file(path: &str) -> Value {
 #[tokio::test]
 async fn program_of_a_hook_in_the_project_is_not_changed_unasked() {
     let home = Home::new();
-    for name in ["guard.sh", "other.sh"] {
+    for name in ["guard.sh", "other.sh", "with blank/guard.sh"] {
         home.write(format!("project/{name}"), "#!/bin/sh\nexit 0\n");
         let path = home.project().join(name);
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
     }
-    let guard = home.project().join("guard.sh");
-    let guard = guard.display();
+    let path = |name: &str| home.project().join(name).display().to_string();
+    let line = |name: &str| json!(["sh", "-c", format!("test ! -f '{0}' || {0}", path(name))]);
+    let quoted = format!("'{}'; true", path("with blank/guard.sh"));
     for (command, name, is_changed) in [
-        (json!([guard.to_string()]), "guard.sh", false),
+        (json!([path("guard.sh")]), "guard.sh", false),
+        (line("guard.sh"), "guard.sh", false),
         (
-            json!(["sh", "-c", format!("{guard}; true")]),
+            json!(["env", format!("X={}", path("guard.sh")), "true"]),
             "guard.sh",
             false,
         ),
-        (
-            json!(["env", format!("X={guard}"), "true"]),
-            "guard.sh",
-            false,
-        ),
-        (json!([guard.to_string()]), "other.sh", true),
+        (json!(["sh", "-c", quoted]), "with blank/guard.sh", false),
+        (line("later.sh"), "later.sh", false),
+        (json!([path("guard.sh")]), "other.sh", true),
     ] {
         let hooks = format!("[[hooks]]\non = \"before_loop\"\ncommand = {command}\n");
         let answers = json!([write_file(name), {"steps": [{"text": "done"}]}]);
         prompt(&home, &hooks, answers, &[]).await;
-        let text = fs::read_to_string(home.project().join(name)).expect("a file");
-        assert_eq!(text == "x", is_changed, "{command} {name}: {text}");
+        let text = fs::read_to_string(home.project().join(name));
+        assert_eq!(
+            text.is_ok_and(|text| text == "x"),
+            is_changed,
+            "{command} {name}"
+        );
     }
 }
 

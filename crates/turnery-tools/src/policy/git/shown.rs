@@ -2,7 +2,7 @@
 
 use super::{
     Command, carriers, config,
-    git_dir::{EntryKind, git_takes_it, is_head, kind, may_be_bare, read_pointer},
+    git_dir::{EntryKind, git_takes_it, holds_links, is_head, kind, may_be_bare, read_pointer},
     index,
 };
 use std::{
@@ -171,8 +171,10 @@ fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     for above in folder.ancestors() {
         match taken(&above.join(".git")) {
             Taken::Yes => {
-                return tracked(above)
-                    .is_none_or(|paths| paths.iter().any(|path| is_met(&above.join(path))));
+                return tracked(above).is_none_or(|(top, paths)| {
+                    let mut paths = paths.iter();
+                    paths.any(|path| is_met(&above.join(path)) || is_met(&top.join(path)))
+                });
             }
             Taken::Perhaps => return true,
             // Git's own folder, or a repository without a work tree.
@@ -183,25 +185,45 @@ fn tracks(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     false
 }
 
-/// Paths that the repository of a work tree tracks now, from its top; `None` if that is uncertain.
-fn tracked(work_tree: &Path) -> Option<Vec<PathBuf>> {
+/// Paths that the repository of a work tree tracks now, and the top of the work tree that its commits are of; `None` if that
+/// is uncertain.
+fn tracked(work_tree: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     let dot_git = work_tree.join(".git");
-    let git_dir = match kind(&dot_git) {
-        EntryKind::Folder => dot_git,
-        EntryKind::File => work_tree.join(read_pointer(&dot_git)?.strip_prefix("gitdir: ")?),
+    let (git_dir, common_dir) = match kind(&dot_git) {
+        EntryKind::Folder => (dot_git.clone(), dot_git),
+        EntryKind::File => {
+            let named = read_pointer(&dot_git)?;
+            let git_dir = work_tree.join(named.strip_prefix("gitdir: ")?);
+            let git_dir = git_dir.canonicalize().ok()?;
+            let common_dir = read_pointer(&git_dir.join("commondir"));
+            let common_dir = common_dir.map_or(git_dir.clone(), |it| git_dir.join(it));
+            (git_dir, common_dir.canonicalize().ok()?)
+        }
         EntryKind::Absent | EntryKind::Other => return None,
     };
     let index = git_dir.join("index");
     // Without an index, in a linked work tree for example, any commit may be shown all the same.
-    if may_lie_elsewhere(&git_dir, work_tree) || kind(&index) == EntryKind::Absent {
+    if may_lie_elsewhere(&git_dir, work_tree)
+        || is_of_others(&common_dir)
+        || kind(&index) == EntryKind::Absent
+    {
         return None;
     }
     // The length of a hash is in a configuration that need not be read for this: the other one does not fit.
-    match (index::tracked(&index, false), index::tracked(&index, true)) {
-        (Some(paths), None) | (None, Some(paths)) => Some(paths),
-        (Some(one), Some(other)) if one.is_empty() && other.is_empty() => Some(one),
-        (Some(_), Some(_)) | (None, None) => None,
-    }
+    let paths = match (index::tracked(&index, false), index::tracked(&index, true)) {
+        (Some(paths), None) | (None, Some(paths)) => paths,
+        (Some(one), Some(other)) if one.is_empty() && other.is_empty() => one,
+        (Some(_), Some(_)) | (None, None) => return None,
+    };
+    let top = common_dir.parent().map_or(PathBuf::new(), Path::to_owned);
+    (!super::lie_behind_links(work_tree, &paths)).then_some((top, paths))
+}
+
+/// Checks for parts of a repository that are those of another one.
+fn is_of_others(common_dir: &Path) -> bool {
+    kind(&common_dir.join("commondir")) != EntryKind::Absent
+        || kind(&common_dir.join("objects/info/alternates")) != EntryKind::Absent
+        || holds_links(common_dir, true)
 }
 
 /// Checks for settings by which the files of a repository may lie elsewhere than in `work_tree`.
@@ -221,312 +243,4 @@ fn may_lie_elsewhere(git_dir: &Path, work_tree: &Path) -> bool {
             text.contains("worktree") || text.contains("include")
         }),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::super::{Judgement, Mode, Policy};
-    use super::super::{GitSettings, environment::set, matrix_tests::Bench};
-    use std::fs;
-
-    /// A repository in which a file with `SECRET` is tracked, changed and staged, stashed, and in two commits.
-    fn with_a_secret() -> Bench {
-        let bench = Bench::new();
-        let write = |text: &str| fs::write(bench.work.join(".env"), text).unwrap();
-        write("SECRET=1\n");
-        bench.git("add .env");
-        bench.git("commit -q -m third");
-        bench.git("tag file HEAD:.env");
-        write("SECRET=2\n");
-        bench.git("stash -q");
-        write("SECRET=3\n");
-        bench.git("add .env");
-        write("SECRET=4\n");
-        bench
-    }
-
-    #[test]
-    fn git_shows_no_file_that_may_not_be_read() {
-        let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
-        let bench = with_a_secret();
-        for line in [
-            "git grep SECRET",
-            "git show HEAD",
-            "git show",
-            "git diff",
-            "git diff --cached",
-            "git diff HEAD~1",
-            "git log -p",
-            "git log -u -1",
-            "git log -1 --patch-with-stat",
-            "git log -U2",
-            "git log -L1,1:.env",
-            "git log -1 --cc -p",
-            "git whatchanged -p --i-still-use-this",
-            "git archive HEAD",
-            "git cat-file -p HEAD:.env",
-            "git blame .env",
-            "git stash show -p",
-            "git stash list -p",
-            "git stash list -U3",
-            "git stash list --binary",
-            "git format-patch -1 --stdout",
-            "git diff-tree -p HEAD",
-            "git diff-index -p HEAD~1",
-            "git diff-files -p",
-            "git status -vv",
-            "git status --verbose",
-            "git status --verbos",
-            "git status -bv",
-            "git status -vuno",
-            "git status --long -vb",
-            "git tag -l '--format=%(raw)'",
-            "git tag --format '%(if)x%(then)%(raw)%(end)'",
-            "git for-each-ref '--format=%(raw)'",
-            "git commit --dry-run -v",
-            "git reflog -p",
-            "git fast-export HEAD",
-            "git rev-parse --show-toplevel && git show",
-        ] {
-            let shown = bench.run(&bench.work, line, &bench.environment());
-            let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-            let is_known = line.contains("whatchanged");
-            assert!(shown.contains("SECRET") || is_known, "{line}: {shown}");
-            let judged = bench.judge(&policy, &bench.work, line);
-            assert_ne!(judged, Judgement::Allow, "{line}");
-        }
-    }
-
-    /// Tracked by nobody, only in this line, or by a submodule.
-    #[test]
-    fn git_that_may_show_what_is_not_tracked_is_asked_about() {
-        let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
-        let bench = Bench::new();
-        fs::write(bench.work.join(".env"), "SECRET=1\n").unwrap();
-        for line in [
-            "git grep --untracked SECRET",
-            "git grep --no-index SECRET",
-            "git grep --recurse-submodules SECRET",
-            "git grep --recurse-s SECRET",
-            "git grep --un SECRET",
-            "git grep --u SECRET",
-            "git diff HEAD:a ':(top).env'",
-            "git diff HEAD:a -- ':(literal).env'",
-            "git diff HEAD:a ':!.env'",
-            "git submodule--helper foreach 'git show'",
-            "/usr/lib/git-core/git-submodule--helper foreach 'git show'",
-            "/usr/lib/git-core/git-for-each-repo --config=x.repo grep SECRET",
-            "git add -A && git diff --cached",
-            "git add -A && git commit -qm x && git show",
-            "git stash -u -q && git show stash^3",
-            "git show --submodule=diff",
-            "git submodule foreach git show",
-            "git for-each-repo --config=maintenance.repo show HEAD",
-            "npx git submodule foreach git show",
-            "npx sh -c 'git show'",
-            "npx -y git show",
-        ] {
-            let judged = bench.judge(&policy, &bench.work, line);
-            assert_ne!(judged, Judgement::Allow, "{line}");
-        }
-        for line in [
-            "git grep x",
-            "git diff",
-            "git add -A && git status",
-            "git show",
-        ] {
-            let judged = bench.judge(&policy, &bench.work, line);
-            assert_eq!(judged, Judgement::Allow, "{line}");
-        }
-        // Git passes over a folder that is no repository.
-        bench.git("add -f .env");
-        for line in [
-            "git config --blob 1234 -l",
-            "git config -l",
-            "git stash show list",
-            "git commit --dry-run",
-        ] {
-            let judged = bench.judge(&policy, &bench.work, line);
-            assert_ne!(judged, Judgement::Allow, "{line}");
-        }
-        // Git passes over this one too, and shows what the repository above it tracks.
-        let passed_over = bench.work.join("passed/over");
-        fs::create_dir_all(passed_over.join(".git")).unwrap();
-        fs::write(passed_over.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
-        fs::copy(
-            Bench::new().work.join(".git/index"),
-            passed_over.join(".git/index"),
-        )
-        .unwrap();
-        let judged = bench.judge(&policy, &passed_over, "git show");
-        assert_ne!(judged, Judgement::Allow);
-        for folder in ["objects", "refs"] {
-            fs::create_dir(passed_over.join(".git").join(folder)).unwrap();
-        }
-        let judged = bench.judge(&policy, &passed_over, "git show");
-        assert_eq!(judged, Judgement::Allow);
-        fs::write(
-            passed_over.join(".git/HEAD"),
-            "neither a branch nor a commit\n",
-        )
-        .unwrap();
-        let judged = bench.judge(&policy, &passed_over, "git show");
-        assert_ne!(judged, Judgement::Allow);
-        let inner = bench.work.join("inner");
-        fs::create_dir_all(inner.join(".git")).unwrap();
-        assert_ne!(bench.judge(&policy, &inner, "git show"), Judgement::Allow);
-    }
-
-    #[test]
-    fn git_that_is_started_in_other_ways_shows_no_file_that_may_not_be_read() {
-        let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
-        let bench = with_a_secret();
-        for line in [
-            "/usr/bin/git show HEAD",
-            "/usr/bin/git diff",
-            "/usr/lib/git-core/git-show HEAD",
-            "git stash -q && git rebase -x 'git show HEAD' HEAD~1",
-            "git rebase --exec='git show HEAD' HEAD~1",
-            "git rebase --exe 'git show HEAD' HEAD~1",
-        ] {
-            let judged = bench.judge(&policy, &bench.work, line);
-            assert_ne!(judged, Judgement::Allow, "{line}");
-        }
-        // Another repository tracks the file, which is not there now.
-        let confined = policy.clone().confined(true);
-        let other = Bench::new();
-        let nested = other.work.join("nested");
-        other.git_in(&bench.work, &format!("clone -q . {}", nested.display()));
-        fs::remove_file(nested.join(".env")).unwrap();
-        for line in ["git -C nested show HEAD", "git -C nested diff"] {
-            let shown = other.run(&other.work, line, &other.environment());
-            let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-            assert!(shown.contains("SECRET"), "{line}: {shown}");
-            let judged = other.judge(&confined, &other.work, line);
-            assert_ne!(judged, Judgement::Allow, "{line}");
-        }
-        // One whose files lie elsewhere.
-        let deny = vec!["read(./priv)".parse().unwrap()];
-        let folder_rule = Policy::new(Mode::Auto, vec![], deny);
-        let moved = Bench::new();
-        let shows = |line| moved.judge(&folder_rule, &moved.work, line);
-        assert_eq!(shows("git show HEAD"), Judgement::Allow);
-        moved.git("config filter.x.clean cat");
-        assert_eq!(shows("git show HEAD"), Judgement::Allow);
-        for worktree in ["..", "/elsewhere"] {
-            moved.git(&format!("config core.worktree {worktree}"));
-            assert_ne!(shows("git show HEAD"), Judgement::Allow);
-        }
-        moved.git("config --unset core.worktree");
-        moved.git("config include.path x");
-        assert_ne!(shows("git show HEAD"), Judgement::Allow);
-        // One without a work tree.
-        let bare = other.work.join("b.git");
-        other.git_in(
-            &bench.work,
-            &format!("clone -q --bare . {}", bare.display()),
-        );
-        for line in ["cd b.git && git show HEAD", "cd b.git/refs; git log -p"] {
-            let shown = other.run(&other.work, line, &other.environment());
-            assert!(String::from_utf8_lossy(&shown.stdout).contains("SECRET"));
-            let judged = other.judge(&confined, &other.work, line);
-            assert_ne!(judged, Judgement::Allow, "{line}");
-        }
-        // A linked work tree without an index.
-        bench.git("worktree add -q --no-checkout linked");
-        let line = "git -C linked show HEAD";
-        let shown = bench.run(&bench.work, line, &bench.environment());
-        assert!(String::from_utf8_lossy(&shown.stdout).contains("SECRET"));
-        assert_ne!(bench.judge(&confined, &bench.work, line), Judgement::Allow);
-        let line = "git -C src show HEAD";
-        assert_eq!(other.judge(&confined, &other.work, line), Judgement::Allow);
-        let line = "/usr/bin/git log --oneline";
-        assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
-    }
-
-    /// A setting that many people have names a file in the work tree, which the repository brings.
-    #[test]
-    fn blame_shows_no_file_outside() {
-        let policy = Policy::new(Mode::Ask, vec![], vec![]);
-        let bench = Bench::new();
-        let own = "[blame]\n\tignoreRevsFile = .git-blame-ignore-revs\n";
-        fs::write(bench.root.join(".gitconfig"), own).unwrap();
-        let list = bench.work.join(".git-blame-ignore-revs");
-        fs::write(bench.work.join("list"), "").unwrap();
-        fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
-        let line = "git blame src/a.txt";
-        let judge = || bench.judge(&policy, &bench.work, line);
-        std::os::unix::fs::symlink("list", &list).unwrap();
-        std::os::unix::fs::symlink("..", bench.work.join("src/linked")).unwrap();
-        assert_eq!(judge(), Judgement::Allow);
-        fs::remove_file(&list).unwrap();
-        std::os::unix::fs::symlink("../secret", &list).unwrap();
-        assert!(matches!(judge(), Judgement::Ask { .. }));
-        // It works where nobody defends.
-        let output = bench.run(&bench.work, line, &bench.environment());
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(text.contains("hidden words"), "{text}");
-    }
-
-    #[test]
-    fn names_of_people_come_from_no_file_outside() {
-        let policy = Policy::new(Mode::Ask, vec![], vec![]);
-        let bench = Bench::new();
-        let own = "[mailmap]\n\tfile = .names\n";
-        fs::write(bench.root.join(".gitconfig"), own).unwrap();
-        fs::write(bench.root.join("names"), "hidden words <a@example.org>\n").unwrap();
-        std::os::unix::fs::symlink("../names", bench.work.join(".names")).unwrap();
-        let line = "git log --format=%aN";
-        let judged = bench.judge(&policy, &bench.work, line);
-        assert_eq!(judged, Judgement::Allow);
-        // It works where nobody defends.
-        for (settings, is_shown) in [(GitSettings::Own, true), (GitSettings::Hardened, false)] {
-            let mut environment = bench.environment();
-            set(settings, &mut environment);
-            let output = bench.run(&bench.work, line, &environment);
-            let text = String::from_utf8_lossy(&output.stdout);
-            assert_eq!(text.contains("hidden words"), is_shown, "{text}");
-        }
-    }
-
-    #[test]
-    fn git_that_shows_no_content_goes_on() {
-        let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
-        let bench = with_a_secret();
-        let lines = [
-            "git status --short --branch",
-            "git log --oneline -5",
-            "git log --stat --since=yesterday",
-            "git branch -a",
-            "git branch --show-current",
-            "git for-each-ref '--format=%(refname)'",
-            "git rev-parse --verify HEAD",
-            "git status -uno",
-            "git ls-files",
-            "git rev-parse HEAD",
-            "git add src/a.txt",
-            "git commit -q -m x src/a.txt",
-            "git stash list",
-            "git fetch origin",
-            "git push origin main",
-        ];
-        for line in lines {
-            let shown = bench.run(&bench.work, line, &bench.environment());
-            let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-            assert!(!shown.contains("SECRET"), "{line}: {shown}");
-            let judged = bench.judge(&policy, &bench.work, line);
-            assert_eq!(judged, Judgement::Allow, "{line}");
-        }
-        // A repository that tracks no such file is shown.
-        let other = Bench::new();
-        for line in ["git diff", "git show", "git log -p", "git grep one"] {
-            let judged = other.judge(&policy, &other.work, line);
-            assert_eq!(judged, Judgement::Allow, "{line}");
-        }
-        fs::write(other.work.join(".git/index"), "DIRC").unwrap();
-        assert_ne!(
-            other.judge(&policy, &other.work, "git diff"),
-            Judgement::Allow
-        );
-    }
 }
