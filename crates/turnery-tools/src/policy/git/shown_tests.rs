@@ -308,7 +308,8 @@ fn git_that_shows_no_content_goes_on() {
 /// A repository that was handed over may lead to one that a rule hides, or to files that git does not track.
 #[test]
 fn repository_that_leads_to_hidden_files_is_asked_about() {
-    let lay: [(&str, fn(&Bench, &Bench)); 5] = [
+    type Lay = fn(&Bench, &Bench);
+    let lay: [(&str, Lay); 5] = [
         ("git show HEAD", |b, other| {
             fs::rename(b.work.join(".git"), b.root.join("own")).unwrap();
             let named = format!("gitdir: {}\n", other.work.join(".git").display());
