@@ -20,14 +20,19 @@ pub(super) struct Offered {
     valued: &'static str,
     /// The short option that changes to a folder first, of which there may be one.
     folder: Option<char>,
+    /// Short options whose value is a package, which may lie wherever the workspace above says.
+    packages: &'static str,
     /// Short options whose value is text and no file.
     texts: &'static str,
     /// Short options whose value is an expression of names.
     names: &'static str,
     /// Short options with a number or nothing.
     counts: &'static str,
-    /// Long options; with `=` at the end when they take a value, and `=~` when that is text and no file.
+    /// Long options; with `=` at the end when they take a value, `=~` when that is text and no file, `=@` when it is a
+    /// package, and `@` when they stand for packages without a value.
     long: &'static [&'static str],
+    /// The file by which the program finds where it runs: in the nearest folder with it, there or above.
+    manifest: Option<&'static str>,
     /// Other arguments.
     operands: Operands,
     /// Arguments after `--`.
@@ -112,7 +117,16 @@ fn is_name(word: &str) -> bool {
 impl Offered {
     /// Whether these further arguments are known to be covered, started in any of `bases`.
     pub(super) fn covers(&self, args: &[&str], bases: &[PathBuf], workspace: &Workspace) -> bool {
+        let folders = match self.manifest {
+            Some(name) => match nearest_with(name, bases, workspace) {
+                Some(folders) => folders,
+                None => return false,
+            },
+            None => bases.to_vec(),
+        };
+        let bases = folders.as_slice();
         let inside = |text: &str| stays_inside(text, bases, workspace);
+        let is_package = |text: &str| inside(text) && !is_in_workspace_above(bases, workspace);
         let is_operand = |text: &str| match self.operands {
             Operands::None => false,
             Operands::Inside => inside(text),
@@ -134,6 +148,7 @@ impl Offered {
                 Match::Operand => is_operand(arg),
                 Match::Unknown => false,
                 Match::Flag => true,
+                Match::Packages => !is_in_workspace_above(bases, workspace),
                 Match::Count => {
                     args.next_if(|next| next.chars().all(|c| c.is_ascii_digit()));
                     true
@@ -146,6 +161,7 @@ impl Offered {
                         Value::Text => true,
                         Value::Names => is_expression(value),
                         Value::Inside => inside(value),
+                        Value::Package => is_package(value),
                         // A second one starts from the first.
                         Value::Folder => {
                             !std::mem::replace(&mut is_elsewhere, true) && inside(value)
@@ -185,10 +201,15 @@ impl Offered {
         };
         let known = self.long.iter().find_map(|known| {
             let kind = known.strip_prefix("--")?.strip_prefix(name)?;
-            matches!(kind, "" | "=" | "=~").then_some(kind)
+            matches!(kind, "" | "@" | "=" | "=~" | "=@").then_some(kind)
         });
         match (known, value) {
             (Some(""), None) => Match::Flag,
+            (Some("@"), None) => Match::Packages,
+            (Some("=@"), value) => Match::Value {
+                value,
+                kind: Value::Package,
+            },
             (Some("="), value) => Match::Value {
                 value,
                 kind: Value::Inside,
@@ -219,6 +240,7 @@ impl Offered {
                 (self.texts, Value::Text),
                 (self.names, Value::Names),
                 (self.valued, Value::Inside),
+                (self.packages, Value::Package),
             ];
             let kind = kinds.iter().find(|(letters, _)| letters.contains(letter));
             return match kind {
@@ -238,6 +260,8 @@ impl Offered {
 enum Match<'a> {
     Operand,
     Flag,
+    /// An option that stands for packages of the workspace.
+    Packages,
     /// An option that the next word belongs to if that is a number.
     Count,
     Value {
@@ -254,7 +278,30 @@ enum Value {
     Text,
     Names,
     Inside,
+    Package,
     Folder,
+}
+
+/// For each of `bases` the nearest folder with such a file; `None` where that lies outside the roots.
+fn nearest_with(name: &str, bases: &[PathBuf], workspace: &Workspace) -> Option<Vec<PathBuf>> {
+    let nearest = |base: &PathBuf| {
+        let base = workspace.resolve(base.to_str()?).ok()?;
+        let mut above = base.ancestors();
+        let folder = above.find(|folder| folder.join(name).symlink_metadata().is_ok())?;
+        is_inside(folder, workspace).then(|| folder.to_owned())
+    };
+    bases.iter().map(nearest).collect()
+}
+
+/// Whether a folder above the roots may hold a workspace of cargo, with packages of other names beside the session's.
+fn is_in_workspace_above(bases: &[PathBuf], workspace: &Workspace) -> bool {
+    bases.iter().any(|base| {
+        let base = base.to_str().and_then(|base| workspace.resolve(base).ok());
+        base.is_none_or(|base| {
+            let mut above = base.ancestors().filter(|it| !is_inside(it, workspace));
+            above.any(|folder| folder.join("Cargo.toml").symlink_metadata().is_ok())
+        })
+    })
 }
 
 /// Names and the words between them, such as `slow and not net`: some programs evaluate more than that.

@@ -15,6 +15,7 @@ impl Bench {
         for part in ["crates/x", "src", "evil"] {
             std::fs::create_dir_all(root.join(part)).unwrap();
         }
+        std::fs::write(root.join("package.json"), "{}").unwrap();
         std::os::unix::fs::symlink("/etc", root.join("outside")).unwrap();
         std::os::unix::fs::symlink("crates/x", root.join("deep")).unwrap();
         Self {
@@ -98,6 +99,8 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
         "cargo fmt",
         &[
             "cargo fmt --all",
+            "cargo fmt -p x",
+            "cargo fmt --package=x --check",
             "cargo fmt --manifest-path ../x/Cargo.toml",
             "cargo fmt -- --config-path ../x",
             "cargo fmt -- --emit files /tmp/x.rs",
@@ -236,6 +239,9 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "npm test -- 'a$(touch M)'",
             "npm test 'a;touch M'",
             "npm test -- 'a b'",
+            "npm test -w x",
+            "npm test --workspace=x",
+            "npm test --workspaces -- x.js",
         ],
     ),
     (
@@ -363,7 +369,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
     (
         "cargo fmt",
         "shell(cargo fmt:+)",
-        &["cargo fmt -- --check", "cargo fmt -p x"],
+        &["cargo fmt -- --check", "cargo fmt -q"],
     ),
     (
         "git add -A",
@@ -377,7 +383,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
             "git commit -am 'c, with /a path and --an option'",
             "git commit --amend --no-edit",
             "git commit -m 'check the signature'",
-            "git commit -qm x -- src",
+            "git commit -qm x",
         ],
     ),
     (
@@ -409,7 +415,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
     (
         "npm run build",
         "shell(npm run build:+)",
-        &["npm run build --silent", "npm run build -w app"],
+        &["npm run build --silent", "npm run build --if-present"],
     ),
     (
         "npm test",
@@ -498,4 +504,54 @@ fn known_options_need_a_program_whose_options_are_known() {
         error,
         "invalid rule \"shell(rm -r:+)\": no options are known of rm -r, so `:+` cannot be used: write shell(rm -r) for exactly this, or shell(rm -r:*) for any further arguments"
     );
+}
+
+/// Cargo and npm find a manifest in the folders above, and run what lies there.
+#[test]
+fn an_offered_rule_covers_nothing_of_a_workspace_above() {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().canonicalize().unwrap();
+    let member = top.join("member");
+    std::fs::create_dir_all(member.join("a/deep")).unwrap();
+    let bench = Bench {
+        workspace: Workspace::local(member.clone()).unwrap(),
+        _folder: folder,
+    };
+    let rules = [
+        "shell(cargo test:+)",
+        "shell(npm test:+)",
+        "shell(pnpm run build:+)",
+    ];
+    let rules = rules.map(|rule| rule.parse().unwrap()).to_vec();
+    let policy = Policy::new(Mode::Ask, rules, vec![]);
+    let covers = |line: &str| bench.judge(&policy, line) == Judgement::Allow;
+    let of_packages = [
+        "cargo test -p b",
+        "cargo test --package=b",
+        "cargo test --workspace",
+        "cargo test --all",
+        "cargo test --exclude b",
+    ];
+    for line in of_packages {
+        assert!(covers(line), "{line}");
+    }
+    std::fs::write(top.join("Cargo.toml"), "[workspace]\n").unwrap();
+    for line in of_packages {
+        assert!(!covers(line), "{line}");
+    }
+    assert!(covers("cargo test --locked name -- --nocapture"));
+    // Of npm the nearest one counts, and operands are files in its folder.
+    let scripts = ["npm test x.js", "pnpm run build", "cd a && npm test"];
+    std::fs::write(top.join("package.json"), "{}").unwrap();
+    for line in scripts {
+        assert!(!covers(line), "{line}");
+    }
+    std::fs::write(member.join("package.json"), "{}").unwrap();
+    for line in scripts {
+        assert!(covers(line), "{line}");
+    }
+    std::fs::write(member.join("a/package.json"), "{}").unwrap();
+    std::os::unix::fs::symlink("/etc", member.join("a/l")).unwrap();
+    assert!(covers("cd a/deep && npm test x.js"));
+    assert!(!covers("cd a/deep && npm test l/x.js"));
 }

@@ -133,3 +133,22 @@ const fn program(
         only_confined: false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A letter that may be both would hide an operand behind it.
+    #[test]
+    fn no_short_option_is_with_and_without_a_value() {
+        for program in PROGRAMS.into_iter().flatten().chain(NAMING) {
+            let valued = [program.valued, program.also.valued].concat();
+            let flags = [program.flags, program.also.flags].concat();
+            assert!(
+                !flags.contains(|it| valued.contains(it)),
+                "{:?}",
+                program.words
+            );
+        }
+    }
+}

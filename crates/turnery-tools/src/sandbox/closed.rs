@@ -2,7 +2,7 @@
 //!
 //! Keys in them cannot be found, so they would not be left out, and a command could open the folders for the next one.
 
-use super::links::{self, Followed};
+use super::links::{self, ResolvedPath};
 use rustix::process::geteuid;
 use std::{
     fs,
@@ -99,7 +99,7 @@ fn check_owner(folder: &Path, metadata: &fs::Metadata) -> io::Result<()> {
 /// # Errors
 ///
 /// Those of [`check`], for folders on the way.
-pub(super) fn followed(link: &Path) -> io::Result<Option<Followed>> {
+pub(super) fn follow(link: &Path) -> io::Result<Option<ResolvedPath>> {
     match links::try_follow(link, &[]) {
         Ok(followed) => Ok(Some(followed)),
         Err((at, error)) => check(&at, &error).map(|()| None),

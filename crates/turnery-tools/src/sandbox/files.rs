@@ -7,7 +7,7 @@
 use super::{
     Confinement, closed,
     linked_keys::LinkedKeys,
-    links::{self, Followed, links_within},
+    links::{self, ResolvedPath, links_within},
     places,
     repositories::Repositories,
 };
@@ -282,7 +282,7 @@ impl Rules {
 /// Follows links, and each folder's only once: many of the paths lie in the home folder.
 struct Links {
     writable: Vec<PathBuf>,
-    folders: HashMap<PathBuf, Option<Followed>>,
+    folders: HashMap<PathBuf, Option<ResolvedPath>>,
 }
 
 impl Links {
@@ -304,15 +304,15 @@ impl Links {
     ) -> io::Result<Vec<PathBuf>> {
         let mut all = Vec::new();
         for path in paths {
-            let followed = match closed::is_link(path)? {
-                true => closed::followed(path)?,
+            let resolved = match closed::is_link(path)? {
+                true => closed::follow(path)?,
                 false => None,
             };
-            let followed = match followed {
-                Some(followed) => Some(followed),
+            let resolved = match resolved {
+                Some(resolved) => Some(resolved),
                 None => self.in_folder(path)?,
             };
-            if let Some(Followed { target, links }) = followed {
+            if let Some(ResolvedPath { target, links }) = resolved {
                 all.extend(links_within(links, &self.writable));
                 all.extend(Some(target).filter(|it| it != path));
             }
@@ -322,19 +322,19 @@ impl Links {
     }
 
     /// Follows the links of the folder that a path lies in, and leaves its name as it is.
-    fn in_folder(&mut self, path: &Path) -> io::Result<Option<Followed>> {
+    fn in_folder(&mut self, path: &Path) -> io::Result<Option<ResolvedPath>> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(None);
         };
         let folder = match self.folders.get(parent) {
             Some(folder) => folder.clone(),
             None => {
-                let folder = closed::followed(parent)?;
+                let folder = closed::follow(parent)?;
                 self.folders.insert(parent.to_owned(), folder.clone());
                 folder
             }
         };
-        Ok(folder.map(|folder| Followed {
+        Ok(folder.map(|folder| ResolvedPath {
             target: folder.target.join(name),
             links: folder.links,
         }))

@@ -2,7 +2,7 @@
 
 use super::{
     closed,
-    links::{Followed, links_within},
+    links::{ResolvedPath, links_within},
     places,
 };
 use std::{
@@ -73,8 +73,8 @@ impl<'a> LinkedKeys<'a> {
                     continue;
                 };
                 if kind.is_symlink() {
-                    let followed = closed::followed(&path)?;
-                    let Some(Followed { target, links }) =
+                    let followed = closed::follow(&path)?;
+                    let Some(ResolvedPath { target, links }) =
                         followed.filter(|it| self.may_be_key(&it.target))
                     else {
                         continue;

@@ -17,7 +17,7 @@ pub(super) fn follow(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
 
 /// A path without links, and the links on the way to it.
 #[derive(Clone)]
-pub(super) struct Followed {
+pub(super) struct ResolvedPath {
     pub(super) target: PathBuf,
     /// Each by its name in a folder without links.
     pub(super) links: Vec<PathBuf>,
@@ -40,7 +40,7 @@ pub(super) fn links_within(
 pub(super) fn try_follow(
     path: &Path,
     writable: &[PathBuf],
-) -> Result<Followed, (PathBuf, io::Error)> {
+) -> Result<ResolvedPath, (PathBuf, io::Error)> {
     let mut resolved = PathBuf::from("/");
     let mut rest = names(path);
     let mut links = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn try_follow(
         }
         rest.extend(names(&target));
     }
-    Ok(Followed {
+    Ok(ResolvedPath {
         target: resolved,
         links,
     })

@@ -8,6 +8,8 @@ const NOTHING: Offered = Offered {
     flags: "",
     valued: "",
     folder: None,
+    packages: "",
+    manifest: None,
     texts: "",
     names: "",
     counts: "",
@@ -16,8 +18,10 @@ const NOTHING: Offered = Offered {
     after: After::Nothing,
 };
 
+const PACKAGE: &str = "package.json";
+
 const CARGO: &[&str] = &[
-    "--all",
+    "--all@",
     "--all-features",
     "--all-targets",
     "--bench=",
@@ -28,7 +32,7 @@ const CARGO: &[&str] = &[
     "--doc",
     "--example=",
     "--examples",
-    "--exclude=",
+    "--exclude=@",
     "--features=",
     "--frozen",
     "--jobs=",
@@ -41,21 +45,22 @@ const CARGO: &[&str] = &[
     "--no-fail-fast",
     "--no-run",
     "--offline",
-    "--package=",
+    "--package=@",
     "--profile=",
     "--quiet",
     "--release",
     "--test=",
     "--tests",
     "--verbose",
-    "--workspace",
+    "--workspace@",
 ];
 
 const fn cargo(words: &'static [&'static str], operands: Operands, after: After) -> Offered {
     Offered {
         words,
         flags: "qrv",
-        valued: "Fp",
+        valued: "F",
+        packages: "p",
         counts: "j",
         long: CARGO,
         operands,
@@ -156,13 +161,14 @@ const fn pytest(words: &'static [&'static str]) -> Offered {
     }
 }
 
-/// A script of package.json takes arguments of its own, of which nothing is known.
+/// A script of package.json takes arguments of its own, of which nothing is known. A workspace is a name that the
+/// package.json of a folder above may give to any other folder.
 const fn script(words: &'static [&'static str]) -> Offered {
     Offered {
         words,
         flags: "s",
-        valued: "w",
-        long: &["--if-present", "--silent", "--workspace=", "--workspaces"],
+        long: &["--if-present", "--silent"],
+        manifest: Some(PACKAGE),
         ..NOTHING
     }
 }
@@ -191,7 +197,11 @@ const fn test_script(words: &'static [&'static str]) -> Offered {
 
 /// pnpm and yarn pass on to the script whatever follows its name, options of their own too.
 const fn passing_on(words: &'static [&'static str]) -> Offered {
-    Offered { words, ..NOTHING }
+    Offered {
+        words,
+        manifest: Some(PACKAGE),
+        ..NOTHING
+    }
 }
 
 const fn test_passing_on(words: &'static [&'static str]) -> Offered {
@@ -233,17 +243,16 @@ pub(super) const ALL: &[Offered] = &[
             "--locked",
             "--no-deps",
             "--offline",
-            "--package=",
-            "--workspace",
+            "--package=@",
+            "--workspace@",
         ],
         ..cargo(&["cargo", "doc"], Operands::None, After::Nothing)
     },
     Offered {
         words: &["cargo", "fmt"],
         flags: "qv",
-        valued: "p",
-        // With `--all` it changes packages that the project depends on, wherever they lie.
-        long: &["--check", "--package=", "--quiet", "--verbose"],
+        // With `--all` and `-p` it changes packages that the project depends on, wherever they lie.
+        long: &["--check", "--quiet", "--verbose"],
         after: After::Program(&RUSTFMT),
         ..NOTHING
     },
@@ -273,6 +282,7 @@ pub(super) const ALL: &[Offered] = &[
     },
     Offered {
         words: &["git", "commit"],
+        // With paths it takes in files of the last commit, links on the way to them followed.
         flags: "aqsv",
         texts: "m",
         long: &[
@@ -285,8 +295,6 @@ pub(super) const ALL: &[Offered] = &[
             "--quiet",
             "--signoff",
         ],
-        operands: Operands::Inside,
-        after: After::Operands,
         ..NOTHING
     },
     Offered {

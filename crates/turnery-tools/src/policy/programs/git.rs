@@ -275,7 +275,7 @@ pub(super) const GIT: &[Program] = &[
     confined(&["git", "cat-file", "-s"], "", "", &[], Operands::Revisions),
     confined(
         &["git", "grep"],
-        "EFGHIPceilLnoqvw",
+        "EFGHIPcilLnoqvw",
         "ABCe",
         &[
             "--cached",
