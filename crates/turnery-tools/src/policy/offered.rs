@@ -46,7 +46,9 @@ enum Operands {
     None,
     /// Files inside the roots, or words that are no files.
     Inside,
-    /// The same, of characters that mean nothing to a shell: older package managers put them into a line unquoted.
+    /// Files inside the roots that begin with `.`: other words are packages, which may lie anywhere.
+    Relative,
+    /// Files inside the roots or words that are no files, of characters that mean nothing to a shell: older package managers put them into a line unquoted.
     Plain,
     /// Names of remotes and branches, not of files.
     Names,
@@ -130,6 +132,7 @@ impl Offered {
         let is_operand = |text: &str| match self.operands {
             Operands::None => false,
             Operands::Inside => inside(text),
+            Operands::Relative => text.starts_with('.') && inside(text),
             Operands::Plain => is_plain(text) && inside(text),
             Operands::Names => is_ref_name(text) && bases.iter().all(|base| !exists(base, text)),
         };

@@ -193,6 +193,7 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "go test -args -test.coverprofile=/tmp/x",
             "go test ../x/...",
             "go test /tmp/x",
+            "go test example.com/m/b",
             "go test -run -exec=./evil.sh",
         ],
     ),

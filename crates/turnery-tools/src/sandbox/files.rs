@@ -173,7 +173,7 @@ impl Rules {
         }
         if !confinement.writes {
             for root in &confinement.roots {
-                self = self.allow_below(root, read())?;
+                self = self.allow_files_below(root, read())?;
             }
             return Ok(self);
         }
@@ -183,8 +183,20 @@ impl Rules {
         self.left_out = links.with_targets(later)?;
         let writable = [self.writable.clone(), repositories.git_folders].concat();
         for path in &writable {
-            self = self.allow_below(path, read() | write())?;
+            self = self.allow_files_below(path, read() | write())?;
         }
+        Ok(self)
+    }
+
+    /// Allows this for a path without links and all files below: in the top folder of the system, no terminals and
+    /// nothing of the kernel's.
+    fn allow_files_below(mut self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<Self> {
+        let before = self.left_out.len();
+        if path.parent().is_none() {
+            self.left_out.extend(places::NO_FILES.map(PathBuf::from));
+        }
+        self = self.allow_below(path, access)?;
+        self.left_out.truncate(before);
         Ok(self)
     }
 

@@ -247,6 +247,9 @@ pub(super) const KEY_VARIABLES: &[(&str, &[&str])] = &[
     ("ZDOTDIR", &[".zsh_history"]),
 ];
 
+/// Folders of devices and of what the kernel tells and takes.
+pub(super) const NO_FILES: [&str; 3] = ["/dev", "/proc", "/sys"];
+
 /// Devices that every command may read and write.
 pub(super) const DEVICES: &[&str] = &[
     "/dev/full",

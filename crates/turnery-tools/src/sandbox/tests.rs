@@ -445,6 +445,22 @@ fn ways_around_are_refused() {
     );
 }
 
+/// A session may have the whole system for its folder.
+#[test]
+fn top_folder_opens_no_devices() {
+    let world = World::new();
+    if !is_confining() {
+        return;
+    }
+    for writes in [true, false] {
+        let mut confinement = world.confinement(writes);
+        confinement.roots = vec!["/".into()];
+        world.refuses(&confinement, ": < /dev/ptmx", DENIED);
+        world.refuses(&confinement, "echo 900 > /proc/self/oom_score_adj", DENIED);
+        world.allows(&confinement, "cat $HOME/Documents/tax.txt > /dev/null");
+    }
+}
+
 #[test]
 fn ordinary_work_goes_on() {
     let world = World::new();

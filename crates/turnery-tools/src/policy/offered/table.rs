@@ -127,7 +127,7 @@ const fn go(words: &'static [&'static str], long: &'static [&'static str]) -> Of
     Offered {
         words,
         long,
-        operands: Operands::Inside,
+        operands: Operands::Relative,
         ..NOTHING
     }
 }
