@@ -131,6 +131,8 @@ const LINES: &[(&str, &str)] = &[
     ("ipython3 -c x", "??d?"),
     ("gtimeout 5 ls", "??d?"),
     ("jobs -x rm x", "??d?"),
+    ("ld.so /bin/rm x", "??d?"),
+    ("x86_64 rm x", "??d?"),
     ("compgen -W '$(rm x)'", "??d?"),
     ("complete -C 'rm x' ls", "??d?"),
     ("test -v 'a[$(rm x)]'", "??d?"),
