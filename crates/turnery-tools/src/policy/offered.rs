@@ -7,7 +7,11 @@ mod table;
 
 use super::line_access::is_inside;
 use crate::{Workspace, workspace::clean};
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 use table::ALL;
 
 /// A program with the subcommand that it was called with.
@@ -31,10 +35,12 @@ pub(super) struct Offered {
     /// Long options; with `=` at the end when they take a value, `=~` when that is text and no file, `=@` when it is a
     /// package, and `@` when they stand for packages without a value.
     long: &'static [&'static str],
-    /// The file by which the program finds where it runs: in the nearest folder with it, there or above.
-    manifest: Option<&'static str>,
+    /// A script of a package, which runs in the nearest folder with a manifest, there or above.
+    is_script: bool,
     /// Other arguments.
     operands: Operands,
+    /// How much of a work tree git goes through.
+    reach: Reach,
     /// Arguments after `--`.
     after: After,
 }
@@ -46,12 +52,25 @@ enum Operands {
     None,
     /// Files inside the roots, or words that are no files.
     Inside,
-    /// Files inside the roots that begin with `.`: other words are packages, which may lie anywhere.
+    /// Files inside the roots that begin with `./` or `../`: other words are packages, which may lie anywhere.
     Relative,
     /// Files inside the roots or words that are no files, of characters that mean nothing to a shell: older package managers put them into a line unquoted.
     Plain,
     /// Names of remotes and branches, not of files.
     Names,
+}
+
+/// How much of a work tree git goes through. Its top must lie inside the roots where that is all of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// What is named, and what git has been told of.
+    Named,
+    /// All of it with one of these short options, or a long one that ends with `@`.
+    AllWith(&'static str),
+    /// All of it where no operand is given.
+    AllWithoutOperands,
+    /// All of it.
+    All,
 }
 
 /// Arguments after `--`.
@@ -119,20 +138,35 @@ fn is_name(word: &str) -> bool {
 impl Offered {
     /// Whether these further arguments are known to be covered, started in any of `bases`.
     pub(super) fn covers(&self, args: &[&str], bases: &[PathBuf], workspace: &Workspace) -> bool {
-        let folders = match self.manifest {
-            Some(name) => match nearest_with(name, bases, workspace) {
-                Some(folders) => folders,
-                None => return false,
-            },
-            None => bases.to_vec(),
+        let folders = match self.is_script {
+            true => package_folders(bases, workspace),
+            false => Some(bases.to_vec()),
         };
-        let bases = folders.as_slice();
+        let Some(bases) = folders.as_deref() else {
+            return false;
+        };
         let inside = |text: &str| stays_inside(text, bases, workspace);
-        let is_package = |text: &str| inside(text) && !is_in_workspace_above(bases, workspace);
+        let reaches_beyond = || match self.words.first() {
+            Some(&"git") => holds_above(".git", bases, workspace, Which::Nearest),
+            _ => holds_above("Cargo.toml", bases, workspace, Which::Any),
+        };
+        let is_package = |text: &str| inside(text) && !reaches_beyond();
+        let is_all = match self.reach {
+            Reach::Named => false,
+            Reach::AllWith(letters) => args.iter().any(|arg| self.has_flag(arg, letters)),
+            Reach::AllWithoutOperands => {
+                let is_operand = |arg: &&str| matches!(self.option(arg), Match::Operand);
+                !args.iter().any(is_operand)
+            }
+            Reach::All => true,
+        };
+        if is_all && reaches_beyond() {
+            return false;
+        }
         let is_operand = |text: &str| match self.operands {
             Operands::None => false,
             Operands::Inside => inside(text),
-            Operands::Relative => text.starts_with('.') && inside(text),
+            Operands::Relative => is_relative(text) && inside(text),
             Operands::Plain => is_plain(text) && inside(text),
             Operands::Names => is_ref_name(text) && bases.iter().all(|base| !exists(base, text)),
         };
@@ -151,7 +185,7 @@ impl Offered {
                 Match::Operand => is_operand(arg),
                 Match::Unknown => false,
                 Match::Flag => true,
-                Match::Packages => !is_in_workspace_above(bases, workspace),
+                Match::Packages => !reaches_beyond(),
                 Match::Count => {
                     args.next_if(|next| next.chars().all(|c| c.is_ascii_digit()));
                     true
@@ -177,6 +211,13 @@ impl Offered {
             }
         }
         true
+    }
+
+    /// Finds one of `letters` among short options, before the first that has a value.
+    fn has_flag(&self, arg: &str, letters: &str) -> bool {
+        let short = arg.strip_prefix('-').unwrap_or_default();
+        let mut flags = short.chars().take_while(|it| self.flags.contains(*it));
+        flags.any(|flag| letters.contains(flag))
     }
 
     fn option<'a>(&self, arg: &'a str) -> Match<'a> {
@@ -285,26 +326,53 @@ enum Value {
     Folder,
 }
 
-/// For each of `bases` the nearest folder with such a file; `None` where that lies outside the roots.
-fn nearest_with(name: &str, bases: &[PathBuf], workspace: &Workspace) -> Option<Vec<PathBuf>> {
-    let nearest = |base: &PathBuf| {
-        let base = workspace.resolve(base.to_str()?).ok()?;
-        let mut above = base.ancestors();
-        let folder = above.find(|folder| folder.join(name).symlink_metadata().is_ok())?;
-        is_inside(folder, workspace).then(|| folder.to_owned())
-    };
-    bases.iter().map(nearest).collect()
+/// Folders above others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// The nearest one that holds a name.
+    Nearest,
+    /// Each of them.
+    Any,
 }
 
-/// Whether a folder above the roots may hold a workspace of cargo, with packages of other names beside the session's.
-fn is_in_workspace_above(bases: &[PathBuf], workspace: &Workspace) -> bool {
-    bases.iter().any(|base| {
-        let base = base.to_str().and_then(|base| workspace.resolve(base).ok());
-        base.is_none_or(|base| {
-            let mut above = base.ancestors().filter(|it| !is_inside(it, workspace));
-            above.any(|folder| folder.join("Cargo.toml").symlink_metadata().is_ok())
-        })
-    })
+/// Whether a folder outside the roots, above one of `bases`, holds `name`.
+fn holds_above(name: &str, bases: &[PathBuf], workspace: &Workspace, which: Which) -> bool {
+    let is_above = |base: &PathBuf| {
+        let Ok(base) = workspace.resolve(&base.to_string_lossy()) else {
+            return true;
+        };
+        let holds = |folder: &&Path| folder.join(name).symlink_metadata().is_ok();
+        let mut holders = base.ancestors().filter(holds);
+        let is_outside = |folder: &Path| !is_inside(folder, workspace);
+        match which {
+            Which::Nearest => holders.next().is_some_and(is_outside),
+            Which::Any => holders.any(is_outside),
+        }
+    };
+    bases.iter().any(is_above)
+}
+
+/// Folders that a package's scripts run in, started in `bases`; `None` where they may run elsewhere.
+fn package_folders(bases: &[PathBuf], workspace: &Workspace) -> Option<Vec<PathBuf>> {
+    let folder = |base: &PathBuf| {
+        let base = workspace.resolve(base.to_str()?).ok()?;
+        let manifest = |folder: &Path| folder.join("package.json").symlink_metadata().ok();
+        let mut above = base.ancestors();
+        let (folder, manifest) = above.find_map(|it| Some((it.to_owned(), manifest(it)?)))?;
+        // Settings may say that all scripts run in other folders.
+        let is_set = match fs::read_to_string(folder.join(".npmrc")) {
+            Ok(settings) => settings.contains("workspace"),
+            Err(error) => error.kind() != ErrorKind::NotFound,
+        };
+        // If it is no file, npm goes on to the folder above.
+        (manifest.is_file() && !is_set && is_inside(&folder, workspace)).then_some(folder)
+    };
+    bases.iter().map(folder).collect()
+}
+
+/// Whether the word is a folder to go.
+fn is_relative(word: &str) -> bool {
+    word == "." || word.starts_with("./") || word.starts_with("../")
 }
 
 /// Names and the words between them, such as `slow and not net`: some programs evaluate more than that.
@@ -314,7 +382,7 @@ fn is_expression(text: &str) -> bool {
 }
 
 /// Whether every path that the word may name lies inside the roots, and it stands for nothing else: `@file` is a
-/// file of options, `:(top)` the whole repository. Where the system follows links before `..`, some programs go by the text
+/// file of options, `:(top)` the whole repository, and pytest cuts what stands behind `[`. Where the system follows links before `..`, some programs go by the text
 /// of the path.
 fn stays_inside(word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
     let resolves = |part: &str| {
@@ -324,7 +392,7 @@ fn stays_inside(word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
     !word.starts_with(['@', ':', '~'])
         && resolves(word)
         && word
-            .split(['=', ',', ':'])
+            .split(['=', ',', ':', '['])
             .all(|part| !part.starts_with('@') && resolves(part))
 }
 

@@ -194,6 +194,8 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "go test ../x/...",
             "go test /tmp/x",
             "go test example.com/m/b",
+            "go test ...",
+            "go test .../b",
             "go test -run -exec=./evil.sh",
         ],
     ),
@@ -552,6 +554,12 @@ fn an_offered_rule_covers_nothing_of_a_workspace_above() {
         assert!(covers(line), "{line}");
     }
     std::fs::write(member.join("a/package.json"), "{}").unwrap();
+    // What npm passes over, and settings that name other folders.
+    std::fs::create_dir_all(member.join("b/package.json")).unwrap();
+    assert!(!covers("cd b && npm test"));
+    std::fs::write(member.join("a/.npmrc"), "workspaces=true\n").unwrap();
+    assert!(!covers("cd a && npm test"));
+    std::fs::write(member.join("a/.npmrc"), "fund=false\n").unwrap();
     std::os::unix::fs::symlink("/etc", member.join("a/l")).unwrap();
     assert!(covers("cd a/deep && npm test x.js"));
     assert!(!covers("cd a/deep && npm test l/x.js"));

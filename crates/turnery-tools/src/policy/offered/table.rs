@@ -1,7 +1,7 @@
 //! The programs themselves. None of these options names a program, another file to write or a place outside the
 //! roots: adding one means having read its manual.
 
-use super::{After, Offered, Operands};
+use super::{After, Offered, Operands, Reach};
 
 const NOTHING: Offered = Offered {
     words: &[],
@@ -9,7 +9,8 @@ const NOTHING: Offered = Offered {
     valued: "",
     folder: None,
     packages: "",
-    manifest: None,
+    is_script: false,
+    reach: Reach::Named,
     texts: "",
     names: "",
     counts: "",
@@ -17,8 +18,6 @@ const NOTHING: Offered = Offered {
     operands: Operands::None,
     after: After::Nothing,
 };
-
-const PACKAGE: &str = "package.json";
 
 const CARGO: &[&str] = &[
     "--all@",
@@ -168,7 +167,7 @@ const fn script(words: &'static [&'static str]) -> Offered {
         words,
         flags: "s",
         long: &["--if-present", "--silent"],
-        manifest: Some(PACKAGE),
+        is_script: true,
         ..NOTHING
     }
 }
@@ -199,7 +198,7 @@ const fn test_script(words: &'static [&'static str]) -> Offered {
 const fn passing_on(words: &'static [&'static str]) -> Offered {
     Offered {
         words,
-        manifest: Some(PACKAGE),
+        is_script: true,
         ..NOTHING
     }
 }
@@ -278,6 +277,7 @@ pub(super) const ALL: &[Offered] = &[
         ],
         operands: Operands::Inside,
         after: After::Operands,
+        reach: Reach::AllWithoutOperands,
         ..NOTHING
     },
     Offered {
@@ -285,8 +285,9 @@ pub(super) const ALL: &[Offered] = &[
         // With paths it takes in files of the last commit, links on the way to them followed.
         flags: "aqsv",
         texts: "m",
+        reach: Reach::AllWith("a"),
         long: &[
-            "--all",
+            "--all@",
             "--allow-empty",
             "--amend",
             "--dry-run",
@@ -324,6 +325,7 @@ pub(super) const ALL: &[Offered] = &[
             "--rebase",
         ],
         operands: Operands::Names,
+        reach: Reach::All,
         ..NOTHING
     },
     Offered {
@@ -333,6 +335,7 @@ pub(super) const ALL: &[Offered] = &[
         long: &["--include-untracked", "--keep-index", "--message=~"],
         operands: Operands::Inside,
         after: After::Operands,
+        reach: Reach::AllWithoutOperands,
         ..NOTHING
     },
     go(&["go", "build"], GO_BUILD),
