@@ -272,6 +272,9 @@ impl Line {
     }
 
     fn redirect(&mut self, node: Node<'_>, source: &str) {
+        // `{name}<file` sets a variable; to the grammar it is a word.
+        let before = source.get(..node.start_byte()).unwrap_or_default();
+        self.doubtful |= before.ends_with('}');
         let mut cursor = node.walk();
         let operator = node
             .children(&mut cursor)

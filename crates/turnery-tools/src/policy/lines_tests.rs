@@ -130,6 +130,8 @@ const LINES: &[(&str, &str)] = &[
     ("rbash -c x", "??d?"),
     ("ipython3 -c x", "??d?"),
     ("gtimeout 5 ls", "??d?"),
+    ("cargo test {PATH}<src/lib.rs; ls", "??d?"),
+    ("cargo test {PATH}>/dev/null; ls", "??d?"),
     ("jobs -x rm x", "??d?"),
     ("ld.so /bin/rm x", "??d?"),
     ("x86_64 rm x", "??d?"),

@@ -352,22 +352,33 @@ fn holds_above(name: &str, bases: &[PathBuf], workspace: &Workspace, which: Whic
     bases.iter().any(is_above)
 }
 
-/// Folders that a package's scripts run in, started in `bases`; `None` where they may run elsewhere.
+/// Folders that a package's scripts may run in, started in `bases`: those, and the nearest with a manifest. `None` where they
+/// may run elsewhere.
 fn package_folders(bases: &[PathBuf], workspace: &Workspace) -> Option<Vec<PathBuf>> {
     let folder = |base: &PathBuf| {
         let base = workspace.resolve(base.to_str()?).ok()?;
-        let manifest = |folder: &Path| folder.join("package.json").symlink_metadata().ok();
         let mut above = base.ancestors();
-        let (folder, manifest) = above.find_map(|it| Some((it.to_owned(), manifest(it)?)))?;
+        let folder = above.find(|folder| has_any(folder, &MANIFESTS))?;
+        let manifest = folder.join("package.json").symlink_metadata().ok()?;
         // Settings may say that all scripts run in other folders.
         let is_set = match fs::read_to_string(folder.join(".npmrc")) {
             Ok(settings) => settings.contains("workspace"),
             Err(error) => error.kind() != ErrorKind::NotFound,
         };
         // If it is no file, npm goes on to the folder above.
-        (manifest.is_file() && !is_set && is_inside(&folder, workspace)).then_some(folder)
+        (manifest.is_file() && !is_set && is_inside(folder, workspace)).then(|| folder.to_owned())
     };
-    bases.iter().map(folder).collect()
+    let mut folders: Vec<PathBuf> = bases.iter().map(folder).collect::<Option<_>>()?;
+    folders.extend_from_slice(bases);
+    Some(folders)
+}
+
+/// Manifests that some package manager knows.
+const MANIFESTS: [&str; 3] = ["package.json", "package.json5", "package.yaml"];
+
+fn has_any(folder: &Path, names: &[&str]) -> bool {
+    let mut names = names.iter();
+    names.any(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
 /// Whether the word is a folder to go.

@@ -554,6 +554,9 @@ fn an_offered_rule_covers_nothing_of_a_workspace_above() {
         assert!(covers(line), "{line}");
     }
     std::fs::write(member.join("a/package.json"), "{}").unwrap();
+    std::fs::create_dir(member.join("c")).unwrap();
+    std::fs::write(member.join("c/package.yaml"), "name: c\n").unwrap();
+    assert!(!covers("cd c && pnpm run build"));
     // What npm passes over, and settings that name other folders.
     std::fs::create_dir_all(member.join("b/package.json")).unwrap();
     assert!(!covers("cd b && npm test"));
