@@ -148,7 +148,8 @@ impl Offered {
         let inside = |text: &str| stays_inside(text, bases, workspace);
         let reaches_beyond = || match self.words.first() {
             Some(&"git") => holds_above(".git", bases, workspace, Which::Nearest),
-            _ => holds_above("Cargo.toml", bases, workspace, Which::Any),
+            // Another root may be named (`--manifest-path`).
+            _ => holds_above("Cargo.toml", workspace.roots(), workspace, Which::Any),
         };
         let is_package = |text: &str| inside(text) && !reaches_beyond();
         let is_all = match self.reach {

@@ -300,6 +300,8 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "pytest --basetemp=src",
             "pytest --junitxml=/tmp/x",
             "pytest --pastebin=all",
+            "pytest '..[x'",
+            "pytest 'outside[x]'",
             "pytest --debug=/tmp/x",
             "pytest --pdb --pdbcls=evil:x",
             "pytest --confcutdir=/",
@@ -430,6 +432,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
         "shell(python3 -m pytest:+)",
         &[
             "python3 -m pytest tests/x.py::test_y -x --tb=short",
+            "python3 -m pytest 'tests/x.py::test_y[a-b]'",
             "python3 -m pytest -k 'a and not b'",
         ],
     ),
@@ -557,6 +560,11 @@ fn an_offered_rule_covers_nothing_of_a_workspace_above() {
     std::fs::create_dir(member.join("c")).unwrap();
     std::fs::write(member.join("c/package.yaml"), "name: c\n").unwrap();
     assert!(!covers("cd c && pnpm run build"));
+    // Pnpm may know a manifest here that others do not.
+    std::fs::create_dir(member.join("d")).unwrap();
+    std::os::unix::fs::symlink("/etc", member.join("d/l")).unwrap();
+    assert!(covers("cd d && npm test x.js"));
+    assert!(!covers("cd d && npm test l/x.js"));
     // What npm passes over, and settings that name other folders.
     std::fs::create_dir_all(member.join("b/package.json")).unwrap();
     assert!(!covers("cd b && npm test"));
