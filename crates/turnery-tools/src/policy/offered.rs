@@ -155,13 +155,11 @@ impl Offered {
         let is_all = match self.reach {
             Reach::Named => false,
             Reach::AllWith(letters) => args.iter().any(|arg| self.has_flag(arg, letters)),
-            Reach::AllWithoutOperands => {
-                let is_operand = |arg: &&str| matches!(self.option(arg), Match::Operand);
-                !args.iter().any(is_operand)
-            }
-            Reach::All => true,
+            // Unless an operand is found.
+            Reach::AllWithoutOperands | Reach::All => true,
         };
-        if is_all && reaches_beyond() {
+        let mut is_beyond = is_all && reaches_beyond();
+        if is_beyond && self.reach != Reach::AllWithoutOperands {
             return false;
         }
         let is_operand = |text: &str| match self.operands {
@@ -178,12 +176,18 @@ impl Offered {
                 let rest: Vec<&str> = args.copied().collect();
                 return match self.after {
                     After::Nothing => false,
-                    After::Operands => rest.iter().all(|operand| is_operand(operand)),
+                    After::Operands => {
+                        (!is_beyond || !rest.is_empty())
+                            && rest.iter().all(|operand| is_operand(operand))
+                    }
                     After::Program(program) => program.covers(&rest, bases, workspace),
                 };
             }
             let is_covered = match self.option(arg) {
-                Match::Operand => is_operand(arg),
+                Match::Operand => {
+                    is_beyond = false;
+                    is_operand(arg)
+                }
                 Match::Unknown => false,
                 Match::Flag => true,
                 Match::Packages => !reaches_beyond(),
@@ -211,7 +215,7 @@ impl Offered {
                 return false;
             }
         }
-        true
+        !is_beyond
     }
 
     /// Finds one of `letters` among short options, before the first that has a value.
