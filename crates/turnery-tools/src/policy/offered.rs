@@ -54,7 +54,7 @@ enum Operands {
     Inside,
     /// Files inside the roots that begin with `./` or `../`: other words are packages, which may lie anywhere.
     Relative,
-    /// Files inside the roots or words that are no files, of characters that mean nothing to a shell: older package managers put them into a line unquoted.
+    /// Files inside the roots, of characters that mean nothing to a shell: older package managers put them into a line unquoted.
     Plain,
     /// Names of remotes and branches, not of files.
     Names,
@@ -367,7 +367,7 @@ fn package_folders(bases: &[PathBuf], workspace: &Workspace) -> Option<Vec<PathB
         let manifest = folder.join("package.json").symlink_metadata().ok()?;
         // Settings may say that all scripts run in other folders.
         let is_set = match fs::read_to_string(folder.join(".npmrc")) {
-            Ok(settings) => settings.contains("workspace"),
+            Ok(settings) => may_set_workspace(&settings),
             Err(error) => error.kind() != ErrorKind::NotFound,
         };
         // If it is no file, npm goes on to the folder above.
@@ -384,6 +384,13 @@ const MANIFESTS: [&str; 3] = ["package.json", "package.json5", "package.yaml"];
 fn has_any(folder: &Path, names: &[&str]) -> bool {
     let mut names = names.iter();
     names.any(|name| folder.join(name).symlink_metadata().is_ok())
+}
+
+/// Whether settings of npm may speak of workspaces. It reads escapes and variables in keys too.
+fn may_set_workspace(settings: &str) -> bool {
+    let may = |key: &str| key.contains("workspace") || key.contains(['\\', '$', '"', '\'']);
+    let mut keys = settings.lines().filter_map(|line| line.split('=').next());
+    keys.any(may)
 }
 
 /// Whether the word is a folder to go.
@@ -412,9 +419,10 @@ fn stays_inside(word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
             .all(|part| !part.starts_with('@') && resolves(part))
 }
 
+/// Whether a word looks like a file, and like nothing but one: a script may hand others on as targets or variables.
 fn is_plain(text: &str) -> bool {
-    text.chars()
-        .all(|c| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c))
+    let is_of_file = |c: char| c.is_ascii_alphanumeric() || "_-./:,+@%".contains(c);
+    text.contains(['.', '/']) && text.chars().all(is_of_file)
 }
 
 fn is_ref_name(text: &str) -> bool {

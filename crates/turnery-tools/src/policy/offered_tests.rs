@@ -238,6 +238,9 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "npm test -- --config ../x",
             "npm test -- -r ./evil.js",
             "npm test -- ../x",
+            "npm test deploy",
+            "npm test -- deploy",
+            "npm test SHELL=./x",
             "npm test --node-options=--require=./evil.js",
             "npm test -- 'a$(touch M)'",
             "npm test 'a;touch M'",
@@ -568,9 +571,19 @@ fn an_offered_rule_covers_nothing_of_a_workspace_above() {
     // What npm passes over, and settings that name other folders.
     std::fs::create_dir_all(member.join("b/package.json")).unwrap();
     assert!(!covers("cd b && npm test"));
-    std::fs::write(member.join("a/.npmrc"), "workspaces=true\n").unwrap();
-    assert!(!covers("cd a && npm test"));
-    std::fs::write(member.join("a/.npmrc"), "fund=false\n").unwrap();
+    for setting in [
+        "workspaces=true",
+        "\"work\\u0073pace\"=b",
+        "work${NONE?}space=b",
+    ] {
+        std::fs::write(member.join("a/.npmrc"), format!("fund=false\n{setting}\n")).unwrap();
+        assert!(!covers("cd a && npm test"), "{setting}");
+    }
+    std::fs::write(
+        member.join("a/.npmrc"),
+        "fund=false\n//x/:_authToken=${T}\n",
+    )
+    .unwrap();
     std::os::unix::fs::symlink("/etc", member.join("a/l")).unwrap();
     assert!(covers("cd a/deep && npm test x.js"));
     assert!(!covers("cd a/deep && npm test l/x.js"));
