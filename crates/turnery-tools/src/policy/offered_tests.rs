@@ -240,6 +240,7 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "npm test -- ../x",
             "npm test deploy",
             "npm test -- deploy",
+            "npm test -- --run test.other",
             "npm test SHELL=./x",
             "npm test --node-options=--require=./evil.js",
             "npm test -- 'a$(touch M)'",

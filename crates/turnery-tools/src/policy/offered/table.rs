@@ -172,16 +172,9 @@ const fn script(words: &'static [&'static str]) -> Offered {
     }
 }
 
-/// Test runners of JavaScript: filters by file.
+/// Test runners of JavaScript: filters by file. To node `--run` is another script, to vitest it is not.
 const TEST_FILES: Offered = Offered {
-    long: &[
-        "--bail",
-        "--ci",
-        "--coverage",
-        "--run",
-        "--silent",
-        "--verbose",
-    ],
+    long: &["--bail", "--ci", "--coverage", "--silent", "--verbose"],
     operands: Operands::Plain,
     ..NOTHING
 };
