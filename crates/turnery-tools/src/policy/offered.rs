@@ -52,6 +52,8 @@ enum Operands {
     None,
     /// Files inside the roots, or words that are no files.
     Inside,
+    /// Names of tests, or parts of them.
+    Tests,
     /// Files inside the roots that begin with `./` or `../`: other words are packages, which may lie anywhere.
     Relative,
     /// Files inside the roots, of characters that mean nothing to a shell: older package managers put them into a line unquoted.
@@ -165,6 +167,9 @@ impl Offered {
         let is_operand = |text: &str| match self.operands {
             Operands::None => false,
             Operands::Inside => inside(text),
+            Operands::Tests => text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_-:".contains(c)),
             Operands::Relative => is_relative(text) && inside(text),
             Operands::Plain => is_plain(text) && inside(text),
             Operands::Names => is_ref_name(text) && bases.iter().all(|base| !exists(base, text)),
@@ -365,11 +370,12 @@ fn package_folders(bases: &[PathBuf], workspace: &Workspace) -> Option<Vec<PathB
         let mut above = base.ancestors();
         let folder = above.find(|folder| has_any(folder, &MANIFESTS))?;
         let manifest = folder.join("package.json").symlink_metadata().ok()?;
-        // Settings may say that all scripts run in other folders.
-        let is_set = match fs::read_to_string(folder.join(".npmrc")) {
+        // Settings, those of a workspace above too, may say that all scripts run in other folders.
+        let names_others = |folder: &Path| match fs::read_to_string(folder.join(".npmrc")) {
             Ok(settings) => may_set_workspace(&settings),
             Err(error) => error.kind() != ErrorKind::NotFound,
         };
+        let is_set = folder.ancestors().any(names_others);
         // If it is no file, npm goes on to the folder above.
         (manifest.is_file() && !is_set && is_inside(folder, workspace)).then(|| folder.to_owned())
     };

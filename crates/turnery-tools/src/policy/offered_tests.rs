@@ -52,6 +52,8 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "cargo test --manifest-path ../x/Cargo.toml",
             "cargo test --manifest-path=/tmp/x/Cargo.toml",
             "cargo test --manifest-path outside/Cargo.toml",
+            "cargo test outer.txt",
+            "cargo test -- src/outer",
             // Inside by the links, which is what the system goes by, and outside by the text.
             "cargo test --manifest-path deep/../../x/Cargo.toml",
             "cargo test --manifest-path=src/../deep/../../x/Cargo.toml",
@@ -580,11 +582,11 @@ fn an_offered_rule_covers_nothing_of_a_workspace_above() {
         std::fs::write(member.join("a/.npmrc"), format!("fund=false\n{setting}\n")).unwrap();
         assert!(!covers("cd a && npm test"), "{setting}");
     }
-    std::fs::write(
-        member.join("a/.npmrc"),
-        "fund=false\n//x/:_authToken=${T}\n",
-    )
-    .unwrap();
+    let plain = "fund=false\n//x/:_authToken=${T}\n";
+    std::fs::write(member.join("a/.npmrc"), plain).unwrap();
+    std::fs::write(top.join(".npmrc"), "workspace=b\n").unwrap();
+    assert!(!covers("cd a/deep && npm test x.js"));
+    std::fs::remove_file(top.join(".npmrc")).unwrap();
     std::os::unix::fs::symlink("/etc", member.join("a/l")).unwrap();
     assert!(covers("cd a/deep && npm test x.js"));
     assert!(!covers("cd a/deep && npm test l/x.js"));

@@ -84,7 +84,7 @@ const LIBTEST: Offered = Offered {
         "--skip=",
         "--test-threads=",
     ],
-    operands: Operands::Inside,
+    operands: Operands::Tests,
     ..NOTHING
 };
 
@@ -223,7 +223,7 @@ const fn install(words: &'static [&'static str]) -> Offered {
 
 /// All of them.
 pub(super) const ALL: &[Offered] = &[
-    cargo(&["cargo", "bench"], Operands::Inside, After::Nothing),
+    cargo(&["cargo", "bench"], Operands::Tests, After::Nothing),
     cargo(&["cargo", "build"], Operands::None, After::Nothing),
     cargo(&["cargo", "check"], Operands::None, After::Nothing),
     cargo(&["cargo", "clippy"], Operands::None, After::Program(&LINTS)),
@@ -250,12 +250,12 @@ pub(super) const ALL: &[Offered] = &[
     },
     cargo(
         &["cargo", "nextest", "run"],
-        Operands::Inside,
+        Operands::Tests,
         After::Nothing,
     ),
     cargo(
         &["cargo", "test"],
-        Operands::Inside,
+        Operands::Tests,
         After::Program(&LIBTEST),
     ),
     Offered {
