@@ -160,7 +160,7 @@ impl Offered {
             // Unless an operand is found.
             Reach::AllWithoutOperands | Reach::All => true,
         };
-        let mut is_beyond = is_all && reaches_beyond();
+        let is_beyond = is_all && reaches_beyond();
         if is_beyond && self.reach != Reach::AllWithoutOperands {
             return false;
         }
@@ -176,6 +176,7 @@ impl Offered {
         };
         let mut args = args.iter().peekable();
         let mut is_elsewhere = false;
+        let (mut has_operand, mut are_complete) = (false, false);
         while let Some(&arg) = args.next() {
             if arg == "--" {
                 let rest: Vec<&str> = args.copied().collect();
@@ -188,11 +189,16 @@ impl Offered {
                     After::Program(program) => program.covers(&rest, bases, workspace),
                 };
             }
-            let is_covered = match self.option(arg) {
-                Match::Operand => {
-                    is_beyond = false;
-                    is_operand(arg)
-                }
+            let option = self.option(arg);
+            let is_word = matches!(option, Match::Operand);
+            // What comes behind packages and an option is given to the test.
+            if self.operands == Operands::Relative && is_word && are_complete {
+                return false;
+            }
+            are_complete |= has_operand && !is_word;
+            has_operand |= is_word;
+            let is_covered = match option {
+                Match::Operand => is_operand(arg),
                 Match::Unknown => false,
                 Match::Flag => true,
                 Match::Packages => !reaches_beyond(),
@@ -220,7 +226,7 @@ impl Offered {
                 return false;
             }
         }
-        !is_beyond
+        has_operand || !is_beyond
     }
 
     /// Finds one of `letters` among short options, before the first that has a value.

@@ -198,6 +198,7 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "go test example.com/m/b",
             "go test ...",
             "go test .../b",
+            "go test ./src -v ./src/x",
             "go test -run -exec=./evil.sh",
         ],
     ),
@@ -410,7 +411,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
     (
         "go test ./...",
         "shell(go test:+)",
-        &["go test -v -run TestX -count=1 ./pkg/...", "go test --race"],
+        &["go test -v -run TestX ./a ./b -count=1", "go test --race"],
     ),
     (
         "make test",
