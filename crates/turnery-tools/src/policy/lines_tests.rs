@@ -148,6 +148,10 @@ const LINES: &[(&str, &str)] = &[
     ("cargo test $(git branch --show-current)", "aada"),
     ("cargo test &", "aada"),
     ("RUST_BACKTRACE=1 cargo test", "aada"),
+    ("RUST_LOG=a::b=debug,c CI=true cargo test", "aada"),
+    ("CI='$(shell rm x)' cargo test", "??d?"),
+    ("TERM='a[$(rm x)]' cargo test", "??d?"),
+    ("COLUMNS=/x cargo test", "??d?"),
     // Not allowed, but understood.
     ("cargo build", "??da"),
     ("cargo", "aaaa"),

@@ -30,6 +30,8 @@ pub(super) struct Offered {
     texts: &'static str,
     /// Short options whose value is an expression of names.
     names: &'static str,
+    /// Short options whose value is a lint.
+    lints: &'static str,
     /// Short options with a number or nothing.
     counts: &'static str,
     /// Long options; with `=` at the end when they take a value, `=~` when that is text and no file, `=@` when it is a
@@ -167,9 +169,7 @@ impl Offered {
         let is_operand = |text: &str| match self.operands {
             Operands::None => false,
             Operands::Inside => inside(text),
-            Operands::Tests => text
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "_-:".contains(c)),
+            Operands::Tests => is_test(text),
             Operands::Relative => is_relative(text) && inside(text),
             Operands::Plain => is_plain(text) && inside(text),
             Operands::Names => is_ref_name(text) && bases.iter().all(|base| !exists(base, text)),
@@ -215,6 +215,8 @@ impl Offered {
                         Value::Names => is_expression(value),
                         Value::Inside => inside(value),
                         Value::Package => is_package(value),
+                        // Clippy takes a word between underscores for the end of an option.
+                        Value::Lint => is_test(value) && !value.contains("__"),
                         // A second one starts from the first.
                         Value::Folder => {
                             !std::mem::replace(&mut is_elsewhere, true) && inside(value)
@@ -301,6 +303,7 @@ impl Offered {
                 (self.names, Value::Names),
                 (self.valued, Value::Inside),
                 (self.packages, Value::Package),
+                (self.lints, Value::Lint),
             ];
             let kind = kinds.iter().find(|(letters, _)| letters.contains(letter));
             return match kind {
@@ -339,6 +342,7 @@ enum Value {
     Names,
     Inside,
     Package,
+    Lint,
     Folder,
 }
 
@@ -429,6 +433,12 @@ fn stays_inside(word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
         && word
             .split(['=', ',', ':', '['])
             .all(|part| !part.starts_with('@') && resolves(part))
+}
+
+/// Whether a word is a name in a crate: of a test, or of a lint.
+fn is_test(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_-:".contains(c))
 }
 
 /// Whether a word looks like a file, and like nothing but one: a script may hand others on as targets or variables.

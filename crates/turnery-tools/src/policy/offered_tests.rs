@@ -94,6 +94,7 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "cargo clippy -- -Clinker=./evil.sh",
             "cargo clippy -- -o /tmp/x",
             "cargo clippy -- @evil",
+            "cargo clippy -- -A x__CLIPPY_HACKERY__--sysroot",
             "cargo clippy --fix",
         ],
     ),

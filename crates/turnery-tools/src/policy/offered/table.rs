@@ -9,6 +9,7 @@ const NOTHING: Offered = Offered {
     valued: "",
     folder: None,
     packages: "",
+    lints: "",
     is_script: false,
     reach: Reach::Named,
     texts: "",
@@ -96,7 +97,7 @@ const RUSTFMT: Offered = Offered {
 
 /// Levels of lints.
 const LINTS: Offered = Offered {
-    valued: "ADFW",
+    lints: "ADFW",
     ..NOTHING
 };
 
