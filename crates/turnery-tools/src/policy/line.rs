@@ -174,6 +174,9 @@ impl Line {
                 let name = node.child_by_field_name("name");
                 let name = name.and_then(|name| source.get(name.byte_range()));
                 self.doubtful |= !name.is_some_and(carriers::is_harmless_variable);
+                // With `+=` it has a value before.
+                let mut cursor = node.walk();
+                self.doubtful |= node.children(&mut cursor).any(|part| part.kind() == "+=");
                 if let Some(value) = node.child_by_field_name("value") {
                     self.doubtful |= match (name, word::value(value, source)) {
                         (Some(name), Ok(value)) => !carriers::is_harmless_value(name, &value),

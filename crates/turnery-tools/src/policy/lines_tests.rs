@@ -152,6 +152,7 @@ const LINES: &[(&str, &str)] = &[
     ("CI='$(shell rm x)' cargo test", "??d?"),
     ("TERM='a[$(rm x)]' cargo test", "??d?"),
     ("COLUMNS=/x cargo test", "??d?"),
+    ("CI+=x cargo test", "??d?"),
     // Not allowed, but understood.
     ("cargo build", "??da"),
     ("cargo", "aaaa"),

@@ -58,8 +58,9 @@ enum Operands {
     Tests,
     /// Files inside the roots that begin with `./` or `../`: other words are packages, which may lie anywhere.
     Relative,
-    /// Files inside the roots, of characters that mean nothing to a shell: older package managers put them into a line unquoted.
-    Plain,
+    /// Files of JavaScript inside the roots, of characters that mean nothing to a shell: older package managers put them into a
+    /// line unquoted.
+    Scripts,
     /// Names of remotes and branches, not of files.
     Names,
 }
@@ -171,7 +172,7 @@ impl Offered {
             Operands::Inside => inside(text),
             Operands::Tests => is_test(text),
             Operands::Relative => is_relative(text) && inside(text),
-            Operands::Plain => is_plain(text) && inside(text),
+            Operands::Scripts => is_script(text) && inside(text),
             Operands::Names => is_ref_name(text) && bases.iter().all(|base| !exists(base, text)),
         };
         let mut args = args.iter().peekable();
@@ -404,9 +405,10 @@ fn has_any(folder: &Path, names: &[&str]) -> bool {
 
 /// Whether settings of npm may speak of workspaces. It reads escapes and variables in keys too.
 fn may_set_workspace(settings: &str) -> bool {
-    let may = |key: &str| key.contains("workspace") || key.contains(['\\', '$', '"', '\'']);
-    let mut keys = settings.lines().filter_map(|line| line.split('=').next());
-    keys.any(may)
+    let is_odd = |key: &str| key.contains(['\\', '$', '"', '\'']);
+    let lines = settings.split(['\n', '\r']);
+    let mut keys = lines.filter_map(|line| line.split('=').next());
+    settings.contains("workspace") || keys.any(is_odd)
 }
 
 /// Whether the word is a folder to go.
@@ -441,10 +443,12 @@ fn is_test(text: &str) -> bool {
         .all(|c| c.is_ascii_alphanumeric() || "_-:".contains(c))
 }
 
-/// Whether a word looks like a file, and like nothing but one: a script may hand others on as targets or variables.
-fn is_plain(text: &str) -> bool {
-    let is_of_file = |c: char| c.is_ascii_alphanumeric() || "_-./:,+@%".contains(c);
-    text.contains(['.', '/']) && text.chars().all(is_of_file)
+/// Whether a word is a file of JavaScript: a script may hand others on as targets, variables or addresses.
+fn is_script(text: &str) -> bool {
+    let is_of_file = |c: char| c.is_ascii_alphanumeric() || "_-./,+@%".contains(c);
+    let (_, ending) = text.rsplit_once('.').unwrap_or_default();
+    let endings = ["cjs", "cts", "js", "jsx", "mjs", "mts", "ts", "tsx"];
+    endings.contains(&ending) && text.chars().all(is_of_file)
 }
 
 fn is_ref_name(text: &str) -> bool {

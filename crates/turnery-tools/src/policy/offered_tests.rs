@@ -242,7 +242,9 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "npm test -- --config ../x",
             "npm test -- -r ./evil.js",
             "npm test -- ../x",
-            "npm test deploy",
+            "npm test ./deploy",
+            "npm test deploy.prod",
+            "npm test https:x/y.ts",
             "npm test -- deploy",
             "npm test -- --run test.other",
             "npm test SHELL=./x",
@@ -577,7 +579,7 @@ fn an_offered_rule_covers_nothing_of_a_workspace_above() {
     std::fs::create_dir_all(member.join("b/package.json")).unwrap();
     assert!(!covers("cd b && npm test"));
     for setting in [
-        "workspaces=true",
+        "x=y\rworkspace=b",
         "\"work\\u0073pace\"=b",
         "work${NONE?}space=b",
     ] {

@@ -176,13 +176,13 @@ const fn script(words: &'static [&'static str]) -> Offered {
 /// Test runners of JavaScript: filters by file. To node `--run` is another script, to vitest it is not.
 const TEST_FILES: Offered = Offered {
     long: &["--bail", "--ci", "--coverage", "--silent", "--verbose"],
-    operands: Operands::Plain,
+    operands: Operands::Scripts,
     ..NOTHING
 };
 
 const fn test_script(words: &'static [&'static str]) -> Offered {
     Offered {
-        operands: Operands::Plain,
+        operands: Operands::Scripts,
         after: After::Program(&TEST_FILES),
         ..script(words)
     }
@@ -199,7 +199,7 @@ const fn passing_on(words: &'static [&'static str]) -> Offered {
 
 const fn test_passing_on(words: &'static [&'static str]) -> Offered {
     Offered {
-        operands: Operands::Plain,
+        operands: Operands::Scripts,
         after: After::Program(&TEST_FILES),
         ..passing_on(words)
     }
