@@ -579,7 +579,7 @@ fn an_offered_rule_covers_nothing_of_a_workspace_above() {
     std::fs::create_dir_all(member.join("b/package.json")).unwrap();
     assert!(!covers("cd b && npm test"));
     for setting in [
-        "x=y\rworkspace=b",
+        "x=y\r\"work\\u0073pace\"=b",
         "\"work\\u0073pace\"=b",
         "work${NONE?}space=b",
     ] {
