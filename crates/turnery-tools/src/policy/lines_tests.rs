@@ -16,7 +16,6 @@ impl Bench {
         let root = folder.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("src/deep")).unwrap();
         std::fs::write(root.join("src/lib.rs"), "//! x\n").unwrap();
-        std::fs::write(root.join("package.json"), "{}").unwrap();
         std::os::unix::fs::symlink("/etc", root.join("outside")).unwrap();
         std::os::unix::fs::symlink("src/deep", root.join("inside")).unwrap();
         let workspace = Workspace::local(root).unwrap();

@@ -7,11 +7,7 @@ mod table;
 
 use super::line_access::is_inside;
 use crate::{Workspace, workspace::clean};
-use std::{
-    fs,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 use table::ALL;
 
 /// A program with the subcommand that it was called with.
@@ -37,8 +33,6 @@ pub(super) struct Offered {
     /// Long options; with `=` at the end when they take a value, `=~` when that is text and no file, `=@` when it is a
     /// package, and `@` when they stand for packages without a value.
     long: &'static [&'static str],
-    /// A script of a package, which runs in the nearest folder with a manifest, there or above.
-    is_script: bool,
     /// Other arguments.
     operands: Operands,
     /// How much of a work tree git goes through.
@@ -58,9 +52,6 @@ enum Operands {
     Tests,
     /// Files inside the roots that begin with `./` or `../`: other words are packages, which may lie anywhere.
     Relative,
-    /// Files of JavaScript inside the roots, of characters that mean nothing to a shell: older package managers put them into a
-    /// line unquoted.
-    Scripts,
     /// Names of remotes and branches, not of files.
     Names,
 }
@@ -143,13 +134,6 @@ fn is_name(word: &str) -> bool {
 impl Offered {
     /// Whether these further arguments are known to be covered, started in any of `bases`.
     pub(super) fn covers(&self, args: &[&str], bases: &[PathBuf], workspace: &Workspace) -> bool {
-        let folders = match self.is_script {
-            true => package_folders(bases, workspace),
-            false => Some(bases.to_vec()),
-        };
-        let Some(bases) = folders.as_deref() else {
-            return false;
-        };
         let inside = |text: &str| stays_inside(text, bases, workspace);
         let reaches_beyond = || match self.words.first() {
             Some(&"git") => holds_above(".git", bases, workspace, Which::Nearest),
@@ -172,7 +156,6 @@ impl Offered {
             Operands::Inside => inside(text),
             Operands::Tests => is_test(text),
             Operands::Relative => is_relative(text) && inside(text),
-            Operands::Scripts => is_script(text) && inside(text),
             Operands::Names => is_ref_name(text) && bases.iter().all(|base| !exists(base, text)),
         };
         let mut args = args.iter().peekable();
@@ -373,44 +356,6 @@ fn holds_above(name: &str, bases: &[PathBuf], workspace: &Workspace, which: Whic
     bases.iter().any(is_above)
 }
 
-/// Folders that a package's scripts may run in, started in `bases`: those, and the nearest with a manifest. `None` where they
-/// may run elsewhere.
-fn package_folders(bases: &[PathBuf], workspace: &Workspace) -> Option<Vec<PathBuf>> {
-    let folder = |base: &PathBuf| {
-        let base = workspace.resolve(base.to_str()?).ok()?;
-        let mut above = base.ancestors();
-        let folder = above.find(|folder| has_any(folder, &MANIFESTS))?;
-        let manifest = folder.join("package.json").symlink_metadata().ok()?;
-        // Settings, those of a workspace above too, may say that all scripts run in other folders.
-        let names_others = |folder: &Path| match fs::read_to_string(folder.join(".npmrc")) {
-            Ok(settings) => may_set_workspace(&settings),
-            Err(error) => error.kind() != ErrorKind::NotFound,
-        };
-        let is_set = folder.ancestors().any(names_others);
-        // If it is no file, npm goes on to the folder above.
-        (manifest.is_file() && !is_set && is_inside(folder, workspace)).then(|| folder.to_owned())
-    };
-    let mut folders: Vec<PathBuf> = bases.iter().map(folder).collect::<Option<_>>()?;
-    folders.extend_from_slice(bases);
-    Some(folders)
-}
-
-/// Manifests that some package manager knows.
-const MANIFESTS: [&str; 3] = ["package.json", "package.json5", "package.yaml"];
-
-fn has_any(folder: &Path, names: &[&str]) -> bool {
-    let mut names = names.iter();
-    names.any(|name| folder.join(name).symlink_metadata().is_ok())
-}
-
-/// Whether settings of npm may speak of workspaces. It reads escapes and variables in keys too.
-fn may_set_workspace(settings: &str) -> bool {
-    let is_odd = |key: &str| key.contains(['\\', '$', '"', '\'']);
-    let lines = settings.split(['\n', '\r']);
-    let mut keys = lines.filter_map(|line| line.split('=').next());
-    settings.contains("workspace") || keys.any(is_odd)
-}
-
 /// Whether the word is a folder to go.
 fn is_relative(word: &str) -> bool {
     word == "." || word.starts_with("./") || word.starts_with("../")
@@ -441,14 +386,6 @@ fn stays_inside(word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
 fn is_test(text: &str) -> bool {
     text.chars()
         .all(|c| c.is_ascii_alphanumeric() || "_-:".contains(c))
-}
-
-/// Whether a word is a file of JavaScript: a script may hand others on as targets, variables or addresses.
-fn is_script(text: &str) -> bool {
-    let is_of_file = |c: char| c.is_ascii_alphanumeric() || "_-./,+@%".contains(c);
-    let (_, ending) = text.rsplit_once('.').unwrap_or_default();
-    let endings = ["cjs", "cts", "js", "jsx", "mjs", "mts", "ts", "tsx"];
-    endings.contains(&ending) && text.chars().all(is_of_file)
 }
 
 fn is_ref_name(text: &str) -> bool {

@@ -15,7 +15,6 @@ impl Bench {
         for part in ["crates/x", "src", "evil"] {
             std::fs::create_dir_all(root.join(part)).unwrap();
         }
-        std::fs::write(root.join("package.json"), "{}").unwrap();
         std::os::unix::fs::symlink("/etc", root.join("outside")).unwrap();
         std::os::unix::fs::symlink("crates/x", root.join("deep")).unwrap();
         Self {
@@ -242,9 +241,10 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "npm test -- --config ../x",
             "npm test -- -r ./evil.js",
             "npm test -- ../x",
-            "npm test ./deploy",
-            "npm test deploy.prod",
-            "npm test https:x/y.ts",
+            "npm test deploy",
+            "npm test src/x.test.js",
+            "npm test -- src/x.test.js",
+            "npm test -- --coverage",
             "npm test -- deploy",
             "npm test -- --run test.other",
             "npm test SHELL=./x",
@@ -435,7 +435,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
     (
         "npm test",
         "shell(npm test:+)",
-        &["npm test -- src/x.test.js --coverage"],
+        &["npm test --silent", "npm test --if-present"],
     ),
     (
         "python3 -m pytest -q",
@@ -522,24 +522,22 @@ fn known_options_need_a_program_whose_options_are_known() {
     );
 }
 
-/// Cargo and npm find a manifest in the folders above, and run what lies there.
+/// Cargo finds a workspace in the folders above, and runs what lies there.
 #[test]
 fn an_offered_rule_covers_nothing_of_a_workspace_above() {
     let folder = tempfile::tempdir().unwrap();
     let top = folder.path().canonicalize().unwrap();
     let member = top.join("member");
-    std::fs::create_dir_all(member.join("a/deep")).unwrap();
+    std::fs::create_dir(&member).unwrap();
     let bench = Bench {
-        workspace: Workspace::local(member.clone()).unwrap(),
+        workspace: Workspace::local(member).unwrap(),
         _folder: folder,
     };
-    let rules = [
-        "shell(cargo test:+)",
-        "shell(npm test:+)",
-        "shell(pnpm run build:+)",
-    ];
-    let rules = rules.map(|rule| rule.parse().unwrap()).to_vec();
-    let policy = Policy::new(Mode::Ask, rules, vec![]);
+    let policy = Policy::new(
+        Mode::Ask,
+        vec!["shell(cargo test:+)".parse().unwrap()],
+        vec![],
+    );
     let covers = |line: &str| bench.judge(&policy, line) == Judgement::Allow;
     let of_packages = [
         "cargo test -p b",
@@ -556,42 +554,4 @@ fn an_offered_rule_covers_nothing_of_a_workspace_above() {
         assert!(!covers(line), "{line}");
     }
     assert!(covers("cargo test --locked name -- --nocapture"));
-    // Of npm the nearest one counts, and operands are files in its folder.
-    let scripts = ["npm test x.js", "pnpm run build", "cd a && npm test"];
-    std::fs::write(top.join("package.json"), "{}").unwrap();
-    for line in scripts {
-        assert!(!covers(line), "{line}");
-    }
-    std::fs::write(member.join("package.json"), "{}").unwrap();
-    for line in scripts {
-        assert!(covers(line), "{line}");
-    }
-    std::fs::write(member.join("a/package.json"), "{}").unwrap();
-    std::fs::create_dir(member.join("c")).unwrap();
-    std::fs::write(member.join("c/package.yaml"), "name: c\n").unwrap();
-    assert!(!covers("cd c && pnpm run build"));
-    // Pnpm may know a manifest here that others do not.
-    std::fs::create_dir(member.join("d")).unwrap();
-    std::os::unix::fs::symlink("/etc", member.join("d/l")).unwrap();
-    assert!(covers("cd d && npm test x.js"));
-    assert!(!covers("cd d && npm test l/x.js"));
-    // What npm passes over, and settings that name other folders.
-    std::fs::create_dir_all(member.join("b/package.json")).unwrap();
-    assert!(!covers("cd b && npm test"));
-    for setting in [
-        "x=y\r\"work\\u0073pace\"=b",
-        "\"work\\u0073pace\"=b",
-        "work${NONE?}space=b",
-    ] {
-        std::fs::write(member.join("a/.npmrc"), format!("fund=false\n{setting}\n")).unwrap();
-        assert!(!covers("cd a && npm test"), "{setting}");
-    }
-    let plain = "fund=false\n//x/:_authToken=${T}\n";
-    std::fs::write(member.join("a/.npmrc"), plain).unwrap();
-    std::fs::write(top.join(".npmrc"), "workspace=b\n").unwrap();
-    assert!(!covers("cd a/deep && npm test x.js"));
-    std::fs::remove_file(top.join(".npmrc")).unwrap();
-    std::os::unix::fs::symlink("/etc", member.join("a/l")).unwrap();
-    assert!(covers("cd a/deep && npm test x.js"));
-    assert!(!covers("cd a/deep && npm test l/x.js"));
 }

@@ -10,7 +10,6 @@ const NOTHING: Offered = Offered {
     folder: None,
     packages: "",
     lints: "",
-    is_script: false,
     reach: Reach::Named,
     texts: "",
     names: "",
@@ -168,41 +167,13 @@ const fn script(words: &'static [&'static str]) -> Offered {
         words,
         flags: "s",
         long: &["--if-present", "--silent"],
-        is_script: true,
         ..NOTHING
-    }
-}
-
-/// Test runners of JavaScript: filters by file. To node `--run` is another script, to vitest it is not.
-const TEST_FILES: Offered = Offered {
-    long: &["--bail", "--ci", "--coverage", "--silent", "--verbose"],
-    operands: Operands::Scripts,
-    ..NOTHING
-};
-
-const fn test_script(words: &'static [&'static str]) -> Offered {
-    Offered {
-        operands: Operands::Scripts,
-        after: After::Program(&TEST_FILES),
-        ..script(words)
     }
 }
 
 /// pnpm and yarn pass on to the script whatever follows its name, options of their own too.
 const fn passing_on(words: &'static [&'static str]) -> Offered {
-    Offered {
-        words,
-        is_script: true,
-        ..NOTHING
-    }
-}
-
-const fn test_passing_on(words: &'static [&'static str]) -> Offered {
-    Offered {
-        operands: Operands::Scripts,
-        after: After::Program(&TEST_FILES),
-        ..passing_on(words)
-    }
+    Offered { words, ..NOTHING }
 }
 
 const fn install(words: &'static [&'static str]) -> Offered {
@@ -346,16 +317,13 @@ pub(super) const ALL: &[Offered] = &[
     install(&["npm", "ci"]),
     install(&["npm", "install"]),
     script(&["npm", "run", "_"]),
-    test_script(&["npm", "run", "test"]),
-    test_script(&["npm", "test"]),
+    script(&["npm", "test"]),
     install(&["pnpm", "install"]),
     passing_on(&["pnpm", "run", "_"]),
-    test_passing_on(&["pnpm", "run", "test"]),
-    test_passing_on(&["pnpm", "test"]),
+    passing_on(&["pnpm", "test"]),
     pytest(&["pytest"]),
     pytest(&["python", "-m", "pytest"]),
     install(&["yarn", "install"]),
     passing_on(&["yarn", "run", "_"]),
-    test_passing_on(&["yarn", "run", "test"]),
-    test_passing_on(&["yarn", "test"]),
+    passing_on(&["yarn", "test"]),
 ];
