@@ -4,6 +4,7 @@ use super::{Confinement, SandboxSupport, places};
 use std::{
     env,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 /// How far commands are confined.
@@ -127,10 +128,11 @@ impl SandboxSettings {
         // A key among files that commands write is one of theirs; to leave it out would refuse all new files beside it.
         let writable = confinement.writable();
         let is_apart = |key: &PathBuf| !writable.iter().any(|it| key.starts_with(it));
-        let further = [surroundings.keys.clone(), self.named_keys(roots)].concat();
         // Without links: one that lies among those files may lead elsewhere.
-        let further = further.into_iter().map(resolved);
-        confinement.private.extend(further.filter(is_apart));
+        let named: Vec<PathBuf> = self.named_keys(roots).into_iter().map(resolved).collect();
+        let before = surroundings.keys.get_or_init(|| named.clone());
+        let further = before.iter().chain(&named).filter(|key| is_apart(key));
+        confinement.private.extend(further.cloned());
         confinement.private.sort();
         confinement.private.dedup();
         Some(confinement)
@@ -154,13 +156,14 @@ impl SandboxSettings {
     }
 }
 
-/// What was found around the roots when a session began. What commands change there since opens nothing.
+/// What was found around the roots before a session's first command. What commands change there opens nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// For each root the nearest folder with a `.git`.
     work_trees: Vec<PathBuf>,
-    /// Files and folders of keys that settings and variables name, with links resolved.
-    keys: Vec<PathBuf>,
+    /// Files and folders of keys that settings and variables name, with links resolved. Found with the first command: many
+    /// sessions have none.
+    keys: OnceLock<Vec<PathBuf>>,
 }
 
 impl Surroundings {
@@ -170,10 +173,9 @@ impl Surroundings {
         if !settings.is_active() {
             return Self::default();
         }
-        let keys = settings.named_keys(roots);
         Self {
             work_trees: work_trees(roots),
-            keys: keys.into_iter().map(resolved).collect(),
+            keys: OnceLock::new(),
         }
     }
 }
