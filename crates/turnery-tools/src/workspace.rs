@@ -138,7 +138,7 @@ impl Workspace {
         Self::new(cwd, Vec::new(), Arc::new(LocalFiles), None)
     }
 
-    /// The same workspace, whose commands are confined like this. What lies around the roots is looked up now.
+    /// Confines the commands of this workspace like this. Looks around the roots for repositories.
     #[must_use]
     pub fn confined(self, sandbox: SandboxSettings) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl Workspace {
         }
     }
 
-    /// What was found around the roots when the session began.
+    /// Repositories and keys around the roots before the session's first command.
     pub(crate) fn surroundings(&self) -> &Surroundings {
         &self.surroundings
     }

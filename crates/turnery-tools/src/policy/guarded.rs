@@ -348,7 +348,7 @@ fn path_matches(parts: &[&str], base: &Path, own: &Path) -> bool {
     }
 }
 
-/// Whether a pattern of the shell may stand for the name. A brace that quotes tore apart stands for each of its parts, and
+/// Matches a name against a pattern of the shell. A brace that quotes tore apart stands for each of its parts, and
 /// a variable for anything.
 fn part_matches(part: &str, name: &str) -> bool {
     let part = with_stars(part);

@@ -59,7 +59,7 @@ enum Operands {
 /// How much of a work tree git goes through. Its top must lie inside the roots where that is all of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// What is named, and what git has been told of.
+    /// Named files, and those that git has been told of.
     Named,
     /// All of it with one of these short options, or a long one that ends with `@`.
     AllWith(&'static str),
@@ -185,7 +185,7 @@ impl Offered {
                 Match::Operand => is_operand(arg),
                 Match::Unknown => false,
                 Match::Flag => true,
-                Match::Packages => !reaches_beyond(),
+                Match::Wide => !reaches_beyond(),
                 Match::Count => {
                     args.next_if(|next| next.chars().all(|c| c.is_ascii_digit()));
                     true
@@ -251,7 +251,7 @@ impl Offered {
         });
         match (known, value) {
             (Some(""), None) => Match::Flag,
-            (Some("@"), None) => Match::Packages,
+            (Some("@"), None) => Match::Wide,
             (Some("=@"), value) => Match::Value {
                 value,
                 kind: Value::Package,
@@ -307,8 +307,8 @@ impl Offered {
 enum Match<'a> {
     Operand,
     Flag,
-    /// An option that stands for packages of the workspace.
-    Packages,
+    /// An option that reaches all packages of a workspace, or all of a work tree.
+    Wide,
     /// An option that the next word belongs to if that is a number.
     Count,
     Value {
@@ -339,7 +339,7 @@ enum Which {
     Any,
 }
 
-/// Whether a folder outside the roots, above one of `bases`, holds `name`.
+/// Looks for `name` in the folders outside the roots, above each of `bases`.
 fn holds_above(name: &str, bases: &[PathBuf], workspace: &Workspace, which: Which) -> bool {
     let is_above = |base: &PathBuf| {
         let Ok(base) = workspace.resolve(&base.to_string_lossy()) else {
@@ -356,7 +356,7 @@ fn holds_above(name: &str, bases: &[PathBuf], workspace: &Workspace, which: Whic
     bases.iter().any(is_above)
 }
 
-/// Whether the word is a folder to go.
+/// Recognises the words that are folders to go; others are import paths.
 fn is_relative(word: &str) -> bool {
     word == "." || word.starts_with("./") || word.starts_with("../")
 }
@@ -367,9 +367,9 @@ fn is_expression(text: &str) -> bool {
         .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ' ')
 }
 
-/// Whether every path that the word may name lies inside the roots, and it stands for nothing else: `@file` is a
-/// file of options, `:(top)` the whole repository, and pytest cuts what stands behind `[`. Where the system follows links before `..`, some programs go by the text
-/// of the path.
+/// Checks that every path that the word may name lies inside the roots, and that it stands for nothing else: `@file` is a
+/// file of options, `:(top)` the whole repository, and pytest cuts off what begins with `[`. Where the system follows
+/// links before `..`, some programs go by the text of the path.
 fn stays_inside(word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
     let resolves = |part: &str| {
         let mut paths = bases.iter().map(|base| base.join(part));
@@ -382,7 +382,7 @@ fn stays_inside(word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
             .all(|part| !part.starts_with('@') && resolves(part))
 }
 
-/// Whether a word is a name in a crate: of a test, or of a lint.
+/// Recognises names in a crate: of a test, or of a lint.
 fn is_test(text: &str) -> bool {
     text.chars()
         .all(|c| c.is_ascii_alphanumeric() || "_-:".contains(c))

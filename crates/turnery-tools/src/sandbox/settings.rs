@@ -156,7 +156,7 @@ impl SandboxSettings {
     }
 }
 
-/// What was found around the roots before a session's first command. What commands change there opens nothing.
+/// Repositories and keys around the roots, as they were before a session's first command: changes by commands open nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// For each root the nearest folder with a `.git`.
@@ -219,7 +219,7 @@ fn key_paths(variable: &str, roots: &[PathBuf], home: Option<&Path>) -> Vec<Path
     paths
 }
 
-/// What lies at these names below the paths that are found in these variables.
+/// Paths of these names below the folders that `found` gives for each variable.
 fn named(table: &[(&str, &[&str])], found: impl Fn(&str) -> Vec<PathBuf>) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for (variable, names) in table {

@@ -20,6 +20,12 @@ fn with_a_secret() -> Bench {
     bench
 }
 
+/// Output of a line in the work tree, where nobody defends.
+fn shown_by(bench: &Bench, line: &str) -> String {
+    let output = bench.run(&bench.work, line, &bench.environment());
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 #[test]
 fn git_shows_no_file_that_may_not_be_read() {
     let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
@@ -63,8 +69,7 @@ fn git_shows_no_file_that_may_not_be_read() {
         "git fast-export HEAD",
         "git rev-parse --show-toplevel && git show",
     ] {
-        let shown = bench.run(&bench.work, line, &bench.environment());
-        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let shown = shown_by(&bench, line);
         let is_known = line.contains("whatchanged");
         assert!(shown.contains("SECRET") || is_known, "{line}: {shown}");
         let judged = bench.judge(&policy, &bench.work, line);
@@ -174,8 +179,7 @@ fn git_that_is_started_in_other_ways_shows_no_file_that_may_not_be_read() {
     other.git_in(&bench.work, &format!("clone -q . {}", nested.display()));
     fs::remove_file(nested.join(".env")).unwrap();
     for line in ["git -C nested show HEAD", "git -C nested diff"] {
-        let shown = other.run(&other.work, line, &other.environment());
-        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let shown = shown_by(&other, line);
         assert!(shown.contains("SECRET"), "{line}: {shown}");
         let judged = other.judge(&confined, &other.work, line);
         assert_ne!(judged, Judgement::Allow, "{line}");
@@ -202,16 +206,14 @@ fn git_that_is_started_in_other_ways_shows_no_file_that_may_not_be_read() {
         &format!("clone -q --bare . {}", bare.display()),
     );
     for line in ["cd b.git && git show HEAD", "cd b.git/refs; git log -p"] {
-        let shown = other.run(&other.work, line, &other.environment());
-        assert!(String::from_utf8_lossy(&shown.stdout).contains("SECRET"));
+        assert!(shown_by(&other, line).contains("SECRET"));
         let judged = other.judge(&confined, &other.work, line);
         assert_ne!(judged, Judgement::Allow, "{line}");
     }
     // A linked work tree without an index.
     bench.git("worktree add -q --no-checkout linked");
     let line = "git -C linked show HEAD";
-    let shown = bench.run(&bench.work, line, &bench.environment());
-    assert!(String::from_utf8_lossy(&shown.stdout).contains("SECRET"));
+    assert!(shown_by(&bench, line).contains("SECRET"));
     assert_ne!(bench.judge(&confined, &bench.work, line), Judgement::Allow);
     let line = "git -C src show HEAD";
     assert_eq!(other.judge(&confined, &other.work, line), Judgement::Allow);
@@ -286,8 +288,7 @@ fn git_that_shows_no_content_goes_on() {
         "git push origin main",
     ];
     for line in lines {
-        let shown = bench.run(&bench.work, line, &bench.environment());
-        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let shown = shown_by(&bench, line);
         assert!(!shown.contains("SECRET"), "{line}: {shown}");
         let judged = bench.judge(&policy, &bench.work, line);
         assert_eq!(judged, Judgement::Allow, "{line}");
@@ -348,8 +349,7 @@ fn repository_that_leads_to_hidden_files_is_asked_about() {
         let judged = bench.judge(&policy, &bench.work, "git show HEAD");
         assert_eq!(judged, Judgement::Allow, "{at}");
         lay(&bench, &other);
-        let shown = bench.run(&bench.work, line, &bench.environment());
-        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let shown = shown_by(&bench, line);
         assert!(shown.contains("SECRET=1"), "{at}: {shown}");
         let judged = bench.judge(&policy, &bench.work, line);
         assert_ne!(judged, Judgement::Allow, "{at}");

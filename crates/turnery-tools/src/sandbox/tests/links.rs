@@ -23,6 +23,13 @@ impl World {
         self.home().join(name)
     }
 
+    /// Makes a link, and the folder that it lies in.
+    fn link(&self, name: &str, target: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a world to test in");
+        symlink(target, path).expect("a world to test in");
+    }
+
     /// Makes a folder with a repository that has one commit.
     fn make_repository(&self, name: &str) {
         fs::create_dir(self.path(name)).expect("a world to test in");
@@ -430,20 +437,15 @@ fn scratch_folder_swapped_for_a_link_is_not_followed() {
     }
 }
 
-/// Whoever replaces a link on the way to a file that is closed has another file taken for it.
+/// A replaced link on the way to a closed file would have another file taken for it.
 #[test]
 fn links_on_the_way_to_what_is_closed_are_not_replaced() {
     let world = World::new();
     if !is_confining() {
         return;
     }
-    for (name, target) in [
-        ("project/a/config", "../b/config"),
-        (".turnery/linked", "../project/a/config"),
-    ] {
-        fs::create_dir_all(world.path(name).parent().unwrap()).unwrap();
-        symlink(target, world.path(name)).unwrap();
-    }
+    world.link("project/a/config", "../b/config");
+    world.link(".turnery/linked", "../project/a/config");
     fs::create_dir(world.path("project/b")).unwrap();
     fs::write(world.path("project/b/config"), "content\n").unwrap();
     let mut confinement = world.workspace();
@@ -455,15 +457,10 @@ fn links_on_the_way_to_what_is_closed_are_not_replaced() {
     );
     world.refuses(&confinement, "cat b/config", DENIED);
     // By way of a folder, and of a key that nobody named.
-    for (name, target) in [
-        ("project/c/current", "../../vault"),
-        (".config", "project/c/current"),
-        ("project/d/key", "../../vault/key"),
-        (".ssh/linked", "../project/d/key"),
-    ] {
-        fs::create_dir_all(world.path(name).parent().unwrap()).unwrap();
-        symlink(target, world.path(name)).unwrap();
-    }
+    world.link("project/c/current", "../../vault");
+    world.link(".config", "project/c/current");
+    world.link("project/d/key", "../../vault/key");
+    world.link(".ssh/linked", "../project/d/key");
     fs::create_dir_all(world.path("vault/gh")).unwrap();
     fs::write(world.path("vault/key"), "content\n").unwrap();
     let confinement = world.workspace();
