@@ -416,7 +416,7 @@ fn always_is_the_narrowest_rule_of_use() {
             "cargo build; cargo build --release",
             Some("shell(cargo build:+)"),
         ),
-        ("npm run lint", Some("shell(npm run lint:+)")),
+        ("npm run lint", Some("shell(npm run lint)")),
         ("python3 -m pytest -q", Some("shell(python3 -m pytest:+)")),
         ("rm -rf target", Some("shell(rm -rf target)")),
         ("./run.sh 'a b'", Some("shell(./run.sh 'a b')")),

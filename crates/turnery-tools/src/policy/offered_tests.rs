@@ -48,6 +48,7 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
         &[
             "cargo test --config target.x86_64-unknown-linux-gnu.runner='\"./evil.sh\"'",
             "cargo test --config=evil.toml",
+            "cargo test --manifest-path src/Cargo.toml",
             "cargo test --manifest-path ../x/Cargo.toml",
             "cargo test --manifest-path=/tmp/x/Cargo.toml",
             "cargo test --manifest-path outside/Cargo.toml",
@@ -115,7 +116,13 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
     (
         "git add src",
         &[
+            "git add",
+            "git add -A",
+            "git add -v",
             "git add -p",
+            "git add src/../../x",
+            "git add '*'",
+            "git add src -v evil",
             "git add -e",
             "git add --pathspec-from-file=/etc/passwd",
             "git add ../x",
@@ -127,6 +134,9 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
     (
         "git commit -m x",
         &[
+            "git commit -a -m x",
+            "git commit -am x",
+            "git commit -m x README.md",
             "git commit -S -m x",
             "git commit -F /etc/passwd",
             "git commit --file=/etc/passwd",
@@ -194,6 +204,8 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "go test -overlay=x.json",
             "go test -args -test.coverprofile=/tmp/x",
             "go test ../x/...",
+            "go test ./outside/...",
+            "go test ./src/../../x",
             "go test /tmp/x",
             "go test example.com/m/b",
             "go test ...",
@@ -225,6 +237,7 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "make test SHELL=./evil.sh",
             "make test CC=./evil.sh",
             "make test install",
+            "make test -j",
             "make test -j install",
             "make test -j4x",
             "make test -E x",
@@ -302,6 +315,9 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
     (
         "pytest tests",
         &[
+            "pytest outside/x.py",
+            "pytest outside/x.py::test_y",
+            "pytest tests -x evil",
             "pytest -p evil",
             "pytest -c ../x/pytest.ini",
             "pytest -o addopts=-pevil",
@@ -359,12 +375,9 @@ const COVERED: &[(&str, &str, &[&str])] = &[
         &[
             "cargo test -p x name",
             "cargo test -j 2 -p x",
-            "cargo test -px -- --nocapture",
             "cargo test --lib module::tests::name -- --exact --test-threads=1",
             "cargo test --workspace --all-features --no-fail-fast -q",
-            "cargo test --manifest-path crates/x/Cargo.toml --features a,b",
-            "cargo test --manifest-path deep/Cargo.toml",
-            "cargo test --manifest-path src/../crates/x/Cargo.toml",
+            "cargo test --test it --features a,b -- --nocapture name",
             "cd crates/x && cargo test | tail -n 20",
         ],
     ),
@@ -378,7 +391,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
         "shell(cargo clippy:+)",
         &[
             "cargo clippy -p x --all-targets",
-            "cargo clippy -- -Wclippy::pedantic",
+            "cargo clippy -- -W clippy::pedantic",
         ],
     ),
     (
@@ -387,62 +400,42 @@ const COVERED: &[(&str, &str, &[&str])] = &[
         &["cargo fmt -- --check", "cargo fmt -q"],
     ),
     (
-        "git add -A",
+        "cargo nextest run",
+        "shell(cargo nextest run:+)",
+        &["cargo nextest run -p x name"],
+    ),
+    (
+        "git add src",
         "shell(git add:+)",
-        &["git add src README.md", "git add -- src"],
+        &["git add -A src/x.rs README.md", "git add ."],
     ),
     (
         "git commit -m 'a: b'",
         "shell(git commit:+)",
         &[
-            "git commit -am 'c, with /a path and --an option'",
+            "git commit -q -m 'c, with /a path and --an option'",
             "git commit --amend --no-edit",
-            "git commit -m 'check the signature'",
-            "git commit -qm x",
+            "git commit --message='check the signature'",
         ],
-    ),
-    (
-        "git fetch",
-        "shell(git fetch:+)",
-        &["git fetch origin main", "git fetch --all --prune"],
-    ),
-    (
-        "git pull --ff-only",
-        "shell(git pull:+)",
-        &["git pull origin feature/a-b"],
     ),
     (
         "go test ./...",
         "shell(go test:+)",
-        &["go test -v -run TestX ./a ./b -count=1", "go test --race"],
+        &[
+            "go test -v -run TestX ./a ./src/... -count=1",
+            "go test -race",
+        ],
     ),
     (
         "make test",
         "shell(make test:+)",
-        &[
-            "make test -j4",
-            "make test -j 4 -k",
-            "make test -s",
-            "make test -C crates/x",
-            "make test -C deep -k",
-        ],
-    ),
-    (
-        "npm run build",
-        "shell(npm run build:+)",
-        &["npm run build --silent", "npm run build --if-present"],
-    ),
-    (
-        "npm test",
-        "shell(npm test:+)",
-        &["npm test --silent", "npm test --if-present"],
+        &["make test -j 4 -k", "make test -s"],
     ),
     (
         "python3 -m pytest -q",
         "shell(python3 -m pytest:+)",
         &[
             "python3 -m pytest tests/x.py::test_y -x --tb=short",
-            "python3 -m pytest 'tests/x.py::test_y[a-b]'",
             "python3 -m pytest -k 'a and not b'",
         ],
     ),
@@ -466,16 +459,6 @@ fn an_offered_rule_covers_ordinary_options() {
     }
 }
 
-/// Git takes `mirror` for `mirror.git` where it knows no remote of that name.
-#[test]
-fn a_repository_in_the_folder_is_no_remote() {
-    let bench = Bench::new();
-    let policy = Policy::new(Mode::Ask, vec![bench.offered("git fetch")], vec![]);
-    assert_eq!(bench.judge(&policy, "git fetch mirror"), Judgement::Allow);
-    std::fs::create_dir(bench.workspace.cwd().join("mirror.git")).unwrap();
-    assert_ne!(bench.judge(&policy, "git fetch mirror"), Judgement::Allow);
-}
-
 #[test]
 fn what_is_not_listed_is_offered_exactly() {
     let bench = Bench::new();
@@ -485,12 +468,19 @@ fn what_is_not_listed_is_offered_exactly() {
         "cargo publish",
         "gh pr view 1",
         "git checkout main",
+        "git add -A",
+        "git commit -am x",
+        "git fetch origin",
         "git grep -O./evil.sh x",
         "git merge x",
+        "git pull",
         "git push",
         "go run .",
         "make",
+        "npm install",
+        "npm run lint",
         "npm run lint -- --fix",
+        "npm test",
         "npx x",
         "pip install x",
         "python3 -m pip install x",

@@ -10,10 +10,10 @@ use std::{ffi::OsStr, fs, os::unix::fs::symlink};
 
 fn policy() -> Policy {
     let rules = [
-        "shell(git add:+)",
+        "shell(git add:*)",
         "shell(git checkout feat)",
-        "shell(git commit:+)",
-        "shell(git pull:+)",
+        "shell(git commit:*)",
+        "shell(git pull:*)",
         "shell(git stash branch b)",
         "shell(git stash pop)",
         "shell(git switch feat)",
@@ -126,7 +126,7 @@ fn repository_that_is_added_shows_no_file_outside() {
 fn submodule_that_is_kept_and_not_plain_is_asked_about() {
     let rules = [
         "shell(git stash:*)",
-        "shell(git commit:+)",
+        "shell(git commit:*)",
         "shell(git tag:*)",
     ];
     let policy = Policy::new(
@@ -225,7 +225,7 @@ fn kept_submodule_whose_work_tree_lies_elsewhere_is_asked_about() {
 #[test]
 fn the_persons_own_settings_name_no_repository_in_the_folder() {
     let bench = Bench::new();
-    let rules = ["shell(git push)", "shell(git fetch:+)"];
+    let rules = ["shell(git push)", "shell(git fetch:*)"];
     let policy = Policy::new(
         Mode::Ask,
         rules.map(|rule| rule.parse().unwrap()).to_vec(),
@@ -318,7 +318,7 @@ fn pointer_in_place_of_a_kept_submodule_is_asked_about() {
 /// To git the name of a remote without a URL is a path.
 #[test]
 fn remote_without_an_address_is_asked_about() {
-    let rules = ["shell(git fetch:+)".parse().unwrap()].to_vec();
+    let rules = ["shell(git fetch:*)".parse().unwrap()].to_vec();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
     let bench = Bench::new();
     config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
@@ -339,7 +339,7 @@ fn remote_without_an_address_is_asked_about() {
 /// A submodule that comes with a fetch is looked for in the work tree.
 #[test]
 fn fetch_is_asked_about_where_a_repository_is_not_plain() {
-    let rules = ["shell(git fetch:+)".parse().unwrap()].to_vec();
+    let rules = ["shell(git fetch:*)".parse().unwrap()].to_vec();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
     let bench = Bench::new();
     config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
@@ -465,10 +465,10 @@ fn git_that_a_rule_allows_is_careful() {
         cwd: bench.work.clone(),
     };
     for (mode, rule, expected) in [
-        (Mode::Ask, "shell(git add:+)", GitSettings::Careful),
-        (Mode::Edit, "shell(git add:+)", GitSettings::Careful),
+        (Mode::Ask, "shell(git add:*)", GitSettings::Careful),
+        (Mode::Edit, "shell(git add:*)", GitSettings::Careful),
         (Mode::Ask, "shell", GitSettings::Own),
-        (Mode::Auto, "shell(git add:+)", GitSettings::Own),
+        (Mode::Auto, "shell(git add:*)", GitSettings::Own),
     ] {
         let policy = Policy::new(mode, vec![rule.parse().unwrap()], vec![]);
         let (judged, limits) = policy.judge_with_limits("shell", &access, &bench.workspace());

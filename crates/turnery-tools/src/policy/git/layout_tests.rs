@@ -555,38 +555,3 @@ fn confined_git_shows_neither_keys_nor_what_links_lead_to() {
     }
     assert_eq!(judge("git -C src grep one"), Judgement::Allow);
 }
-
-/// Git goes through a whole work tree where it is not told which part of it.
-#[test]
-fn an_offered_rule_covers_no_work_tree_above() {
-    let top = Bench::new();
-    let sub = top.work.join("src");
-    let rules = ["add", "commit", "pull", "stash push"];
-    let rules = rules.map(|rule| format!("shell(git {rule}:+)").parse().unwrap());
-    let policy = Policy::new(Mode::Ask, rules.to_vec(), vec![]);
-    let covers = |folder: &Path, line: &str| {
-        let workspace = Workspace::local(folder.to_owned()).unwrap();
-        let access = Access::Run {
-            command: line.to_owned(),
-            cwd: folder.to_owned(),
-        };
-        policy.judge("shell", &access, &workspace) == Judgement::Allow
-    };
-    for (line, reaches_all) in [
-        ("git add -A", true),
-        ("git add -u", true),
-        ("git add -A a.txt", false),
-        ("git stash push -qu", true),
-        ("git stash push -q -- a.txt", false),
-        ("git stash push -q a.txt -m x", false),
-        ("git stash push -u -m x", true),
-        ("git stash push -m x --", true),
-        ("git commit -qam x", true),
-        ("git commit -m x --all", true),
-        ("git commit -qm a", false),
-        ("git pull --ff-only", true),
-    ] {
-        assert!(covers(&top.work, line), "{line}");
-        assert_eq!(covers(&sub, line), !reaches_all, "{line}");
-    }
-}

@@ -169,17 +169,17 @@ fn commands() -> Vec<String> {
     of_table.chain(more.map(str::to_owned)).collect()
 }
 
-/// Rules as a person has them who was asked before, and one of a person's own.
+/// Rules that a user may have written.
 pub(super) fn rules() -> Vec<Rule> {
     let texts = [
         "shell(git status)",
         "shell(git diff)",
         "shell(git log)",
-        "shell(git add:+)",
-        "shell(git commit:+)",
-        "shell(git fetch:+)",
-        "shell(git pull:+)",
-        "shell(git stash push:+)",
+        "shell(git add:*)",
+        "shell(git commit:*)",
+        "shell(git fetch:*)",
+        "shell(git pull:*)",
+        "shell(git stash push:*)",
         "shell(git status2:*)",
         "shell(git checkout:*)",
         "shell(git -p log)",

@@ -1,78 +1,77 @@
-//! The programs themselves. None of these options names a program, another file to write or a place outside the
-//! roots: adding one means having read its manual.
+//! The programs themselves. No option names a program, a file to write or a place outside the roots: adding one means
+//! having read its manual.
 
-use super::{After, Offered, Operands, Reach};
+use super::{Offered, Operands, Value};
 
 const NOTHING: Offered = Offered {
     words: &[],
-    flags: "",
-    valued: "",
-    folder: None,
-    packages: "",
-    lints: "",
-    reach: Reach::Named,
-    texts: "",
-    names: "",
-    counts: "",
-    long: &[],
+    flags: &[],
+    values: &[],
+    workspace_flags: &[],
     operands: Operands::None,
-    after: After::Nothing,
+    trailing: None,
 };
 
-const CARGO: &[&str] = &[
-    "--all@",
+const CARGO_FLAGS: &[&str] = &[
     "--all-features",
     "--all-targets",
-    "--bench=",
     "--benches",
-    "--bin=",
     "--bins",
-    "--color=",
     "--doc",
-    "--example=",
     "--examples",
-    "--exclude=@",
-    "--features=",
     "--frozen",
-    "--jobs=",
     "--keep-going",
     "--lib",
     "--locked",
-    "--manifest-path=",
-    "--message-format=",
     "--no-default-features",
     "--no-fail-fast",
     "--no-run",
     "--offline",
-    "--package=@",
-    "--profile=",
     "--quiet",
     "--release",
-    "--test=",
     "--tests",
     "--verbose",
-    "--workspace@",
+    "-q",
+    "-r",
+    "-v",
+    "-vv",
 ];
 
-const fn cargo(words: &'static [&'static str], operands: Operands, after: After) -> Offered {
+const CARGO_VALUES: &[(&str, Value)] = &[
+    ("--bench", Value::Names),
+    ("--bin", Value::Names),
+    ("--color", Value::Names),
+    ("--example", Value::Names),
+    ("--exclude", Value::Package),
+    ("--features", Value::Names),
+    ("--jobs", Value::Number),
+    ("--message-format", Value::Names),
+    ("--package", Value::Package),
+    ("--profile", Value::Names),
+    ("--test", Value::Names),
+    ("-F", Value::Names),
+    ("-j", Value::Number),
+    ("-p", Value::Package),
+];
+
+const fn cargo(
+    words: &'static [&'static str],
+    operands: Operands,
+    trailing: Option<&'static Offered>,
+) -> Offered {
     Offered {
         words,
-        flags: "qrv",
-        valued: "F",
-        packages: "p",
-        counts: "j",
-        long: CARGO,
+        flags: CARGO_FLAGS,
+        values: CARGO_VALUES,
+        workspace_flags: &["--all", "--workspace"],
         operands,
-        after,
-        ..NOTHING
+        trailing,
     }
 }
 
-/// The harness of Rust's tests.
+/// Harness of Rust's tests.
 const LIBTEST: Offered = Offered {
-    flags: "q",
-    long: &[
-        "--color=",
+    flags: &[
         "--exact",
         "--ignored",
         "--include-ignored",
@@ -81,52 +80,34 @@ const LIBTEST: Offered = Offered {
         "--no-capture",
         "--quiet",
         "--show-output",
-        "--skip=",
-        "--test-threads=",
+        "-q",
     ],
+    values: &[("--color", Value::Names), ("--test-threads", Value::Number)],
     operands: Operands::Tests,
     ..NOTHING
 };
 
-const RUSTFMT: Offered = Offered {
-    flags: "lqv",
-    long: &["--check", "--edition="],
-    ..NOTHING
-};
-
-/// Levels of lints.
 const LINTS: Offered = Offered {
-    lints: "ADFW",
+    flags: &["-Dwarnings"],
+    values: &[
+        ("-A", Value::Lint),
+        ("-D", Value::Lint),
+        ("-W", Value::Lint),
+    ],
     ..NOTHING
 };
 
-const GO_BUILD: &[&str] = &["--p=", "--race", "--tags=", "--trimpath", "--v", "--x"];
+const RUSTFMT: Offered = Offered {
+    flags: &["--check"],
+    ..NOTHING
+};
 
-const GO_TEST: &[&str] = &[
-    "--bench=",
-    "--benchmem",
-    "--benchtime=",
-    "--count=",
-    "--cover",
-    "--cpu=",
-    "--failfast",
-    "--json",
-    "--p=",
-    "--parallel=",
-    "--race",
-    "--run=",
-    "--short",
-    "--skip=",
-    "--tags=",
-    "--timeout=",
-    "--v",
-];
-
-const fn go(words: &'static [&'static str], long: &'static [&'static str]) -> Offered {
+const fn go(words: &'static [&'static str], values: &'static [(&'static str, Value)]) -> Offered {
     Offered {
         words,
-        long,
-        operands: Operands::Relative,
+        flags: &["-failfast", "-race", "-short", "-v"],
+        values,
+        operands: Operands::GoPackages,
         ..NOTHING
     }
 }
@@ -134,196 +115,81 @@ const fn go(words: &'static [&'static str], long: &'static [&'static str]) -> Of
 const fn pytest(words: &'static [&'static str]) -> Offered {
     Offered {
         words,
-        flags: "lqsvx",
-        valued: "nr",
-        names: "km",
-        long: &[
-            "--co",
+        flags: &[
             "--collect-only",
-            "--color=",
-            "--durations=",
             "--exitfirst",
             "--failed-first",
             "--ff",
             "--last-failed",
             "--lf",
-            "--maxfail=",
-            "--no-header",
             "--quiet",
-            "--stepwise",
-            "--sw",
-            "--tb=",
             "--verbose",
+            "-l",
+            "-q",
+            "-s",
+            "-v",
+            "-vv",
+            "-x",
         ],
-        operands: Operands::Inside,
-        ..NOTHING
-    }
-}
-
-/// A script of package.json takes arguments of its own, of which nothing is known. A workspace is a name that the
-/// package.json of a folder above may give to any other folder.
-const fn script(words: &'static [&'static str]) -> Offered {
-    Offered {
-        words,
-        flags: "s",
-        long: &["--if-present", "--silent"],
-        ..NOTHING
-    }
-}
-
-/// pnpm and yarn pass on to the script whatever follows its name, options of their own too.
-const fn passing_on(words: &'static [&'static str]) -> Offered {
-    Offered { words, ..NOTHING }
-}
-
-const fn install(words: &'static [&'static str]) -> Offered {
-    Offered {
-        words,
-        long: &[
-            "--frozen-lockfile",
-            "--ignore-scripts",
-            "--immutable",
-            "--no-audit",
-            "--no-fund",
-            "--offline",
-            "--prefer-offline",
-            "--silent",
+        values: &[
+            ("--durations", Value::Number),
+            ("--maxfail", Value::Number),
+            ("--tb", Value::Names),
+            ("-k", Value::Expression),
+            ("-m", Value::Expression),
+            ("-n", Value::Number),
         ],
+        operands: Operands::TestFiles,
         ..NOTHING
     }
 }
 
 /// All of them.
 pub(super) const ALL: &[Offered] = &[
-    cargo(&["cargo", "bench"], Operands::Tests, After::Nothing),
-    cargo(&["cargo", "build"], Operands::None, After::Nothing),
-    cargo(&["cargo", "check"], Operands::None, After::Nothing),
-    cargo(&["cargo", "clippy"], Operands::None, After::Program(&LINTS)),
-    Offered {
-        long: &[
-            "--all-features",
-            "--document-private-items",
-            "--lib",
-            "--locked",
-            "--no-deps",
-            "--offline",
-            "--package=@",
-            "--workspace@",
-        ],
-        ..cargo(&["cargo", "doc"], Operands::None, After::Nothing)
-    },
+    cargo(&["cargo", "build"], Operands::None, None),
+    cargo(&["cargo", "check"], Operands::None, None),
+    cargo(&["cargo", "clippy"], Operands::None, Some(&LINTS)),
     Offered {
         words: &["cargo", "fmt"],
-        flags: "qv",
         // With `--all` and `-p` it changes packages that the project depends on, wherever they lie.
-        long: &["--check", "--quiet", "--verbose"],
-        after: After::Program(&RUSTFMT),
+        flags: &["--check", "--quiet", "-q"],
+        trailing: Some(&RUSTFMT),
         ..NOTHING
     },
-    cargo(
-        &["cargo", "nextest", "run"],
-        Operands::Tests,
-        After::Nothing,
-    ),
-    cargo(
-        &["cargo", "test"],
-        Operands::Tests,
-        After::Program(&LIBTEST),
-    ),
+    cargo(&["cargo", "nextest", "run"], Operands::Tests, None),
+    cargo(&["cargo", "test"], Operands::Tests, Some(&LIBTEST)),
     Offered {
         words: &["git", "add"],
-        flags: "ANnuv",
-        long: &[
-            "--all",
-            "--dry-run",
-            "--intent-to-add",
-            "--update",
-            "--verbose",
-        ],
-        operands: Operands::Inside,
-        after: After::Operands,
-        reach: Reach::AllWithoutOperands,
+        flags: &["--all", "--update", "--verbose", "-A", "-u", "-v"],
+        operands: Operands::Files,
         ..NOTHING
     },
     Offered {
         words: &["git", "commit"],
         // With paths it takes in files of the last commit, links on the way to them followed.
-        flags: "aqsv",
-        texts: "m",
-        reach: Reach::AllWith("a"),
-        long: &[
-            "--all@",
-            "--allow-empty",
-            "--amend",
-            "--dry-run",
-            "--message=~",
-            "--no-edit",
-            "--quiet",
-            "--signoff",
+        flags: &["--allow-empty", "--amend", "--no-edit", "--quiet", "-q"],
+        values: &[("--message", Value::Text), ("-m", Value::Text)],
+        ..NOTHING
+    },
+    go(&["go", "build"], &[]),
+    go(
+        &["go", "test"],
+        &[
+            ("-count", Value::Number),
+            ("-run", Value::Names),
+            ("-timeout", Value::Names),
         ],
-        ..NOTHING
-    },
-    Offered {
-        words: &["git", "fetch"],
-        flags: "pqtv",
-        long: &[
-            "--all",
-            "--dry-run",
-            "--no-recurse-submodules",
-            "--no-tags",
-            "--prune",
-            "--quiet",
-            "--tags",
-            "--unshallow",
-        ],
-        operands: Operands::Names,
-        ..NOTHING
-    },
-    Offered {
-        words: &["git", "pull"],
-        flags: "qv",
-        long: &[
-            "--ff-only",
-            "--no-rebase",
-            "--no-recurse-submodules",
-            "--quiet",
-            "--rebase",
-        ],
-        operands: Operands::Names,
-        reach: Reach::All,
-        ..NOTHING
-    },
-    Offered {
-        words: &["git", "stash", "push"],
-        flags: "kqu",
-        texts: "m",
-        long: &["--include-untracked", "--keep-index", "--message=~"],
-        operands: Operands::Inside,
-        after: After::Operands,
-        reach: Reach::AllWithoutOperands,
-        ..NOTHING
-    },
-    go(&["go", "build"], GO_BUILD),
-    go(&["go", "test"], GO_TEST),
-    go(&["go", "vet"], GO_BUILD),
+    ),
+    go(&["go", "vet"], &[]),
     Offered {
         words: &["make", "_"],
-        flags: "Bksw",
-        folder: Some('C'),
-        counts: "j",
-        long: &["--keep-going", "--no-print-directory", "--silent"],
+        flags: &["--keep-going", "--silent", "-B", "-k", "-s"],
+        values: &[("-j", Value::Number)],
         ..NOTHING
     },
-    install(&["npm", "ci"]),
-    install(&["npm", "install"]),
-    script(&["npm", "run", "_"]),
-    script(&["npm", "test"]),
-    install(&["pnpm", "install"]),
-    passing_on(&["pnpm", "run", "_"]),
-    passing_on(&["pnpm", "test"]),
     pytest(&["pytest"]),
     pytest(&["python", "-m", "pytest"]),
-    install(&["yarn", "install"]),
-    passing_on(&["yarn", "run", "_"]),
-    passing_on(&["yarn", "test"]),
+    pytest(&["python3", "-m", "pytest"]),
+    pytest(&["uv", "run", "pytest"]),
+    pytest(&["poetry", "run", "pytest"]),
 ];
