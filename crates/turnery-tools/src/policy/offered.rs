@@ -19,11 +19,16 @@ pub(super) struct Offered {
     words: &'static [&'static str],
     /// Options without a value.
     flags: &'static [&'static str],
+    /// Options without a value that hold the program back. They are covered, but a command that has one is offered
+    /// exactly: without the option it would do more.
+    restraints: &'static [&'static str],
     /// Options with a value, in the next word or after `=`.
     values: &'static [(&'static str, Value)],
     /// Options that reach every package of a workspace.
     workspace_flags: &'static [&'static str],
     operands: Operands,
+    /// Option that must be there.
+    required: Option<&'static str>,
     /// Arguments after `--`; `None` if `--` is not covered.
     trailing: Option<&'static Offered>,
 }
@@ -54,7 +59,8 @@ enum Operands {
     Files,
     /// Files and folders inside the roots, followed by names of tests: `tests/x.py::test_y`.
     TestFiles,
-    /// Folders inside the roots that begin with `./`, with or without `/...`: other words are import paths.
+    /// Folders inside the roots that begin with `./`, with or without `/...`: other words are import paths. Those that
+    /// `./...` passes over are left out.
     GoPackages,
 }
 
@@ -71,17 +77,28 @@ pub(super) fn find<S: AsRef<str>>(words: &[S]) -> Option<&'static Offered> {
     ALL.iter().find(fits)
 }
 
-/// Finds the longest beginning of the words that has an entry.
+/// Finds the longest beginning of the words that has an entry; `None` where an option holds the program back.
 pub(super) fn lead<'a, 'w>(words: &'a [&'w str]) -> Option<&'a [&'w str]> {
-    (1..=words.len())
+    let (lead, entry) = (1..=words.len())
         .rev()
         .filter_map(|end| words.get(..end))
-        .find(|lead| find(lead).is_some())
+        .find_map(|lead| Some((lead, find(lead)?)))?;
+    let is_held_back = words.iter().any(|word| entry.restrains(word));
+    (!is_held_back).then_some(lead)
 }
 
 impl Offered {
     /// Checks that these further arguments are covered, started in any of `bases`.
     pub(super) fn covers(&self, args: &[&str], bases: &[PathBuf], workspace: &Workspace) -> bool {
+        let has_option = |name: &str| {
+            let mut names = args
+                .iter()
+                .map(|arg| arg.split_once('=').map_or(*arg, |it| it.0));
+            names.any(|it| it == name)
+        };
+        if self.required.is_some_and(|name| !has_option(name)) {
+            return false;
+        }
         let mut args = args.iter().copied();
         let mut operand_count = 0;
         let mut are_operands_complete = false;
@@ -107,13 +124,20 @@ impl Offered {
         operand_count > 0 || !matches!(self.operands, Operands::Files)
     }
 
+    fn restrains(&self, word: &str) -> bool {
+        self.restraints.contains(&word)
+            || self
+                .trailing
+                .is_some_and(|trailing| trailing.restrains(word))
+    }
+
     fn covers_option<'a>(
         &self,
         arg: &str,
         rest: &mut impl Iterator<Item = &'a str>,
         workspace: &Workspace,
     ) -> bool {
-        if self.flags.contains(&arg) {
+        if self.flags.contains(&arg) || self.restraints.contains(&arg) {
             return true;
         }
         if self.workspace_flags.contains(&arg) {
@@ -160,7 +184,10 @@ impl Operands {
             },
             Self::GoPackages => {
                 let folder = word.strip_suffix("/...").unwrap_or(word);
-                (folder == "." || folder.starts_with("./")) && inside(folder)
+                let mut parts = folder.split('/').skip(1);
+                folder.split('/').next() == Some(".")
+                    && parts.all(|part| part != "testdata" && !part.starts_with(['_', '.']))
+                    && inside(folder)
             }
         }
     }

@@ -277,6 +277,7 @@ impl Rule {
             More::Known => {
                 let known = offered::find(words).zip(command.literal());
                 fits && !command.opaque
+                    && !command.is_fed
                     && known.is_some_and(|(known, all)| {
                         let further = all.get(words.len()..).unwrap_or_default();
                         known.covers(further, bases, workspace)

@@ -4,8 +4,7 @@
 use super::super::{Judgement, Mode, Policy, Rule};
 use super::matrix_tests::{Bench, rules};
 use super::matrix_ways::config;
-use crate::{Access, Workspace};
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt};
 
 /// A fetch goes on in submodules that a new commit names and that are not checked out, in what is kept of them.
 #[test]

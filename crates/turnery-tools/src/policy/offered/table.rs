@@ -6,9 +6,11 @@ use super::{Offered, Operands, Value};
 const NOTHING: Offered = Offered {
     words: &[],
     flags: &[],
+    restraints: &[],
     values: &[],
     workspace_flags: &[],
     operands: Operands::None,
+    required: None,
     trailing: None,
 };
 
@@ -19,14 +21,10 @@ const CARGO_FLAGS: &[&str] = &[
     "--bins",
     "--doc",
     "--examples",
-    "--frozen",
     "--keep-going",
     "--lib",
-    "--locked",
     "--no-default-features",
     "--no-fail-fast",
-    "--no-run",
-    "--offline",
     "--quiet",
     "--release",
     "--tests",
@@ -36,6 +34,8 @@ const CARGO_FLAGS: &[&str] = &[
     "-v",
     "-vv",
 ];
+
+const CARGO_RESTRAINTS: &[&str] = &["--frozen", "--locked", "--no-run", "--offline"];
 
 const CARGO_VALUES: &[(&str, Value)] = &[
     ("--bench", Value::Names),
@@ -47,7 +47,6 @@ const CARGO_VALUES: &[(&str, Value)] = &[
     ("--jobs", Value::Number),
     ("--message-format", Value::Names),
     ("--package", Value::Package),
-    ("--profile", Value::Names),
     ("--test", Value::Names),
     ("-F", Value::Names),
     ("-j", Value::Number),
@@ -62,10 +61,12 @@ const fn cargo(
     Offered {
         words,
         flags: CARGO_FLAGS,
+        restraints: CARGO_RESTRAINTS,
         values: CARGO_VALUES,
         workspace_flags: &["--all", "--workspace"],
         operands,
         trailing,
+        ..NOTHING
     }
 }
 
@@ -75,13 +76,13 @@ const LIBTEST: Offered = Offered {
         "--exact",
         "--ignored",
         "--include-ignored",
-        "--list",
         "--nocapture",
         "--no-capture",
         "--quiet",
         "--show-output",
         "-q",
     ],
+    restraints: &["--list"],
     values: &[("--color", Value::Names), ("--test-threads", Value::Number)],
     operands: Operands::Tests,
     ..NOTHING
@@ -97,26 +98,10 @@ const LINTS: Offered = Offered {
     ..NOTHING
 };
 
-const RUSTFMT: Offered = Offered {
-    flags: &["--check"],
-    ..NOTHING
-};
-
-const fn go(words: &'static [&'static str], values: &'static [(&'static str, Value)]) -> Offered {
-    Offered {
-        words,
-        flags: &["-failfast", "-race", "-short", "-v"],
-        values,
-        operands: Operands::GoPackages,
-        ..NOTHING
-    }
-}
-
 const fn pytest(words: &'static [&'static str]) -> Offered {
     Offered {
         words,
         flags: &[
-            "--collect-only",
             "--exitfirst",
             "--failed-first",
             "--ff",
@@ -131,6 +116,7 @@ const fn pytest(words: &'static [&'static str]) -> Offered {
             "-vv",
             "-x",
         ],
+        restraints: &["--collect-only"],
         values: &[
             ("--durations", Value::Number),
             ("--maxfail", Value::Number),
@@ -149,13 +135,6 @@ pub(super) const ALL: &[Offered] = &[
     cargo(&["cargo", "build"], Operands::None, None),
     cargo(&["cargo", "check"], Operands::None, None),
     cargo(&["cargo", "clippy"], Operands::None, Some(&LINTS)),
-    Offered {
-        words: &["cargo", "fmt"],
-        // With `--all` and `-p` it changes packages that the project depends on, wherever they lie.
-        flags: &["--check", "--quiet", "-q"],
-        trailing: Some(&RUSTFMT),
-        ..NOTHING
-    },
     cargo(&["cargo", "nextest", "run"], Operands::Tests, None),
     cargo(&["cargo", "test"], Operands::Tests, Some(&LIBTEST)),
     Offered {
@@ -167,20 +146,23 @@ pub(super) const ALL: &[Offered] = &[
     Offered {
         words: &["git", "commit"],
         // With paths it takes in files of the last commit, links on the way to them followed.
-        flags: &["--allow-empty", "--amend", "--no-edit", "--quiet", "-q"],
-        values: &[("--message", Value::Text), ("-m", Value::Text)],
+        flags: &["--allow-empty", "--quiet", "-q"],
+        values: &[("-m", Value::Text)],
+        // Without a message it starts an editor.
+        required: Some("-m"),
         ..NOTHING
     },
-    go(&["go", "build"], &[]),
-    go(
-        &["go", "test"],
-        &[
+    Offered {
+        words: &["go", "test"],
+        flags: &["-failfast", "-race", "-short", "-v"],
+        values: &[
             ("-count", Value::Number),
             ("-run", Value::Names),
             ("-timeout", Value::Names),
         ],
-    ),
-    go(&["go", "vet"], &[]),
+        operands: Operands::GoPackages,
+        ..NOTHING
+    },
     Offered {
         words: &["make", "_"],
         flags: &["--keep-going", "--silent", "-B", "-k", "-s"],
