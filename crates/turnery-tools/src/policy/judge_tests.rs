@@ -253,6 +253,7 @@ fn project_toolchain_makes_version_a_question() {
         ),
         (".python-version", &["python --version"]),
         ("mise.toml", &["node -v", "tree"]),
+        (".volta", &["node --version"]),
     ] {
         let bench = Bench::new();
         let policy = policy(Mode::Ask, &[], &[]);

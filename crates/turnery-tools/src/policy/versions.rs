@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-/// Files with which asdf, mise, pyenv and nodenv pick programs, which may be in a folder of the project.
+/// Files with which asdf, mise, pyenv, nodenv and Volta pick programs, which may be in a folder of the project.
 const VERSION_MANAGERS: &[&str] = &[
     ".config/mise",
     ".config/mise.toml",
@@ -20,6 +20,7 @@ const VERSION_MANAGERS: &[&str] = &[
     ".python-version",
     ".rtx.toml",
     ".tool-versions",
+    ".volta",
     "mise",
 ];
 

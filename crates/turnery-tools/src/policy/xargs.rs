@@ -287,6 +287,10 @@ fn source(input: &[Command], by_nul: bool) -> Option<Source<'_>> {
 fn is_filter(command: &Command) -> Option<()> {
     let words = command.literal()?;
     let (name, args) = words.split_first()?;
+    // `-` is a pattern to grep and a file to the others.
+    if args.contains(&"-") {
+        return None;
+    }
     let operands = args.iter().filter(|arg| !arg.starts_with('-')).count();
     let has_only = |letters: &str| {
         let mut options = args.iter().filter_map(|arg| arg.strip_prefix('-'));
