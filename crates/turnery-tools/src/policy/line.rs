@@ -232,8 +232,12 @@ impl Line {
             .filter(|name| is_plain_name(name))
             .unwrap_or_default();
         let mut args = Vec::new();
+        let mut end = None;
         let mut cursor = node.walk();
         for arg in node.children_by_field_name("argument", &mut cursor) {
+            // To the grammar `'a'\;` is two words.
+            self.doubtful |= end == Some(arg.start_byte());
+            end = Some(arg.end_byte());
             let words = match scope.as_deref_mut() {
                 Some(scope) => {
                     let bases = bases(self, scope.cwd, scope.workspace);
@@ -278,6 +282,7 @@ impl Line {
         // `{name}<file` sets a variable; to the grammar it is a word.
         let before = source.get(..node.start_byte()).unwrap_or_default();
         self.doubtful |= before.ends_with('}');
+        self.doubtful |= is_descriptor_doubtful(node, source);
         let mut cursor = node.walk();
         let operator = node
             .children(&mut cursor)
@@ -300,6 +305,13 @@ impl Line {
         let is_descriptor = target == "-" || target.chars().all(|c| c.is_ascii_digit());
         match operator {
             ">&" | "<&" if is_descriptor => {}
+            // bash expands the target twice, quotes or not: `>&'$(rm x)'` runs `rm`.
+            ">&" if !target
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c)) =>
+            {
+                self.doubtful = true;
+            }
             ">" | ">>" | ">|" | "&>" | "&>>" | ">&" => {
                 if target != "/dev/null" {
                     self.writes.push(target);
@@ -311,6 +323,31 @@ impl Line {
                 }
             }
             _ => self.doubtful = true,
+        }
+    }
+}
+
+/// Returns true if the descriptor in front of a redirection is an argument to the shell, or the other way round, or if
+/// it is the standard input, which may be copied with any operator.
+fn is_descriptor_doubtful(redirect: Node<'_>, source: &str) -> bool {
+    #[cfg(test)]
+    if IGNORES_DESCRIPTORS.get() {
+        return false;
+    }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let mut cursor = redirect.walk();
+    let mut children = redirect.children(&mut cursor);
+    match children.find(|child| child.kind() == "file_descriptor") {
+        // To the grammar `-fx2>&1` is a redirection of `-fx2`.
+        Some(descriptor) => {
+            let text = source.get(descriptor.byte_range()).unwrap_or_default();
+            !is_number(text) || text.bytes().all(|c| c == b'0')
+        }
+        // To the grammar the `0` of `0>x` is an argument.
+        None => {
+            let before = source.get(..redirect.start_byte()).unwrap_or_default();
+            let is_separator = |c: char| c.is_whitespace() || ";&|()<>".contains(c);
+            is_number(before.rsplit(is_separator).next().unwrap_or_default())
         }
     }
 }
@@ -375,6 +412,8 @@ fn tree_within(parser: &mut Parser, text: &[u8], time: Duration) -> Option<Tree>
 thread_local! {
     /// Takes the check for arithmetic out, to show that the tests against bash find what it is for.
     pub(super) static IGNORES_ARITHMETIC: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    /// Takes the check for words that look like descriptors out, for the same purpose.
+    pub(super) static IGNORES_DESCRIPTORS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Whether the line holds `((`, `$((` or `$[` where bash may read arithmetic. Arithmetic runs the commands

@@ -36,6 +36,8 @@ pub(crate) use judge::is_hardened;
 pub(crate) use line::is_hidden;
 
 #[cfg(test)]
+mod arguments_oracle_tests;
+#[cfg(test)]
 mod confined_oracle_tests;
 #[cfg(test)]
 mod danger_tests;

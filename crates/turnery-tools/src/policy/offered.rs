@@ -57,7 +57,7 @@ enum Operands {
     Tests,
     /// Files and folders inside the roots, of which there must be one.
     Files,
-    /// Files and folders inside the roots, followed by names of tests: `tests/x.py::test_y`.
+    /// Python files inside the roots, with or without the name of a test: `tests/x.py::test_y`.
     TestFiles,
     /// Folders inside the roots that begin with `./`, with or without `/...`: other words are import paths. Those that
     /// `./...` passes over are left out.
@@ -178,15 +178,18 @@ impl Operands {
             Self::None => false,
             Self::Tests => is_test(word),
             Self::Files => inside(word),
-            Self::TestFiles => match word.split_once("::") {
-                Some((file, test)) => inside(file) && is_test(test),
-                None => inside(word),
-            },
+            Self::TestFiles => {
+                let (file, test) = word.split_once("::").unwrap_or((word, ""));
+                // Links in a folder would be followed.
+                file.ends_with(".py") && inside(file) && (test.is_empty() || is_test(test))
+            }
             Self::GoPackages => {
                 let folder = word.strip_suffix("/...").unwrap_or(word);
                 let mut parts = folder.split('/').skip(1);
                 folder.split('/').next() == Some(".")
-                    && parts.all(|part| part != "testdata" && !part.starts_with(['_', '.']))
+                    && parts.all(|part| {
+                        !matches!(part, "testdata" | "vendor") && !part.starts_with(['_', '.'])
+                    })
                     && inside(folder)
             }
         }

@@ -202,6 +202,7 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "go test ../x/...",
             "go test ./outside/...",
             "go test ./testdata/x",
+            "go test ./vendor/x",
             "go test ./src/testdata/...",
             "go test ./_x",
             "go test . < evil",
@@ -230,6 +231,9 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "make test install",
             "echo x | make test",
             "make test < evil",
+            "make test -Cx2>&1",
+            "make test -fx2>/dev/null",
+            "for x in <(echo y); do make test -j 0>&63; done",
             "make test <<< x",
             "make test -j",
             "make test -j install",
@@ -307,11 +311,15 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
         &["yarn run build -s", "yarn run build -w x"],
     ),
     (
-        "pytest tests",
+        "pytest tests/x.py",
         &[
             "pytest outside/x.py",
+            "pytest src",
+            "pytest -n 4",
+            "pytest -pevil2>&1",
+            "pytest -q 0>&1",
             "pytest outside/x.py::test_y",
-            "pytest tests -x evil",
+            "pytest tests/x.py -x evil.py",
             "pytest -p evil",
             "pytest -c ../x/pytest.ini",
             "pytest -o addopts=-pevil",
@@ -430,7 +438,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
     (
         "uv run pytest -q",
         "shell(uv run pytest:+)",
-        &["uv run pytest tests -vv"],
+        &["uv run pytest tests/x.py -vv"],
     ),
 ];
 

@@ -94,7 +94,7 @@ pub(super) fn reap(mut child: Child, line: &str) {
     assert!(!is_late, "bash did not end: {line:?}");
 }
 
-fn line() -> impl Strategy<Value = String> {
+pub(super) fn line() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "ls",
         "cargo test",
@@ -121,6 +121,12 @@ fn line() -> impl Strategy<Value = String> {
         "<(rm x)",
         "<",
         "2>&1",
+        "0>&1",
+        ">&1",
+        "0",
+        "3",
+        "-a",
+        "-x2",
         ">&2",
         ">/dev/null",
         "'",

@@ -123,7 +123,6 @@ const fn pytest(words: &'static [&'static str]) -> Offered {
             ("--tb", Value::Names),
             ("-k", Value::Expression),
             ("-m", Value::Expression),
-            ("-n", Value::Number),
         ],
         operands: Operands::TestFiles,
         ..NOTHING

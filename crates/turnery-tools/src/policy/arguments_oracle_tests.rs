@@ -1,0 +1,146 @@
+//! Differential test of the parser: the arguments that a real bash gives to programs are those that were judged.
+
+use super::{line::Line, oracle_tests::reap};
+use crate::Workspace;
+use proptest::prelude::*;
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::LazyLock,
+};
+
+/// Folder with programs that record their names and arguments.
+struct RecordingPrograms {
+    _folder: tempfile::TempDir,
+    root: PathBuf,
+}
+
+static PROGRAMS: LazyLock<RecordingPrograms> = LazyLock::new(RecordingPrograms::new);
+static CONFINED: LazyLock<RecordingPrograms> = LazyLock::new(RecordingPrograms::new);
+
+impl RecordingPrograms {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("bin")).unwrap();
+        fs::create_dir_all(root.join("work/src")).unwrap();
+        let log = root.join("log");
+        let script = format!(
+            "#!/bin/sh\nprintf '%s\\0' \"${{0##*/}}\" \"$@\" END >> '{}'\n",
+            log.display()
+        );
+        for program in ["ls", "cargo", "git", "cat", "rm", "a", "x"] {
+            let path = root.join("bin").join(program);
+            fs::write(&path, &script).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Self {
+            _folder: folder,
+            root,
+        }
+    }
+
+    /// Runs the line with a real bash. Returns the name and the arguments of each program that it started.
+    fn run(&self, line: &str) -> Vec<Vec<String>> {
+        let log = self.root.join("log");
+        let _ = fs::remove_file(&log);
+        let child = Command::new("/bin/bash")
+            .args(["-c", line])
+            .current_dir(self.root.join("work"))
+            .env_clear()
+            .env("PATH", self.root.join("bin"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        reap(child, line);
+        let text = fs::read(&log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let words = text.split_terminator('\0').map(str::to_owned);
+        let words: Vec<String> = words.collect();
+        let mut runs: Vec<_> = words.split(|word| word == "END").collect();
+        runs.pop();
+        runs.into_iter().map(<[String]>::to_vec).collect()
+    }
+
+    /// Programs that the line starts with arguments that the parser did not see. Empty for lines that the parser is
+    /// not certain of.
+    fn unseen(&self, line: &str, parsed: &Line) -> Vec<Vec<String>> {
+        let seen: Option<Vec<Vec<&str>>> = parsed.commands.iter().map(|it| it.literal()).collect();
+        // `time` is a word of bash's own, which the policy reads as a program.
+        let is_timed = parsed.commands.iter().any(|it| it.name == "time");
+        let Some(seen) = seen.filter(|_| !parsed.doubtful && !is_timed) else {
+            return Vec::new();
+        };
+        let mut runs = self.run(line);
+        runs.retain(|run| !seen.iter().any(|seen| seen == run));
+        runs
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn arguments_in_bash_are_those_that_were_judged(line in super::oracle_tests::line()) {
+        let unseen = PROGRAMS.unseen(&line, &Line::parse(&line));
+        prop_assert!(unseen.is_empty(), "{:?}: {:?}", line, unseen);
+    }
+
+    /// Several lines with comments; without words that stand for several others.
+    #[test]
+    fn arguments_of_confined_lines_are_those_that_were_judged(
+        lines in prop::collection::vec(super::oracle_tests::line(), 1..3),
+        between in prop::sample::select(vec!["\n", "\n#", " #", "\\\n"]),
+    ) {
+        let line = lines.join(between);
+        let programs = &*CONFINED;
+        let workspace = Workspace::local(programs.root.join("work")).unwrap();
+        if !line.contains("for ") && !line.contains(['*', '$', '?', '[']) {
+            let parsed = Line::parse_confined(&line, workspace.cwd(), &workspace);
+            let unseen = programs.unseen(&line, &parsed);
+            prop_assert!(unseen.is_empty(), "{:?}: {:?}", line, unseen);
+        }
+    }
+}
+
+#[test]
+fn word_that_the_grammar_parts_is_doubtful() {
+    assert_eq!(
+        RecordingPrograms::new().run("ls 'a b'\\;"),
+        [["ls", "a b;"]]
+    );
+    assert!(Line::parse("ls 'a b'\\;").doubtful);
+    assert!(!Line::parse("ls 'a b' c").doubtful);
+}
+
+/// bash expands the target of `>&` twice.
+#[test]
+fn quoted_command_in_a_target_is_doubtful() {
+    let line = "ls >&'a$(rm x)'";
+    let runs = RecordingPrograms::new().run(line);
+    assert_eq!(runs, [vec!["rm", "x"], vec!["ls"]]);
+    assert!(Line::parse(line).doubtful);
+    assert!(Line::parse("ls >&'~'").doubtful);
+    assert!(!Line::parse("ls >&out.txt").doubtful);
+}
+
+/// Lines with arguments that the grammar takes for descriptors.
+const DESCRIPTORS: [&str; 4] = ["ls -x2>&1", "ls 0>&1", "cat a -x2>/dev/null", "ls a 3>&1"];
+
+#[test]
+fn descriptors_are_found_by_the_oracle_once_they_are_not_doubtful() {
+    let programs = RecordingPrograms::new();
+    let unseen = |line: &str| programs.unseen(line, &Line::parse(line));
+    for line in DESCRIPTORS {
+        assert!(unseen(line).is_empty(), "{line}");
+    }
+    super::line::IGNORES_DESCRIPTORS.set(true);
+    let found = DESCRIPTORS.map(|line| !unseen(line).is_empty());
+    super::line::IGNORES_DESCRIPTORS.set(false);
+    assert_eq!(found, [true, true, true, false]);
+}
