@@ -125,12 +125,24 @@ fn quoted_command_in_a_target_is_doubtful() {
     let runs = RecordingPrograms::new().run(line);
     assert_eq!(runs, [vec!["rm", "x"], vec!["ls"]]);
     assert!(Line::parse(line).doubtful);
-    assert!(Line::parse("ls >&'~'").doubtful);
-    assert!(!Line::parse("ls >&out.txt").doubtful);
+    for line in ["ls >&'~'", "ls >&a", "ls <&63", "ls >&1-", "ls >&''"] {
+        assert!(Line::parse(line).doubtful, "{line}");
+    }
+}
+
+/// bash takes `-` behind `>&` for the end of the redirection.
+#[test]
+fn word_behind_a_closed_descriptor_is_doubtful() {
+    let line = "2>& -rm cat b";
+    assert_eq!(RecordingPrograms::new().run(line), [["rm", "cat", "b"]]);
+    assert!(Line::parse(line).doubtful);
+    for line in ["ls 2>&1", "ls >&2", "ls 2>&-"] {
+        assert!(!Line::parse(line).doubtful, "{line}");
+    }
 }
 
 /// Lines with arguments that the grammar takes for descriptors.
-const DESCRIPTORS: [&str; 4] = ["ls -x2>&1", "ls 0>&1", "cat a -x2>/dev/null", "ls a 3>&1"];
+const DESCRIPTORS: [&str; 4] = ["ls -x2>/dev/null", "ls 0>&1", "cat a -x2>/dev/null", "ls a 3>&1"];
 
 #[test]
 fn descriptors_are_found_by_the_oracle_once_they_are_not_doubtful() {

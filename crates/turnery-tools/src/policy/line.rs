@@ -148,6 +148,10 @@ impl Line {
             "function_definition" if scope.is_some() => self.doubtful = true,
             // A call may give it input.
             "function_definition" => within.is_fed = true,
+            "process_substitution" => {
+                let text = source.get(node.byte_range()).unwrap_or_default();
+                within.is_fed |= text.starts_with('>');
+            }
             "file_redirect" => self.redirect(node, source),
             "command_substitution" => {
                 // To the shell the next backtick ends what one began, within quotes and comments too; to the
@@ -192,7 +196,6 @@ impl Line {
             | "elif_clause"
             | "else_clause"
             | "negated_command"
-            | "process_substitution"
             | "command_name"
             | "word"
             | "number"
@@ -302,17 +305,15 @@ impl Line {
             self.doubtful = true;
             return;
         };
-        let is_descriptor = target == "-" || target.chars().all(|c| c.is_ascii_digit());
         match operator {
-            ">&" | "<&" if is_descriptor => {}
-            // bash expands the target twice, quotes or not: `>&'$(rm x)'` runs `rm`.
-            ">&" if !target
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c)) =>
-            {
-                self.doubtful = true;
+            // bash takes `>& -x` for `>&-` and a word `x`, and expands the target of `>&'$(rm x)'` twice.
+            ">&" | "<&" => {
+                let text = source.get(node.byte_range()).unwrap_or_default();
+                let text = text.trim_start_matches(|c: char| c.is_ascii_digit());
+                let copied = text.strip_prefix(operator).map(str::as_bytes);
+                self.doubtful |= !matches!(copied, Some([b'0'..=b'9' | b'-']));
             }
-            ">" | ">>" | ">|" | "&>" | "&>>" | ">&" => {
+            ">" | ">>" | ">|" | "&>" | "&>>" => {
                 if target != "/dev/null" {
                     self.writes.push(target);
                 }

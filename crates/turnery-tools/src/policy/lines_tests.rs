@@ -296,7 +296,7 @@ const LINES: &[(&str, &str)] = &[
     // More ways to hide, found by attacking.
     ("cat src/lib.rs; : > src/lib.rs", "??da"),
     ("ls |& sh", "??d?"),
-    ("ls >& src/out", "?ada"),
+    ("ls >& src/out", "??d?"),
     ("ls 3<> src/out", "??d?"),
     ("ls > >(rm x)", "??d?"),
     ("ls &>> outside/x", "??da"),

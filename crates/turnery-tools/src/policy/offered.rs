@@ -181,7 +181,11 @@ impl Operands {
             Self::TestFiles => {
                 let (file, test) = word.split_once("::").unwrap_or((word, ""));
                 // Links in a folder would be followed.
-                file.ends_with(".py") && inside(file) && (test.is_empty() || is_test(test))
+                let is_folder = bases.iter().any(|base| base.join(file).is_dir());
+                file.ends_with(".py")
+                    && !is_folder
+                    && inside(file)
+                    && (test.is_empty() || is_test(test))
             }
             Self::GoPackages => {
                 let folder = word.strip_suffix("/...").unwrap_or(word);

@@ -12,7 +12,7 @@ impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        for part in ["crates/x", "src", "evil"] {
+        for part in ["crates/x", "src", "evil", "folder.py"] {
             std::fs::create_dir_all(root.join(part)).unwrap();
         }
         std::os::unix::fs::symlink("/etc", root.join("outside")).unwrap();
@@ -232,6 +232,9 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
             "echo x | make test",
             "make test < evil",
             "make test -Cx2>&1",
+            "for i in >(make test); do echo y >&63; done",
+            "echo y | tee >(make test)",
+            "ls 2>& -x && make test 2>& --eval",
             "make test -fx2>/dev/null",
             "for x in <(echo y); do make test -j 0>&63; done",
             "make test <<< x",
@@ -315,6 +318,7 @@ const NOT_COVERED: &[(&str, &[&str])] = &[
         &[
             "pytest outside/x.py",
             "pytest src",
+            "pytest folder.py",
             "pytest -n 4",
             "pytest -pevil2>&1",
             "pytest -q 0>&1",
