@@ -142,7 +142,12 @@ fn word_behind_a_closed_descriptor_is_doubtful() {
 }
 
 /// Lines with arguments that the grammar takes for descriptors.
-const DESCRIPTORS: [&str; 4] = ["ls -x2>/dev/null", "ls 0>&1", "cat a -x2>/dev/null", "ls a 3>&1"];
+const DESCRIPTORS: [&str; 4] = [
+    "ls -x2>/dev/null",
+    "ls 0>&1",
+    "cat a -x2>/dev/null",
+    "ls a 3>&1",
+];
 
 #[test]
 fn descriptors_are_found_by_the_oracle_once_they_are_not_doubtful() {
