@@ -141,8 +141,15 @@ fn word_behind_a_closed_descriptor_is_doubtful() {
     }
 }
 
+#[test]
+fn brace_without_a_blank_is_doubtful() {
+    assert!(Line::parse("{ls;}").doubtful);
+    assert!(!Line::parse("{ ls; }").doubtful);
+}
+
 /// Lines with arguments that the grammar takes for descriptors.
-const DESCRIPTORS: [&str; 4] = [
+const DESCRIPTORS: [&str; 5] = [
+    "ls 2147483648>&2",
     "ls -x2>/dev/null",
     "ls 0>&1",
     "cat a -x2>/dev/null",
@@ -159,5 +166,5 @@ fn descriptors_are_found_by_the_oracle_once_they_are_not_doubtful() {
     super::line::IGNORES_DESCRIPTORS.set(true);
     let found = DESCRIPTORS.map(|line| !unseen(line).is_empty());
     super::line::IGNORES_DESCRIPTORS.set(false);
-    assert_eq!(found, [true, true, true, false]);
+    assert_eq!(found, [true, true, true, true, false]);
 }

@@ -152,6 +152,12 @@ impl Line {
                 let text = source.get(node.byte_range()).unwrap_or_default();
                 within.is_fed |= text.starts_with('>');
             }
+            "compound_statement" => {
+                // To bash `{ls` is a word.
+                let text = source.get(node.byte_range()).unwrap_or_default();
+                let inner = text.strip_prefix('{');
+                self.doubtful |= inner.is_some_and(|inner| !inner.starts_with([' ', '\n']));
+            }
             "file_redirect" => self.redirect(node, source),
             "command_substitution" => {
                 // To the shell the next backtick ends what one began, within quotes and comments too; to the
@@ -189,7 +195,6 @@ impl Line {
                 }
             }
             "pipeline"
-            | "compound_statement"
             | "do_group"
             | "while_statement"
             | "if_statement"
@@ -342,7 +347,8 @@ fn is_descriptor_doubtful(redirect: Node<'_>, source: &str) -> bool {
         // To the grammar `-fx2>&1` is a redirection of `-fx2`.
         Some(descriptor) => {
             let text = source.get(descriptor.byte_range()).unwrap_or_default();
-            !is_number(text) || text.bytes().all(|c| c == b'0')
+            // Numbers that are too large for a descriptor are words to bash.
+            !matches!(text.as_bytes(), [b'1'..=b'9'])
         }
         // To the grammar the `0` of `0>x` is an argument.
         None => {

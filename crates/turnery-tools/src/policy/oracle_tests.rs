@@ -124,6 +124,7 @@ pub(super) fn line() -> impl Strategy<Value = String> {
         "0>&1",
         ">&1",
         ">& -a",
+        "2147483648",
         "2>& ",
         ">&",
         "0",
