@@ -3,7 +3,7 @@
 //! An editor, a shell, git or a build runs what these files name, often without being asked and outside of
 //! turnery. Names are compared without regard to case, since some file systems do the same.
 
-use super::versions;
+use super::{harmless::exists, versions};
 use globset::GlobBuilder;
 use std::{
     ops::Deref,
@@ -214,7 +214,43 @@ pub(super) fn is_guarded(path: &Path) -> bool {
             || ENDINGS.iter().any(|end| name.ends_with(end))
             || versions::is_version_file(name)
     };
-    is_in_guarded_folder(&parts) || parts.last().is_some_and(is_file)
+    is_in_guarded_folder(&parts) || parts.last().is_some_and(is_file) || is_of_git(path)
+}
+
+/// Folders in which git keeps files of its own. Others in a bare repository are work trees.
+const OF_GIT: &[&str] = &[
+    "branches",
+    "common",
+    "hooks",
+    "info",
+    "lfs",
+    "logs",
+    "modules",
+    "objects",
+    "rebase-apply",
+    "rebase-merge",
+    "refs",
+    "reftable",
+    "sequencer",
+    "svn",
+    "worktrees",
+];
+
+/// Returns true if the file belongs to a repository whose folder is not called `.git`: a bare one, or one that a `.git`
+/// file names. A line could change its configuration and then run git.
+fn is_of_git(path: &Path) -> bool {
+    let is_git_folder = |folder: &&Path| exists(folder, "HEAD") && exists(folder, "objects");
+    path.ancestors()
+        .skip(1)
+        .filter(is_git_folder)
+        .any(|folder| {
+            let inner = path.strip_prefix(folder).unwrap_or(path);
+            let mut inner = parts(inner).into_iter();
+            match (inner.next(), inner.next()) {
+                (Some(first), Some(_)) => OF_GIT.contains(&first.as_str()),
+                _ => true,
+            }
+        })
 }
 
 fn is_in_guarded_folder(parts: &[String]) -> bool {

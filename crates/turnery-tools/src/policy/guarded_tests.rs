@@ -120,6 +120,30 @@ fn guarded_files_are_asked_about_in_ask_and_edit() {
     }
 }
 
+/// A repository whose folder has another name, and which a `.git` file leads to.
+#[test]
+fn files_of_a_repository_are_guarded_by_any_name() {
+    let bench = Bench::new();
+    let root = bench.workspace.cwd();
+    for part in ["repo/objects/info", "repo/info", "repo/main/src", "work"] {
+        std::fs::create_dir_all(root.join(part)).unwrap();
+    }
+    let edit = Policy::new(Mode::Edit, vec![], vec![]);
+    let judge = |line: &str| bench.shell(&edit, line);
+    assert_eq!(judge("echo x >> repo/config"), Judgement::Allow);
+    std::fs::write(root.join("repo/HEAD"), "ref: refs/heads/main\n").unwrap();
+    for line in [
+        "echo x >> repo/config",
+        "echo x > repo/objects/info/alternates; cd work && git status",
+        "echo x > repo/info/attributes",
+    ] {
+        assert_ne!(judge(line), Judgement::Allow, "{line}");
+    }
+    for line in ["echo x > repo/main/src/a.rs", "echo x > work/config"] {
+        assert_eq!(judge(line), Judgement::Allow, "{line}");
+    }
+}
+
 #[test]
 fn a_link_to_a_guarded_file_is_guarded() {
     let bench = Bench::new();
