@@ -126,12 +126,12 @@ fn files_of_a_repository_are_guarded_by_any_name() {
     let bench = Bench::new();
     let root = bench.workspace.cwd();
     for part in ["repo/objects/info", "repo/info", "repo/main/src", "work"] {
-        std::fs::create_dir_all(root.join(part)).unwrap();
+        fs::create_dir_all(root.join(part)).unwrap();
     }
     let edit = Policy::new(Mode::Edit, vec![], vec![]);
     let judge = |line: &str| bench.shell(&edit, line);
     assert_eq!(judge("echo x >> repo/config"), Judgement::Allow);
-    std::fs::write(root.join("repo/HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(root.join("repo/HEAD"), "ref: refs/heads/main\n").unwrap();
     for line in [
         "echo x >> repo/config",
         "echo x > repo/objects/info/alternates; cd work && git status",
