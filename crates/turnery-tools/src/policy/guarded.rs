@@ -231,6 +231,7 @@ const OF_GIT: &[&str] = &[
     "rebase-merge",
     "refs",
     "reftable",
+    "rr-cache",
     "sequencer",
     "svn",
     "worktrees",
@@ -239,7 +240,10 @@ const OF_GIT: &[&str] = &[
 /// Returns true if the file belongs to a repository whose folder is not called `.git`: a bare one, or one that a `.git`
 /// file names. A line could change its configuration and then run git.
 fn is_of_git(path: &Path) -> bool {
-    let is_git_folder = |folder: &&Path| exists(folder, "HEAD") && exists(folder, "objects");
+    // What linked work trees share needs no `HEAD`.
+    let is_git_folder = |folder: &&Path| {
+        exists(folder, "objects") && (exists(folder, "HEAD") || exists(folder, "refs"))
+    };
     path.ancestors()
         .skip(1)
         .filter(is_git_folder)

@@ -131,14 +131,18 @@ fn files_of_a_repository_are_guarded_by_any_name() {
     let edit = Policy::new(Mode::Edit, vec![], vec![]);
     let judge = |line: &str| bench.shell(&edit, line);
     assert_eq!(judge("echo x >> repo/config"), Judgement::Allow);
-    fs::write(root.join("repo/HEAD"), "ref: refs/heads/main\n").unwrap();
-    for line in [
-        "echo x >> repo/config",
-        "echo x > repo/objects/info/alternates; cd work && git status",
-        "echo x > repo/info/attributes",
-    ] {
-        assert_ne!(judge(line), Judgement::Allow, "{line}");
+    for mark in ["HEAD", "refs"] {
+        fs::write(root.join("repo").join(mark), "x\n").unwrap();
+        for line in [
+            "echo x >> repo/config",
+            "echo x > repo/objects/info/alternates; cd work && git status",
+            "echo x > repo/info/attributes",
+        ] {
+            assert_ne!(judge(line), Judgement::Allow, "{mark}: {line}");
+        }
+        fs::remove_file(root.join("repo").join(mark)).unwrap();
     }
+    fs::write(root.join("repo/HEAD"), "x\n").unwrap();
     for line in ["echo x > repo/main/src/a.rs", "echo x > work/config"] {
         assert_eq!(judge(line), Judgement::Allow, "{line}");
     }
