@@ -8,9 +8,9 @@
 
 mod table;
 
-use super::line_access::is_inside;
+use super::{harmless::exists, line_access::is_inside};
 use crate::Workspace;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use table::ALL;
 
 /// A program with the subcommand that it was called with.
@@ -37,7 +37,7 @@ pub(super) struct Offered {
 #[derive(Clone, Copy)]
 enum Value {
     Number,
-    /// Letters, digits, `_`, and not at the start `-` and `,`.
+    /// One name, or several with commas between them.
     Names,
     /// Names and the words between them, such as `slow and not net`.
     Expression,
@@ -203,10 +203,7 @@ impl Operands {
 /// Finds a `Cargo.toml` above the roots: Cargo would take packages from wherever that one says.
 fn is_workspace_above(workspace: &Workspace) -> bool {
     let mut above = workspace.roots().iter().flat_map(|root| root.ancestors());
-    above.any(|folder| {
-        let manifest = folder.join("Cargo.toml");
-        manifest.symlink_metadata().is_ok() && !is_inside(folder, workspace)
-    })
+    above.any(|folder| exists(folder, "Cargo.toml") && !is_inside(folder, workspace))
 }
 
 /// Recognises a plain relative path that leads nowhere outside the roots, whether links are followed or not.
@@ -217,7 +214,7 @@ fn stays_inside(path: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
         && !path.contains("..")
         && bases
             .iter()
-            .all(|base| is_inside(&base.join(Path::new(path)), workspace))
+            .all(|base| is_inside(&base.join(path), workspace))
 }
 
 /// Recognises a word of letters, digits, `_` and, not at the start, `-`.
