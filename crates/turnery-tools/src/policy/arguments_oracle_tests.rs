@@ -1,15 +1,9 @@
 //! Differential test of the parser: the arguments that a real bash gives to programs are those that were judged.
 
-use super::{line::Line, oracle_tests::reap};
+use super::{line::Line, oracle_tests::run_bash};
 use crate::Workspace;
 use proptest::prelude::*;
-use std::{
-    fs,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
-    path::PathBuf,
-    process::{Command, Stdio},
-    sync::LazyLock,
-};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, sync::LazyLock};
 
 /// Folder with programs that record their names and arguments.
 struct RecordingPrograms {
@@ -46,18 +40,7 @@ impl RecordingPrograms {
     fn run(&self, line: &str) -> Vec<Vec<String>> {
         let log = self.root.join("log");
         let _ = fs::remove_file(&log);
-        let child = Command::new("/bin/bash")
-            .args(["-c", line])
-            .current_dir(self.root.join("work"))
-            .env_clear()
-            .env("PATH", self.root.join("bin"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        reap(child, line);
+        run_bash(&self.root, line);
         let text = fs::read(&log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
         let words = text.split_terminator('\0').map(str::to_owned);
